@@ -1,4 +1,4 @@
-//! Addresses of a network namespace's own, asked of rtnetlink.
+//! Local addresses of a network namespace, from rtnetlink.
 use std::ops::ControlFlow;
 
 use netlink::{Answer, Attrs, Query, Request};
@@ -16,20 +16,20 @@ const RTM_GETADDR: u16 = 22;
 
 // include/uapi/linux/if_addr.h
 const IFA_ADDRESS: u16 = 1;
-/// IPv4 only; differs from IFA_ADDRESS on a point-to-point link, where that is the other end's.
+/// IPv4 only; on a point-to-point link it differs from IFA_ADDRESS, which is the peer's address.
 const IFA_LOCAL: u16 = 2;
 
 /// `struct ifaddrmsg`: family u8, prefixlen u8, flags u8, scope u8, index u32.
 const IFADDRMSG: usize = 8;
 
-/// A dump that the kernel interrupted (an address came or went) is repeated this often.
+/// Maximum number of attempts at a dump that the kernel interrupted because an address came or went.
 const TRIES: u32 = 3;
 
-/// Hands the addresses of the namespace whose inode is `netns` to `each`: of `inside`, or of the calling thread's. One
-/// may come twice.
+/// Passes the addresses of the namespace with inode `netns` to `each`: of `inside`, or of the calling thread's. An
+/// address may be passed twice.
 ///
-/// One dump, 1 µs an address. Needs no privilege, except to enter another namespace. What a route of type `local` makes
-/// its own beyond them is not told.
+/// One dump, 1 µs per address. Needs no privilege, except to enter another namespace. Does not report the additional
+/// addresses that a route of type `local` makes local.
 pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>, each: &mut dyn FnMut(Addr)) -> Result<(), HostError> {
     let mut request = Request::dump(RTM_GETADDR);
     request.body(&[0; IFADDRMSG]);
@@ -49,8 +49,8 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>, each: &mut dyn FnMu
     Ok(())
 }
 
-/// The IPv4 address of an interface and the mask of its network, if it has one: the first of several, as the ioctl
-/// `SIOCGIFADDR` has it. Of the calling thread's namespace, whose inode is `netns`.
+/// The IPv4 address of an interface and its network mask, if it has one. If it has several, this is the first, like in
+/// the ioctl `SIOCGIFADDR`. Reads the calling thread's namespace, whose inode is `netns`.
 pub fn network_of(host: &Host, netns: u64, ifindex: u32) -> Result<Option<([u8; 4], u32)>, HostError> {
     let mut request = Request::dump(RTM_GETADDR);
     request.body(&[0; IFADDRMSG]);
@@ -69,12 +69,12 @@ pub fn network_of(host: &Host, netns: u64, ifindex: u32) -> Result<Option<([u8; 
     Ok(found)
 }
 
-// The number of the interface that an address belongs to.
+// The number of the interface that has the address.
 fn index(part: &Answer<'_>) -> Option<u32> {
     part.payload.get(4..8)?.try_into().ok().map(u32::from_ne_bytes)
 }
 
-// `None` for other messages, other families and such as end too early.
+// `None` for other messages, other families and messages that are too short.
 fn address(part: &Answer<'_>) -> Option<Addr> {
     if part.kind != RTM_NEWADDR {
         return None;

@@ -1,59 +1,59 @@
-//! Hosts that have an IPv4 address of this one as well, as far as they say so by ARP.
+//! Detects other hosts that use an IPv4 address of this host, as far as their ARP messages show it.
 //!
-//! The kernel notices nothing: a message of ARP whose sender has a local address is left without a word
-//! (`arp_process`). It is heard here for as long as an [`ArpWatch`] lives; nothing is sent. A host that sends no ARP
-//! meanwhile, or sends it to others alone, is not heard.
+//! The kernel silently ignores an ARP message whose sender has a local address (`arp_process`). An [`ArpWatch`]
+//! receives such messages as long as it exists, and sends none. It misses hosts that send no ARP during this time, or
+//! send it only to other hosts.
 use std::collections::BTreeMap;
 
 use netlink::prefix;
 use sys::{ARP_ADDRESSES_MAX, ArpSocket, SysError};
 
-/// Senders that are kept, and messages that are read, at most.
+/// Maximum number of senders kept, and of messages read.
 const KEPT_MAX: usize = 256;
 const MESSAGES_MAX: usize = 65_536;
 
-/// Bytes of a claim in a recording.
+/// Size of a claim in a recording.
 const CLAIM: usize = 18;
 
-/// The bit of a hardware address that stands for several hosts: clusters share one on purpose.
+/// The group bit of a hardware address: clusters share such an address on purpose.
 const GROUP_BIT: u8 = 1;
 
-/// Messages of ARP from one host that has an address of this one.
+/// ARP messages from one host that uses an address of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArpClaim {
-    /// The interface that they came in by.
+    /// The interface that received them.
     pub ifindex: u32,
-    /// The address.
+    /// The claimed address.
     pub addr: [u8; 4],
-    /// The hardware address of the host.
+    /// The hardware address of the other host.
     pub hardware: [u8; 6],
-    /// How many.
+    /// Number of messages.
     pub count: u32,
 }
 
-/// Hears who sends ARP as one of some addresses.
+/// Receives ARP messages whose sender has one of some addresses.
 #[derive(Debug)]
 pub struct ArpWatch {
     socket: ArpSocket,
-    /// Addresses that found no room in the filter.
+    /// Number of addresses without room in the filter.
     over: u64,
 }
 
 impl ArpWatch {
-    /// Hears from now on, on every interface of the calling thread's namespace, senders with one of `addresses`.
-    /// Needs CAP_NET_RAW. Other packets than those of ARP cost nothing.
+    /// From now on receives ARP messages whose sender has one of `addresses`, on every interface of the calling
+    /// thread's namespace. Needs CAP_NET_RAW. Packets other than ARP cost nothing.
     pub fn open(addresses: &[[u8; 4]]) -> Result<ArpWatch, SysError> {
         let heard = addresses.get(..ARP_ADDRESSES_MAX).unwrap_or(addresses);
         let over = (addresses.len() - heard.len()) as u64;
         Ok(ArpWatch { socket: ArpSocket::open(heard)?, over })
     }
 
-    /// Addresses that are not heard: those beyond [`ARP_ADDRESSES_MAX`].
+    /// Number of addresses that are not watched: those beyond [`ARP_ADDRESSES_MAX`].
     pub fn over(&self) -> u64 {
         self.over
     }
 
-    /// The claims that were heard since the last call, at most 256. Hardware addresses of groups are left out.
+    /// The claims received since the last call, at most 256. Hardware addresses of groups are left out.
     pub fn claims(&self) -> Result<Vec<ArpClaim>, SysError> {
         let mut claims: BTreeMap<(u32, [u8; 4], [u8; 6]), u32> = BTreeMap::new();
         for _ in 0..MESSAGES_MAX {
@@ -73,7 +73,7 @@ impl ArpWatch {
 }
 
 impl ArpClaim {
-    /// Appends it, for [`parse`].
+    /// Appends the claim in the format of [`parse`].
     pub fn put(&self, into: &mut Vec<u8>) {
         into.extend_from_slice(&self.ifindex.to_ne_bytes());
         into.extend_from_slice(&self.addr);
@@ -82,7 +82,7 @@ impl ArpClaim {
     }
 }
 
-/// The claims that [`ArpClaim::put`] has appended.
+/// Decodes claims written by [`ArpClaim::put`].
 pub fn parse(bytes: &[u8]) -> Vec<ArpClaim> {
     let claim = |bytes: &[u8]| {
         Some(ArpClaim {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use testkit::netns::Lab;
 
-    /// Sends a message of ARP from `dev`: `sender` asks for 192.0.2.99, with this hardware address in the message.
+    /// Sends an ARP message from `dev`: `sender` asks for 192.0.2.99, with this hardware address in the message.
     fn ask(lab: &Lab, dev: &str, hardware: &str, sender: &str) {
         let script = format!(
             "import socket\nmac, sender = bytes.fromhex('{hardware}'), socket.inet_aton('{sender}')\n\

@@ -1,4 +1,4 @@
-//! A dump of which the first answers are kept, and the others counted.
+//! A dump that keeps the first answers and counts the others.
 use std::ops::ControlFlow;
 
 use netlink::{Answer, Query};
@@ -6,8 +6,8 @@ use sys::Host;
 
 use crate::HostError;
 
-/// Reads a dump to its end. Returns what `decode` makes of the answers, `kept_max` at most, and how many more it made
-/// something of.
+/// Reads a dump to its end. Returns the answers that `decode` accepts, at most `kept_max`, and the number of further
+/// accepted answers.
 pub(crate) fn read<T>(
     host: &Host,
     ask: &Query<'_>,

@@ -8,10 +8,10 @@ use crate::mounts::{self, MountList};
 use crate::texts::Texts;
 use std::path::PathBuf;
 
-/// Directories read at most. A host with more groups than that gives the rest no path.
+/// Maximum number of directories read. On a host with more groups, the others have no path.
 const GROUPS_MAX: usize = 200_000;
 
-/// On the tape: mounted u8, unreadable u32, over u8, then per group id u64, length u16, path; little endian.
+/// In a recording: mounted u8, unreadable u32, over u8, then per group id u64, length u16, path; little endian.
 const HEAD: usize = 6;
 
 /// cgroup id → path (`/system.slice/ssh.service`).
@@ -21,21 +21,21 @@ pub struct Cgroups {
     report: CgroupsReport,
 }
 
-/// What a reading of cgroups saw and missed.
+/// Result of reading the cgroups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupsReport {
-    /// False if no cgroup v2 file system is mounted: then no id has a path.
+    /// False if no cgroup v2 file system is mounted: then ids have no path.
     pub mounted: bool,
-    /// Groups found.
+    /// Number of groups found.
     pub groups: u32,
-    /// Directories that could not be read.
+    /// Number of directories that could not be read.
     pub unreadable: u32,
-    /// True if there were more than 200 000.
+    /// True if there are more than 200,000 groups.
     pub over: bool,
 }
 
 impl CgroupsReport {
-    /// One line for each thing that is missing, for the end of a run.
+    /// One line for each missing part, for the end of a run.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.mounted {
@@ -55,15 +55,15 @@ impl CgroupsReport {
 }
 
 impl Cgroups {
-    /// Walks the directories of the cgroup v2 file system once. About 40 µs a group, because each of its directories
+    /// Walks the directories of the cgroup v2 file system once. About 40 µs per group, because each of its directories
     /// lists some fifty files.
     ///
-    /// Where this process sees none (`ip netns exec` covers /sys), that of process 1 is taken.
+    /// If this process does not see the file system (`ip netns exec` covers /sys), uses the one of process 1.
     pub fn read(host: &Host) -> Result<Cgroups, HostError> {
         Cgroups::walked(host, |host| mounts::lists(host).iter().find_map(cgroup2))
     }
 
-    /// The same of a file system that this process sees, and of no other: what `ss` does.
+    /// Like [`Cgroups::read`], but only if this process itself sees the file system, as `ss` does.
     pub fn read_own(host: &Host) -> Result<Cgroups, HostError> {
         Cgroups::walked(host, |host| mounts::own(host).as_ref().and_then(cgroup2))
     }
@@ -74,17 +74,17 @@ impl Cgroups {
         Cgroups::parse(bytes)
     }
 
-    /// The path of a group below the mount, `/` for the root; `None` if it is gone or out of reach.
+    /// The path of a group below the mount point, `/` for the root; `None` if it was removed or could not be read.
     pub fn path(&self, id: u64) -> Option<&[u8]> {
         self.paths.get(id)
     }
 
-    /// Every group: id and path, ascending by id.
+    /// Id and path of every group, in ascending order of ids.
     pub fn each(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.paths.each()
     }
 
-    /// What was read and what was not.
+    /// The result of the read: which parts are missing.
     pub fn report(&self) -> &CgroupsReport {
         &self.report
     }
@@ -98,7 +98,7 @@ impl Cgroups {
         let mut at = HEAD;
         while at < bytes.len() {
             let (id, start, end) = group(&bytes, at).ok_or(HostError::Garbled { what: WHAT, at })?;
-            // A recorded value is at most 64 MiB long.
+            // A value in a recording is at most 64 MiB long.
             places.push((id, start as u32, end as u32));
             at = end;
         }
@@ -122,7 +122,7 @@ impl Lookup for Cgroups {
     }
 }
 
-// Id of the group whose record begins at `at`, and where its path begins and ends.
+// Id of the group whose record starts at `at`, and start and end of its path.
 fn group(bytes: &[u8], at: usize) -> Option<(u64, usize, usize)> {
     let rest = bytes.get(at..)?;
     let (id, rest) = rest.split_first_chunk()?;
@@ -152,7 +152,7 @@ fn walk(place: Option<PathBuf>, into: &mut Vec<u8>) -> Result<(), SysError> {
         let listed = fs::open_dir_at(&root, path.set(&[b".", &*parent])).and_then(|dir| walk.children(&dir, &parent));
         match listed {
             Ok(()) => {}
-            // Removed since its parent was read.
+            // It was removed after its parent was read.
             Err(errno) if errno.is_gone() => {}
             Err(_) => unreadable += 1,
         }
@@ -169,7 +169,7 @@ fn walk(place: Option<PathBuf>, into: &mut Vec<u8>) -> Result<(), SysError> {
 struct CgroupWalk<'i> {
     into: &'i mut Vec<u8>,
     entries: Entries,
-    /// Paths of directories whose children are still to be read; the root's is empty.
+    /// Paths of directories whose children are not read yet; the path of the root is empty.
     todo: Vec<Box<[u8]>>,
     groups: usize,
     over: bool,
@@ -195,7 +195,7 @@ impl CgroupWalk<'_> {
     }
 }
 
-// /sys/fs/cgroup, or /sys/fs/cgroup/unified beside version 1, or wherever else.
+// Finds /sys/fs/cgroup, /sys/fs/cgroup/unified next to version 1, or any other mount point.
 fn cgroup2(list: &MountList) -> Option<PathBuf> {
     let found = mounts::mounts(&list.text).find(|mount| mount.kind == b"cgroup2");
     found.map(|mount| list.path(&mount))
@@ -211,7 +211,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
-    /// A /proc whose mountinfo says that a cgroup2 file system is mounted at `place`.
+    /// A /proc whose mountinfo has a cgroup2 file system mounted at `place`.
     fn host_with(dir: &Path, mountinfo: &str) -> Host {
         std::fs::create_dir_all(dir.join("proc/self")).unwrap();
         std::fs::write(dir.join("proc/self/mountinfo"), mountinfo).unwrap();

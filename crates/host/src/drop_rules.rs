@@ -1,36 +1,37 @@
-//! Rules and chains of nft that can drop packets, from what `nft -j list ruleset` prints.
+//! Rules and chains of nftables that can drop packets, from the output of `nft -j list ruleset`.
 //!
-//! A rule counts as one that can drop wherever that is not excluded: where it says `drop` or `reject`, where verdicts
-//! of a named map may say so, where its words are those of iptables that nft does not list. All text is that of whoever
-//! made the rules.
+//! A rule counts as able to drop unless that is ruled out: if it contains `drop` or `reject`, if the verdicts of a
+//! named map may contain them, or if it contains iptables extensions that nft does not decode. All text was chosen by
+//! the author of the rules.
 
 use crate::rule_chains::{Chains, table_of, word};
 use crate::rule_matches::{self, PacketFacts};
 use serde_json::Value as Json;
 
-/// A rule that can drop packets, or a chain whose policy does.
+/// A rule that can drop packets, or a chain with such a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DropRule {
-    /// Family and name of the table, as nft writes them: `inet filter`.
+    /// Family and name of the table, in nft's format: `inet filter`.
     pub table: String,
     /// Name of the chain.
     pub chain: String,
-    /// Number of the rule in its table; `None`: the policy of the chain.
+    /// Number of the rule in its table; `None` for the policy of the chain.
     pub handle: Option<u64>,
-    /// Packets that its counter had seen, if it has one before its verdict.
+    /// Number of packets in its counter, if it has one before its verdict.
     pub counted: Option<u64>,
-    /// True if every packet that the counter sees is dropped: nothing but logging stands between them.
+    /// True if every packet that the counter sees is dropped: only logging comes between them.
     pub counts_drops: bool,
     /// True if the rule drops only packets that it cannot process: `masquerade` without a free port, `synproxy`.
     pub drops_on_failure: bool,
-    /// Words of the hooks from which its chain is reached; `None`: any, because verdicts of a named map may lead there.
+    /// Names of the hooks from which its chain is reached; `None` for any, because verdicts of a named map may lead
+    /// there.
     hooks: Option<Vec<String>>,
-    /// What stands before its verdict; empty where the rule changes packets itself.
+    /// The statements before its verdict; empty if the rule modifies packets.
     matches: Vec<Json>,
 }
 
 impl DropRule {
-    /// Whether a packet like this can have been dropped by the rule at one of these hooks, in nft's words.
+    /// Whether the rule can have dropped a packet like this at one of these hooks (nft's names).
     pub fn can_drop(&self, hooks: &[&str], facts: &PacketFacts) -> bool {
         let is_reached = |hooks: &[&str]| {
             self.hooks.as_ref().is_none_or(|reached| reached.iter().any(|hook| hooks.contains(&hook.as_str())))
@@ -39,20 +40,20 @@ impl DropRule {
             ("ip", Some(ethertype)) if ethertype != 0x0800 => false,
             ("ip6", Some(ethertype)) if ethertype != 0x86dd => false,
             ("arp", ethertype) => ethertype.is_none_or(|ethertype| ethertype == 0x0806),
-            // Packets in a bridge have no route, from which their hook could be told.
+            // Packets in a bridge have no route from which the hook could be derived.
             ("bridge", _) => true,
             _ => is_reached(hooks),
         };
         is_reached && !rule_matches::exclude(&self.matches, facts)
     }
 
-    /// True if it is the same rule, in another listing of the same namespace.
+    /// True if it is the same rule in another listing of the same namespace.
     pub fn is_same(&self, other: &DropRule) -> bool {
         (self.handle, &self.table, &self.chain) == (other.handle, &other.table, &other.chain)
     }
 }
 
-/// The rules and policies of a listing that can drop, in its order; `None` if it is no listing.
+/// The rules and policies of a listing that can drop, in its order; `None` if it is malformed.
 pub fn parse(listing: &[u8]) -> Option<Vec<DropRule>> {
     let listing: Json = serde_json::from_str(&String::from_utf8_lossy(listing)).ok()?;
     let objects = listing.get("nftables")?.as_array()?;
@@ -101,7 +102,7 @@ fn of_rule(rule: &Json, chains: &Chains) -> Option<DropRule> {
     })
 }
 
-/// Statements other than verdicts that drop packets which they cannot treat.
+/// Statements other than verdicts that drop packets which they cannot process.
 const MAY_DROP: [&str; 3] = ["masquerade", "redirect", "synproxy"];
 fn drops_on_failure(statement: &Json) -> bool {
     MAY_DROP.into_iter().any(|name| statement.get(name).is_some())
@@ -110,7 +111,7 @@ fn drops_on_failure(statement: &Json) -> bool {
 /// Verdicts that end a rule without a drop.
 const NO_DROPS: [&str; 5] = ["accept", "jump", "goto", "return", "queue"];
 
-/// The last match or target of iptables in a rule that has no verdict of nft: it may be a target that drops.
+/// Position of the last iptables match or target in a rule without an nft verdict: it may be a target that drops.
 fn target_of_iptables(statements: &[Json]) -> Option<usize> {
     let has = |name: &str| statements.iter().any(|statement| statement.get(name).is_some());
     if NO_DROPS.into_iter().any(has) {
@@ -119,19 +120,19 @@ fn target_of_iptables(statements: &[Json]) -> Option<usize> {
     statements.iter().rposition(|statement| statement.get("xt").is_some())
 }
 
-/// True if a statement drops packets, or may.
+/// True if a statement drops packets, or may do so.
 fn can_drop(statement: &Json) -> bool {
     let Some(members) = statement.as_object() else { return true };
     let Some((name, value)) = members.iter().next() else { return false };
     match name.as_str() {
         "drop" | "reject" => true,
-        // A map without a name has its verdicts here; those of one with a name come and go.
+        // An anonymous map has its verdicts here; the verdicts of a named map can change at any time.
         "vmap" => value.get("data").is_none_or(|data| data.is_string() || has_drop(data)),
         name => MAY_DROP.contains(&name),
     }
 }
 
-/// True if a verdict in it is `drop`. serde_json bounds the depth.
+/// True if it contains a `drop` verdict. serde_json limits the depth.
 fn has_drop(data: &Json) -> bool {
     match data {
         Json::Array(parts) => parts.iter().any(has_drop),
@@ -162,7 +163,7 @@ mod tests {
                           \"right\":7}}";
     const COUNTER: &str = "{\"counter\":{\"packets\":20,\"bytes\":1}}";
 
-    /// What nft 1.0.6 prints.
+    /// Output of nft 1.0.6.
     #[test]
     fn rules_that_can_drop() {
         let found = rule(&format!("{PORT_7},{COUNTER},{{\"log\":null}},{{\"drop\":null}}")).unwrap();

@@ -1,4 +1,4 @@
-//! What can go wrong around the rows.
+//! Errors of this crate.
 use std::fmt;
 
 use netlink::DumpError;
@@ -8,22 +8,22 @@ use sys::{Errno, SysError};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HostError {
-    /// The system refused, or the recording holds no answer.
+    /// The system refused, or the recording does not contain the answer.
     Sys(SysError),
-    /// A dump over netlink failed.
+    /// A netlink dump failed.
     Netlink(netlink::DumpError),
-    /// Recorded bytes that make no sense.
+    /// Malformed bytes in a recording.
     Garbled {
-        /// What they should have been.
+        /// The expected data.
         what: &'static str,
-        /// Offset of the part that makes no sense.
+        /// Offset of the malformed part.
         at: usize,
     },
-    /// No network namespace goes by this name.
+    /// No such network namespace.
     NoNetns {
-        /// As the user wrote it, escaped.
+        /// The name as the user wrote it, escaped.
         wanted: Box<str>,
-        /// Names that there are, escaped.
+        /// The existing names, escaped.
         have: Vec<Box<str>>,
         /// Why containers of that name may have been missed.
         missing: Option<String>,
@@ -32,13 +32,13 @@ pub enum HostError {
     ManyContainers {
         /// The name as the user wrote it, escaped.
         wanted: Box<str>,
-        /// Processes by which each namespace can be named, with the container's id, escaped.
+        /// For each namespace a process that identifies it, with the container's id, escaped.
         have: Vec<Box<str>>,
     },
 }
 
 impl HostError {
-    /// True if a replay was asked for something that the recorded run did not read.
+    /// True if a replay needs data that the recorded run did not read.
     pub fn is_not_recorded(&self) -> bool {
         match self {
             HostError::Sys(error) | HostError::Netlink(DumpError::Io(error)) => error.errno == Errno::NOT_RECORDED,

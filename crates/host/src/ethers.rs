@@ -12,8 +12,7 @@ pub struct Ethers {
 }
 
 impl Ethers {
-    /// Reads /etc/ethers. Lines that make no sense are skipped; of two lines for one address the first counts, as
-    /// ether_ntohost(3) has it.
+    /// Reads /etc/ethers. Skips malformed lines; the first line of an address wins, as in ether_ntohost(3).
     pub fn read(host: &Host) -> Result<Ethers, HostError> {
         let mut text = Vec::new();
         host.read_file("/etc/ethers", &mut text)?;
@@ -37,7 +36,7 @@ impl Ethers {
     }
 }
 
-// `address name # comment`; an octet has one or two digits.
+// Parses `address name # comment`; an octet has one or two digits.
 fn entry(line: &[u8]) -> Option<([u8; 6], &[u8])> {
     let mut words = words(line.split(|&b| b == b'#').next()?);
     let (address, name) = (std::str::from_utf8(words.next()?).ok()?, words.next()?);
@@ -50,7 +49,7 @@ fn entry(line: &[u8]) -> Option<([u8; 6], &[u8])> {
     parts.next().is_none().then_some((octets, name))
 }
 
-/// Any bytes as the files that names come from: they must not panic, and names hold neither blanks nor line feeds.
+/// Parses any bytes as the files with names. It must not panic, and names contain neither spaces nor line breaks.
 pub fn fuzz_name_files(text: &[u8]) {
     let (ethers, services) = (Ethers::parse(text), crate::services::Services::parse(text.to_vec()));
     let names = ethers.names.each().map(|(_, name)| name).chain(services.names());

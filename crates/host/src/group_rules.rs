@@ -1,8 +1,9 @@
-//! Rules of nftables that log to groups, as the kernel lists them: what they have logged, as far as a counter says so.
+//! Rules of nftables that log to groups, from the kernel's own listing, with the number of packets they have logged if
+//! a counter shows it.
 //!
-//! [`crate::log_rules`] reads nft's own listing, with comments and verdicts; this needs no nft, and some microseconds
-//! a rule. Rules of iptables-nft are among them, those of iptables-legacy are not. All text is that of whoever made
-//! the rules.
+//! [`crate::log_rules`] reads nft's listing, with comments and verdicts; this module needs no nft, and takes some
+//! microseconds per rule. It includes rules of iptables-nft, but not of iptables-legacy. All text was chosen by the
+//! author of the rules.
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -42,21 +43,21 @@ const NFTA_VERDICT_CHAIN: u16 = 2;
 const NFTA_TARGET_NAME: u16 = 1;
 const NFTA_TARGET_INFO: u16 = 3;
 
-/// File in which the kernel lists the groups that somebody has bound. Without its module no rule can log to a group.
+/// File in which the kernel lists the bound log groups. Without its module no rule can log to a group.
 pub const BOUND_GROUPS: &str = "/proc/thread-self/net/netfilter/nfnetlink_log";
-/// The part of the kernel that lists rules: [`read`] has it loaded where it is not.
+/// The kernel part that lists rules; [`read`] makes the kernel load it.
 pub const RULES: KernelPart = KernelPart { module: "nf_tables", function: "nft_immediate_dump" };
 
-/// A dump that a change of rules interrupted is repeated this often.
+/// Maximum number of attempts at a dump that a change of the rules interrupted.
 const TRIES: u32 = 3;
-/// Rules that are kept at most, and jumps between chains.
+/// Maximum numbers of rules kept, and of jumps between chains.
 const RULES_MAX: usize = 1024;
 const JUMPS_MAX: usize = 65_536;
 
 /// A rule that logs to a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRule {
-    /// Family of the table, as nft writes it: `inet`.
+    /// Family of the table, in nft's format: `inet`.
     pub family: &'static str,
     /// Name of the table.
     pub table: String,
@@ -64,19 +65,19 @@ pub struct GroupRule {
     pub chain: String,
     /// Number of the rule in its table.
     pub handle: u64,
-    /// The group.
+    /// The log group.
     pub group: u16,
     /// Prefix of its records; empty without one.
     pub prefix: String,
-    /// Packets that were logged at least, by the rule's counter; `None` if it has none that says so.
+    /// Lower bound of the number of logged packets, from the rule's counter; `None` without a suitable counter.
     pub logged: Option<u64>,
-    /// True if packets reach its chain: it has a hook, or rules lead there from one that has. False where only a map
-    /// of verdicts may lead there.
+    /// True if packets reach its chain: it has a hook, or rules lead there from a chain with a hook. False if only a
+    /// verdict map may lead there.
     pub is_reached: bool,
 }
 
 impl GroupRule {
-    /// True if it is the same rule, in another reading of the same namespace.
+    /// True if it is the same rule in another read of the same namespace.
     pub fn is_same(&self, other: &GroupRule) -> bool {
         (self.handle, self.group, self.family, &self.table, &self.chain)
             == (other.handle, other.group, other.family, &other.table, &other.chain)
@@ -90,18 +91,18 @@ type ChainName = (u8, Vec<u8>, Vec<u8>);
 #[derive(Default)]
 struct RuleReading {
     rules: Vec<(ChainName, GroupRule)>,
-    /// From chain to chain.
+    /// Pairs of chains: from, to.
     jumps: BTreeSet<(ChainName, ChainName)>,
-    /// Chains at hooks.
+    /// Chains with a hook.
     hooked: BTreeSet<ChainName>,
     over: u64,
 }
 
-/// Reads the rules of the namespace whose inode is `netns` (of `inside`, or of the calling thread's). Returns them, and
-/// how many more there are than are kept.
+/// Reads the rules of the namespace with inode `netns` (of `inside`, or of the calling thread's). Returns them, and the
+/// number of rules beyond the maximum.
 ///
-/// A dump of all rules, and one of the chains where a rule logs to a group. Needs CAP_NET_ADMIN. A kernel whose module
-/// nf_tables is not loaded loads it: ask [`sys::Modules`] before.
+/// Dumps all rules, and the chains if a rule logs to a group. Needs CAP_NET_ADMIN. Makes the kernel load its module
+/// nf_tables: check with [`sys::Modules`] first.
 pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<GroupRule>, u64), HostError> {
     let mut reading = RuleReading::default();
     for _ in 0..TRIES {
@@ -114,12 +115,12 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Grou
     if reading.rules.is_empty() {
         return Ok((Vec::new(), reading.over));
     }
-    // A chain that comes or goes meanwhile has rules that nobody knows yet.
+    // A chain that comes or goes during this has rules that are not known yet anyway.
     dump(host, netns, inside, NFT_MSG_GETCHAIN, &mut |part| reading.add_chain(part))?;
     Ok(reading.finish())
 }
 
-/// True if the table changed while it was read.
+/// Returns true if the table changed during the dump.
 fn dump(
     host: &Host,
     netns: u64,
@@ -128,7 +129,7 @@ fn dump(
     each: &mut dyn FnMut(&Answer<'_>),
 ) -> Result<bool, HostError> {
     let mut request = Request::dump(kind);
-    // Every family.
+    // All zeros: every family.
     request.body(&[0; NFGENMSG]);
     let (what, key) = match kind {
         NFT_MSG_GETCHAIN => ("chains of nftables", format!("nft chains@{netns}")),
@@ -197,7 +198,7 @@ impl RuleReading {
         }
     }
 
-    /// The rules, with what leads to them.
+    /// Computes which rules are reached.
     fn finish(self) -> (Vec<GroupRule>, u64) {
         let mut reached = self.hooked;
         let mut waiting: Vec<ChainName> = reached.iter().cloned().collect();
@@ -214,29 +215,29 @@ impl RuleReading {
     }
 }
 
-/// The expressions of a rule, as far as they matter here.
+/// The relevant expressions of a rule.
 #[derive(Default)]
 struct RuleParts<'r> {
-    /// Where each stands, its group and its prefix.
+    /// Position, group and prefix of each log expression.
     logs: Vec<(usize, u16, &'r [u8])>,
-    /// Where each counter stands, and its packets.
+    /// Position and packets of each counter.
     counters: Vec<(usize, u64)>,
-    /// Where expressions stand at which a packet may leave the rule.
+    /// Positions of expressions at which a packet may leave the rule.
     exits: Vec<usize>,
     /// The chain of its verdict.
     leads_to: Option<&'r [u8]>,
 }
 
 impl RuleParts<'_> {
-    /// Packets that the log at this place has seen at least. A counter after it saw no packet that was not logged; one
-    /// before it tells so as well if no packet may leave the rule between the two.
+    /// Lower bound of the number of packets that the log at this position has seen. A counter after it only saw logged
+    /// packets; so did a counter before it, if no packet may leave the rule between the two.
     fn logged_at(&self, log: usize) -> Option<u64> {
         let tells = |at: usize| at > log || !self.exits.iter().any(|exit| (at..log).contains(exit));
         self.counters.iter().filter(|(at, _)| tells(*at)).map(|(_, packets)| *packets).max()
     }
 }
 
-/// True if this message tells of a new rule that logs to a group, or makes no sense.
+/// True if this message reports a new rule that logs to a group, or is malformed.
 pub(crate) fn adds_logging(kind: u16, payload: &[u8]) -> bool {
     let mut attrs = Attrs::new(payload.get(NFGENMSG..).unwrap_or_default());
     kind == NFT_MSG_NEWRULE
@@ -267,7 +268,7 @@ fn parts_of<'r>(expressions: &Attr<'r>) -> RuleParts<'r> {
                         _ => {}
                     }
                 }
-                // Without a group it goes to the kernel's own log.
+                // Without a group it logs to the kernel log.
                 parts.logs.extend(group.map(|group| (at, group, words)));
             }
             b"counter" => {
@@ -296,8 +297,8 @@ fn find(attrs: Attrs<'_>, kind: u16) -> Option<Attr<'_>> {
     attrs.flatten().find(|attr| attr.kind == kind)
 }
 
-/// Group and prefix of the target NFLOG of iptables: `struct xt_nflog_info` (include/uapi/linux/netfilter/xt_NFLOG.h)
-/// has length u32, group u16, threshold u16, flags u16, padding u16, prefix.
+/// Group and prefix of the iptables target NFLOG: `struct xt_nflog_info` (include/uapi/linux/netfilter/xt_NFLOG.h) has
+/// length u32, group u16, threshold u16, flags u16, padding u16, prefix.
 fn target_group(data: Attrs<'_>) -> Option<(u16, &[u8])> {
     let (mut is_log, mut info) = (false, &b""[..]);
     for attr in data.flatten() {
@@ -312,7 +313,7 @@ fn target_group(data: Attrs<'_>) -> Option<(u16, &[u8])> {
     Some((group, words.split(|byte| *byte == 0).next().unwrap_or_default()))
 }
 
-/// `NFPROTO_…` (include/uapi/linux/netfilter.h) as nft writes it.
+/// Name of `NFPROTO_…` (include/uapi/linux/netfilter.h) in nft's format.
 fn family_name(family: u8) -> &'static str {
     match family {
         1 => "inet",
@@ -325,7 +326,7 @@ fn family_name(family: u8) -> &'static str {
     }
 }
 
-/// Takes any bytes as messages about rules and chains. For the fuzzer: it must neither panic nor fail to end.
+/// Decodes any bytes as messages about rules and chains. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_group_rules(data: &[u8]) {
     let mut reading = RuleReading::default();
     let part = |kind| Answer { kind, flags: 0, payload: data, block: 0 };

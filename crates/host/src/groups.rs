@@ -1,6 +1,6 @@
-//! Which interface is in which multicast group, from /proc/net/igmp and igmp6.
+//! Multicast memberships of interfaces, from /proc/net/igmp and igmp6.
 //!
-//! Not from rtnetlink: its messages about groups (IPv6, and IPv4 since 6.15) do not say how many joined.
+//! rtnetlink's messages about groups (IPv6, and IPv4 since 6.15) do not contain the number of members.
 use record::Addr;
 use record::rows::Membership;
 use sys::{Host, NetNs, SysError};
@@ -11,7 +11,7 @@ use crate::words::{hex_u32, hex16, words};
 const IGMP: &str = "/proc/thread-self/net/igmp";
 const IGMP6: &str = "/proc/thread-self/net/igmp6";
 
-/// The memberships of a namespace as the kernel's files have them, in their order.
+/// The memberships of a namespace, in the order of the kernel's files.
 #[derive(Debug, Default)]
 pub struct Groups {
     four: Vec<u8>,
@@ -19,24 +19,24 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Reads those of IPv4 of the namespace whose inode is `netns`: of `inside`, or of the calling thread's.
+    /// Reads the IPv4 memberships of the namespace with inode `netns`: of `inside`, or of the calling thread's.
     pub fn read4(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(), SysError> {
         read_inside(host, IGMP, netns, inside, &mut self.four)
     }
 
-    /// The same of IPv6.
+    /// Reads the IPv6 memberships in the same way.
     pub fn read6(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(), SysError> {
         read_inside(host, IGMP6, netns, inside, &mut self.six)
     }
 
-    /// IPv4 first. Lines that make no sense are left out.
+    /// The memberships, IPv4 first. Malformed lines are left out.
     pub fn iter(&self) -> impl Iterator<Item = Membership<'_>> {
         let mut iface: &[u8] = b"";
         let four = self.four.split(|&b| b == b'\n').skip(1).filter_map(move |line| {
             if line.starts_with(b"\t") {
                 return member4(line, iface);
             }
-            // A long name runs into the colon; no name holds one.
+            // A long name touches the colon; names never contain one.
             let name = words(line).nth(1).unwrap_or_default();
             iface = name.strip_suffix(b":").unwrap_or(name);
             None
@@ -64,7 +64,7 @@ fn decimal(word: &[u8]) -> Option<i32> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// Takes any bytes as both files. For the fuzzer: it must neither panic nor fail to end.
+/// Parses any bytes as both files. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_groups(data: &[u8]) {
     let groups = Groups { four: data.into(), six: data.into() };
     assert!(groups.iter().count() <= 2 * data.len());

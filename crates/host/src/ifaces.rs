@@ -1,4 +1,4 @@
-//! Names of network interfaces, asked of rtnetlink.
+//! Names of network interfaces, from rtnetlink.
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ const PROTOCOL: i32 = 0;
 // include/uapi/linux/rtnetlink.h
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
-/// Leave out the counters, three quarters of an answer.
+/// Leaves out the counters, which are three quarters of an answer.
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 
 // include/uapi/linux/if_link.h
@@ -28,10 +28,11 @@ const IFLA_EXT_MASK: u16 = 29;
 const IFINFOMSG: usize = 16;
 const INDEX_AT: usize = 4;
 
-/// A dump that the kernel interrupted (an interface came or went) is repeated this often.
+/// Maximum number of attempts at a dump that the kernel interrupted because an interface came or went.
 const TRIES: u32 = 3;
 
-/// Interfaces kept at most, all namespaces together: hosts with tens of thousands exist. What is over has no name.
+/// Maximum number of interfaces kept, of all namespaces together: hosts with tens of thousands exist. Others have no
+/// name.
 const IFACES_MAX: usize = 1 << 20;
 
 /// Names of interfaces, by namespace and index. Namespace 0 stands for an unknown one: see [`Ifaces::common_name`].
@@ -39,15 +40,15 @@ const IFACES_MAX: usize = 1 << 20;
 pub struct Ifaces {
     names: HashMap<(u64, u32), Box<[u8]>, RandomState>,
     common: OnceLock<CommonNames>,
-    /// A replay, which looks at nothing that is not in it; true: it holds the interfaces of every namespace.
+    /// `None` for a live run. A replay only reads the recording; true if that holds the interfaces of every namespace.
     replayed: Option<bool>,
 }
 
-/// Interface index → name; `None`: namespaces differ in it.
+/// Interface index → name; `None` if namespaces have different names for the index.
 type CommonNames = HashMap<u32, Option<Box<[u8]>>, RandomState>;
 
 impl Ifaces {
-    /// No interface yet.
+    /// An empty list of interfaces.
     pub fn new() -> Ifaces {
         Ifaces::default()
     }
@@ -69,10 +70,10 @@ impl Ifaces {
         self.names.iter().filter(move |((at, _), _)| *at == netns).map(|((_, index), name)| (*index, &**name))
     }
 
-    /// Adds the interfaces of the namespace whose inode is `netns`: of `inside`, or of the calling thread's.
+    /// Adds the interfaces of the namespace with inode `netns`: of `inside`, or of the calling thread's.
     ///
-    /// One dump, 3 µs an interface. Needs no privilege, except to enter another namespace. After an error the names
-    /// that came before it stay.
+    /// One dump, 3 µs per interface. Needs no privilege, except to enter another namespace. After an error the names
+    /// received before it are kept.
     pub fn add(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(), HostError> {
         self.replayed = host.is_replay().then(|| Namespaces::are_recorded(host));
         let mut request = Request::dump(RTM_GETLINK);
@@ -100,13 +101,13 @@ impl Ifaces {
         Ok(end)
     }
 
-    /// The name of an interface; `None` if it came after the reading.
+    /// The name of an interface; `None` if it appeared after the read.
     pub fn name(&self, netns: u64, index: u32) -> Option<&[u8]> {
         self.names.get(&(netns, index)).map(|name| &**name)
     }
 
-    /// The name of an interface in a namespace that is not known: the one that all which have this index give it;
-    /// `None` if they differ, or if one cannot be looked into.
+    /// The name of an interface in an unknown namespace: the name that all namespaces with this index have for it;
+    /// `None` if the names differ, or if a namespace is unreadable.
     ///
     /// The first call reads every namespace of the host: a link for each process, and a dump for each namespace.
     pub fn common_name(&self, index: u32) -> Option<&[u8]> {
@@ -121,7 +122,7 @@ impl Ifaces {
         common.get(&index)?.as_deref()
     }
 
-    /// The index of the interface called `name` in a namespace.
+    /// The index of the interface `name` in a namespace.
     pub fn index(&self, netns: u64, name: &[u8]) -> Option<u32> {
         let found = self.names.iter().find(|(key, text)| key.0 == netns && ***text == *name);
         found.map(|(key, _)| key.1)
@@ -138,8 +139,8 @@ impl Lookup for Ifaces {
     }
 }
 
-/// Asks the running kernel, past the tape: a recording has the names of the namespaces that were looked at. `None`: one
-/// of them hides its interfaces, so none can be told apart from them.
+/// Reads from the running kernel even while recording: a recording contains the names of the namespaces that were read.
+/// `None` if a namespace is unreadable, because its interfaces could have any name.
 fn read_common() -> Option<CommonNames> {
     let host = Host::live();
     let own = crate::own_netns::current(&host).ok()?;
@@ -148,7 +149,7 @@ fn read_common() -> Option<CommonNames> {
     for namespace in namespaces.list() {
         let inside = match namespace.open(&host, own) {
             Ok(inside) => inside,
-            // It has ended since it was found, and its interfaces with it.
+            // The namespace was removed after it was found, with its interfaces.
             Err(HostError::Sys(error)) if error.errno == Errno::NOENT => continue,
             Err(_) => return None,
         };
@@ -168,7 +169,7 @@ fn common_names(names: &HashMap<(u64, u32), Box<[u8]>, RandomState>) -> CommonNa
     common
 }
 
-// Index and name; `None` for other messages and such as end too early, which cost their name only.
+// Index and name; `None` for other messages and for ones that are too short, of which only the name is lost.
 fn link<'b>(part: &Answer<'b>) -> Option<(u32, &'b [u8])> {
     if part.kind != RTM_NEWLINK {
         return None;
@@ -217,8 +218,8 @@ mod tests {
         assert_eq!((name(1), name(2), name(3), name(4)), (Some(&b"lo"[..]), None, Some(&b"x"[..]), None));
     }
 
-    /// The name of an interface whose namespace is unknown. Tests beside this one have interfaces, too: no other one
-    /// has this number.
+    /// The name of an interface in an unknown namespace. Tests that run at the same time also create interfaces, but
+    /// none with this number.
     #[test]
     fn root_an_interface_of_a_namespace_that_is_not_known() {
         testkit::require_root!();

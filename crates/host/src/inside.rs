@@ -1,8 +1,8 @@
-//! Files of /proc that tell about the network namespace of whoever opens them.
+//! Files of /proc whose content depends on the reader's network namespace.
 use sys::{Host, NetNs, SysError, fs, netns};
 
-/// Replaces `into` by the file at `path` (as on an ordinary host) as seen from the namespace with inode `netns_id`:
-/// `inside`, or the calling thread's. On the tape the file goes by path and namespace.
+/// Replaces `into` with the file at `path` (as on an ordinary host) as seen from the namespace with inode `netns_id`:
+/// `inside`, or the calling thread's. A recording stores the file by path and namespace.
 pub(crate) fn read_inside(
     host: &Host,
     path: &str,

@@ -1,9 +1,9 @@
-//! What surrounds rows: processes, users, cgroups, network namespaces, interfaces, names of addresses and ports.
+//! The context of rows: processes, users, cgroups, network namespaces, interfaces, names of addresses and ports.
 //!
-//! Each module reads one thing, once, into a value that answers by key; the lookups among them are
-//! [`record::Lookup`]s. Everything is read through a [`sys::Host`], so it can be recorded and replayed. Knows no
-//! socket, no flow, no filter and no output; all text is as it was found, hostile until a sink has escaped it. What is
-//! missing costs cells, never the run.
+//! Each module reads one type of data once, into a value that is queried by key; the lookups among them are
+//! [`record::Lookup`]s. Everything is read through a [`sys::Host`], so it can be recorded and replayed. This crate
+//! knows no socket, no flow, no filter and no output; texts are unchanged, and hostile until a sink has escaped them.
+//! Missing data costs cells, never the run.
 #![forbid(unsafe_code)]
 
 pub mod addresses;

@@ -1,8 +1,8 @@
-//! Speed and duplex of interfaces, and what both ends of their links offer: a dump of ethtool's family of generic
-//! netlink (Linux 5.6).
+//! Speed and duplex of interfaces, and the modes that both ends of their links advertise: a dump of ethtool's generic
+//! netlink family (Linux 5.6).
 //!
-//! Of the modes that an end offers those of twisted pairs alone are read (BASE-T): these are negotiated, and fall back
-//! to a lower speed where a cable is bad. Fibres and backplanes have one speed or no link.
+//! Only twisted-pair modes (BASE-T) are read: these are negotiated, and fall back to a lower speed with a bad cable.
+//! Fibres and backplanes have one speed or no link.
 use netlink::generic::{self, GENLMSGHDR, PROTOCOL};
 use netlink::{Answer, Attr, Attrs, Query, Request, prefix};
 use sys::{Host, NetNs};
@@ -20,7 +20,7 @@ const ETHTOOL_A_LINKMODES_SPEED: u16 = 5;
 const ETHTOOL_A_LINKMODES_DUPLEX: u16 = 6;
 const ETHTOOL_A_HEADER_DEV_INDEX: u16 = 1;
 const ETHTOOL_A_HEADER_FLAGS: u16 = 3;
-/// Bits as numbers, not as a list of names.
+/// Requests bits as numbers, not as a list of names.
 const ETHTOOL_FLAG_COMPACT_BITSETS: u32 = 1;
 const ETHTOOL_A_BITSET_VALUE: u16 = 4;
 const ETHTOOL_A_BITSET_MASK: u16 = 5;
@@ -38,50 +38,50 @@ const MODES: &[(u32, u32, bool)] = &[
     (12, 10_000, true),
 ];
 
-/// Interfaces that are kept at most.
+/// Maximum number of interfaces kept.
 const KEPT_MAX: usize = 65_536;
 
-/// Modes of a link, a bit each.
+/// A set of link modes, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModeSet(u64);
 
 impl ModeSet {
-    /// Those that are in both.
+    /// The modes that are in both sets.
     pub fn and(self, other: ModeSet) -> ModeSet {
         ModeSet(self.0 & other.0)
     }
 
-    /// The highest speed of these in Mb/s, of full duplex alone; `None` if there is none.
+    /// The highest full-duplex speed of these modes in Mb/s; `None` without such a mode.
     pub fn best_full_mbps(self) -> Option<u32> {
         let has = |bit: u32| self.0 >> bit & 1 == 1;
         MODES.iter().filter(|(bit, _, is_full)| *is_full && has(*bit)).map(|(_, mbps, _)| *mbps).max()
     }
 }
 
-/// How an interface is linked.
+/// Speed, duplex and modes of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkMode {
     /// Number of the interface.
     pub index: u32,
-    /// Speed in Mb/s; `None` where the driver does not know it.
+    /// Speed in Mb/s; `None` if the driver does not know it.
     pub mbps: Option<u32>,
-    /// True if it is full duplex; `None` where the driver does not know it.
+    /// True if it is full duplex; `None` if the driver does not know it.
     pub is_full: Option<bool>,
     /// True if speed and duplex are negotiated.
     pub is_negotiated: bool,
-    /// Modes that the interface can have.
+    /// Modes that the interface supports.
     pub supported: ModeSet,
-    /// Modes that it offers.
+    /// Modes that it advertises.
     pub ours: ModeSet,
-    /// Modes that the other end offers; none where it does not negotiate, and where the driver does not know.
+    /// Modes that the peer advertises; empty if the peer does not negotiate, or if the driver does not know them.
     pub theirs: ModeSet,
 }
 
-/// Reads how the interfaces of the namespace whose inode is `netns` are linked: of `inside`, or of the calling
-/// thread's. Returns them, and how many more there are than are kept. Interfaces whose driver does not know links are
-/// not among them; a kernel without this family has none.
+/// Reads the link modes of the interfaces in the namespace with inode `netns`: of `inside`, or of the calling thread's.
+/// Returns them, and the number of interfaces beyond the maximum. Leaves out interfaces whose driver does not report
+/// links; empty on a kernel without this family.
 ///
-/// One request and one dump; each driver is asked, which takes from 1 µs to what its hardware takes. Needs no
+/// One request and one dump; each driver is queried, which takes from 1 µs to as long as its hardware takes. Needs no
 /// privilege, except to enter another namespace.
 pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<LinkMode>, u64), HostError> {
     let found = generic::family(host, "ethtool", &format!("family of ethtool@{netns}"), inside)?;
@@ -96,7 +96,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Link
     bounded_dump::read(host, &ask, KEPT_MAX, link_mode)
 }
 
-/// `None` for other messages, and those of no interface.
+/// `None` for other messages, and for messages without an interface.
 fn link_mode(part: &Answer<'_>) -> Option<LinkMode> {
     if prefix::u8_at(part.payload, 0)? != ETHTOOL_MSG_LINKMODES_GET_REPLY {
         return None;
@@ -111,7 +111,7 @@ fn link_mode(part: &Answer<'_>) -> Option<LinkMode> {
             ETHTOOL_A_LINKMODES_AUTONEG => found.is_negotiated = attr.u8().is_ok_and(|on| on == 1),
             ETHTOOL_A_LINKMODES_OURS => (found.ours, found.supported) = bits(&attr),
             ETHTOOL_A_LINKMODES_PEER => found.theirs = bits(&attr).0,
-            // SPEED_UNKNOWN is -1; a driver without a link says 0, too.
+            // SPEED_UNKNOWN is -1; a driver without a link may also report 0.
             ETHTOOL_A_LINKMODES_SPEED => found.mbps = attr.u32().ok().filter(|mbps| ![0, u32::MAX].contains(mbps)),
             // DUPLEX_HALF, DUPLEX_FULL; DUPLEX_UNKNOWN is 0xff.
             ETHTOOL_A_LINKMODES_DUPLEX => {
@@ -127,7 +127,7 @@ fn link_mode(part: &Answer<'_>) -> Option<LinkMode> {
     (found.index != 0).then_some(found)
 }
 
-/// Value and mask of a set of bits: words of 32 bits in the machine's order.
+/// Value and mask of a bit set: 32-bit words in machine byte order.
 fn bits(attr: &Attr<'_>) -> (ModeSet, ModeSet) {
     let (mut value, mut mask) = (ModeSet::default(), ModeSet::default());
     let words = |attr: &Attr<'_>| {
@@ -144,7 +144,7 @@ fn bits(attr: &Attr<'_>) -> (ModeSet, ModeSet) {
     (value, mask)
 }
 
-/// Takes any bytes as messages about links. For the fuzzer: it must neither panic nor fail to end.
+/// Decodes any bytes as messages about links. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_link_modes(data: &[u8]) {
     if let Some(one) = link_mode(&Answer { kind: 20, flags: 0, payload: data, block: 0 }) {
         let _ = (one.ours.and(one.theirs).best_full_mbps(), one.supported.best_full_mbps());
@@ -158,8 +158,8 @@ mod tests {
     use proptest::prelude::*;
     use testkit::netns::Lab;
 
-    /// What a driver of a card with 1000BASE-T answers whose cable lost a pair: both ends offer up to 1000BASE-T, the
-    /// link has 100 Mb/s. Laid out as net/ethtool/linkmodes.c and bitset.c do.
+    /// The answer of a 1000BASE-T card's driver after the cable lost a pair: both ends advertise up to 1000BASE-T, the
+    /// link has 100 Mb/s. The layout follows net/ethtool/linkmodes.c and bitset.c.
     const GIGABIT: &[u8] = b"\x04\x01\0\0\
         \x18\0\x01\x80\x08\0\x01\0\x02\0\0\0\x09\0\x02\0eth0\0\0\0\0\
         \x05\0\x02\0\x01\0\0\0\

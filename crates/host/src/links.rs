@@ -1,4 +1,4 @@
-//! Interfaces with their counters and addresses: one dump each of rtnetlink, and a file for IPv6.
+//! Interfaces with their counters and addresses: two dumps of rtnetlink, and a file for IPv6.
 use std::ops::ControlFlow;
 
 use netlink::{Answer, Attr, Attrs, Conversation, DumpEnd, Query, Request, prefix};
@@ -39,10 +39,10 @@ const IFA_BROADCAST: u16 = 4;
 const IFADDRMSG: usize = 8;
 const AF_INET: u8 = 2;
 
-/// A dump that the kernel interrupted (an interface came or went) is repeated this often.
+/// Maximum number of attempts at a dump that the kernel interrupted because an interface came or went.
 const TRIES: u32 = 3;
 
-/// Interfaces kept at most, and addresses of each family. What is over is told by [`Links::over`].
+/// Maximum number of interfaces kept, and of addresses of each family. [`Links::over`] counts the others.
 const KEPT_MAX: usize = 1 << 20;
 
 /// The file with the IPv6 addresses.
@@ -51,41 +51,41 @@ const IF_INET6: &str = "/proc/thread-self/net/if_inet6";
 /// The interfaces of a namespace.
 #[derive(Debug, Default)]
 pub struct Links {
-    /// In the kernel's order.
+    /// Interfaces, in the kernel's order.
     pub links: Vec<Link>,
     /// IPv4 addresses in the kernel's order.
     pub addrs: Vec<LinkAddr>,
     /// IPv6 addresses in the order of the kernel's file.
     pub addrs6: Vec<LinkAddr6>,
-    /// Interfaces and addresses beyond the bound of 1 Mi each, not kept.
+    /// Number of interfaces and addresses beyond the limit of 1 Mi each, which are not kept.
     pub over: u64,
-    /// The kernel said again and again that the tables changed while they were read: something may be missing.
+    /// True if the tables changed during every attempt: entries may be missing.
     pub interrupted: bool,
 }
 
-/// Reads the interfaces of one namespace, again and again. The socket is opened with the first reading: later ones need
-/// no right to enter the namespace.
+/// Reads the interfaces of one namespace repeatedly. The socket is opened at the first read: later reads need no
+/// privilege to enter the namespace.
 #[derive(Debug, Default)]
 pub struct LinksReader {
     conversation: Conversation,
 }
 
 impl LinksReader {
-    /// As [`Links::read`]; always for the same namespace.
+    /// Like [`Links::read`]; call it for the same namespace each time.
     pub fn read(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Links, HostError> {
         Links::read_by(&mut self.conversation, host, netns, inside)
     }
 }
 
 impl Links {
-    /// Interfaces and IPv4 addresses of the namespace whose inode is `netns`: of `inside`, or of the calling thread's.
+    /// Interfaces and IPv4 addresses of the namespace with inode `netns`: of `inside`, or of the calling thread's.
     ///
-    /// Two dumps, some 5 µs an interface. Needs no privilege, except to enter another namespace.
+    /// Two dumps, some 5 µs per interface. Needs no privilege, except to enter another namespace.
     pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Links, HostError> {
         LinksReader::default().read(host, netns, inside)
     }
 
-    /// The IPv4 addresses alone: one dump.
+    /// Reads only the IPv4 addresses: one dump.
     pub fn read_inet(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Links, HostError> {
         let mut all = Links::default();
         all.interrupted = all.read_addrs(&mut Conversation::new(), host, netns, inside)?.interrupted;
@@ -111,8 +111,8 @@ impl Links {
         Ok(all)
     }
 
-    /// Adds the IPv6 addresses. From the kernel's file: rtnetlink has them in another order, and without the scope
-    /// that tools show. A kernel without IPv6 has none.
+    /// Adds the IPv6 addresses, from the kernel's file: rtnetlink sends them in another order, and without the scope
+    /// that tools show. There are none on a kernel without IPv6.
     pub fn read_inet6(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(), SysError> {
         let mut text = Vec::new();
         read_inside(host, IF_INET6, netns, inside, &mut text)?;
@@ -167,7 +167,7 @@ fn keep<T>(all: &mut Vec<T>, one: T, over: &mut u64) {
     if all.len() < KEPT_MAX { all.push(one) } else { *over += 1 }
 }
 
-// `None` for other messages and those without a name: an interface that nobody could call.
+// `None` for other messages and for interfaces without a name, which nothing could refer to.
 fn link(part: &Answer<'_>) -> Option<Link> {
     if part.kind != RTM_NEWLINK {
         return None;
@@ -207,7 +207,7 @@ fn map(attr: &Attr<'_>) -> LinkMap {
     }
 }
 
-// `struct rtnl_link_stats64`: u64s, more of them from kernel to kernel. Number 8 is `multicast`.
+// `struct rtnl_link_stats64`: u64 members; newer kernels append more. Number 8 is `multicast`.
 fn stats(attr: &Attr<'_>) -> Option<LinkStats> {
     let number = |n: usize| prefix::u64_at(attr.payload, n * 8);
     let later = |n: usize| number(n).unwrap_or(0);
@@ -238,7 +238,7 @@ fn stats(attr: &Attr<'_>) -> Option<LinkStats> {
 }
 
 fn addr4(part: &Answer<'_>) -> Option<LinkAddr> {
-    // A kernel that knows no filter by family sends all.
+    // A kernel that does not filter by family sends all of them.
     if part.kind != RTM_NEWADDR || prefix::u8_at(part.payload, 0)? != AF_INET {
         return None;
     }
@@ -252,7 +252,7 @@ fn addr4(part: &Answer<'_>) -> Option<LinkAddr> {
             _ => {}
         }
     }
-    // The kernel leaves out what is 0.
+    // The kernel leaves out the address 0.
     let local = local.unwrap_or_default();
     Some(LinkAddr {
         index: prefix::u32_at(part.payload, 4)?,
@@ -273,7 +273,7 @@ fn addr6(line: &[u8]) -> Option<LinkAddr6> {
     Some(LinkAddr6 { iface: words.next()?.into(), addr, prefix_len, scope, flags })
 }
 
-/// Takes any bytes as messages and lines about interfaces. For the fuzzer: it must neither panic nor fail to end.
+/// Decodes any bytes as messages and lines about interfaces. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_links(data: &[u8]) {
     for kind in [RTM_NEWLINK, RTM_NEWADDR] {
         let part = Answer { kind, flags: 0, payload: data, block: 0 };

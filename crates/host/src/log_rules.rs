@@ -1,7 +1,7 @@
-//! Rules that log to groups, from what `nft -j list ruleset` prints.
+//! Rules that log to groups, from the output of `nft -j list ruleset`.
 //!
-//! Rules of iptables that nft shows as `xt` are not among them: their words are not in the listing. (Since 1.8.8
-//! iptables-nft writes NFLOG as nft's own `log`.) All text is that of whoever made the rules.
+//! Excludes iptables rules that nft shows as `xt`, because the listing does not contain their arguments. (Since 1.8.8
+//! iptables-nft writes NFLOG as nft's own `log`.) All text was chosen by the author of the rules.
 
 use crate::rule_chains::{Chains, table_of, word};
 use record::rows::VERDICTS;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 /// A rule with `log group N`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRule {
-    /// Family and name of the table, as nft writes them: `inet filter`.
+    /// Family and name of the table, in nft's format: `inet filter`.
     pub table: String,
     /// Name of the chain.
     pub chain: String,
@@ -18,25 +18,26 @@ pub struct LogRule {
     pub handle: u64,
     /// The rule's comment.
     pub comment: Option<String>,
-    /// What it does with the packet after logging, one of [`VERDICTS`]; `None` if it only logs.
+    /// Verdict after logging, one of [`VERDICTS`]; `None` if the rule only logs.
     pub verdict: Option<&'static str>,
-    /// The group.
+    /// The log group.
     pub group: u16,
     /// Prefix of its records.
     pub prefix: String,
-    /// Records that are gathered before the kernel wakes the reader; `None`: as the reader asks.
+    /// Number of records that accumulate before the kernel wakes the reader; `None` to use the reader's setting.
     pub queue_threshold: Option<u64>,
-    /// Words of the hooks from which its chain is reached; `None`: any, because verdicts of a named map may lead there.
+    /// Names of the hooks from which its chain is reached; `None` for any, because verdicts of a named map may lead
+    /// there.
     pub hooks: Option<Vec<String>>,
 }
 
 impl LogRule {
-    /// Table and chain, as nft writes them: `inet filter input`.
+    /// Table and chain, in nft's format: `inet filter input`.
     pub fn place(&self) -> String {
         format!("{} {}", self.table, self.chain)
     }
 
-    /// Whether packets of this family and hook, in nft's words, can meet the rule.
+    /// Whether packets of this family and hook (nft's names) can reach the rule.
     pub fn can_meet(&self, family: &str, hook: &str) -> bool {
         let of_table = self.table.split(' ').next().unwrap_or_default();
         let is_family = of_table == family || of_table == "inet" && matches!(family, "inet" | "ip" | "ip6");
@@ -44,7 +45,7 @@ impl LogRule {
     }
 }
 
-/// The rules of a listing, in its order; `None` if it is no listing.
+/// The rules of a listing, in its order; `None` if it is malformed.
 pub fn parse(listing: &[u8]) -> Option<Vec<LogRule>> {
     let listing: Json = serde_json::from_str(&String::from_utf8_lossy(listing)).ok()?;
     let objects = listing.get("nftables")?.as_array()?;
@@ -73,7 +74,7 @@ fn of_rule(rule: &Json, chains: &Chains) -> Vec<LogRule> {
     logs.filter_map(of_log).collect()
 }
 
-/// The verdict that a statement is.
+/// The statement as a verdict, if it is one.
 fn verdict_of(statement: &Json) -> Option<&'static str> {
     let (word, _) = statement.as_object()?.iter().next()?;
     VERDICTS.iter().find(|verdict| *verdict == word).copied()
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What nft 1.0.6 prints.
+    /// Output of nft 1.0.6.
     #[test]
     fn rules_by_example() {
         let listing = br#"{"nftables":[{"metainfo":{}},{"chain":{"family":"inet","table":"filter","name":"input",

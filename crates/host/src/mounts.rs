@@ -1,4 +1,4 @@
-//! /proc/self/mountinfo, proc_pid_mountinfo(5).
+//! Parses /proc/self/mountinfo, proc_pid_mountinfo(5).
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,9 +9,9 @@ use sys::{Host, fs};
 /// One mount; borrows the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount<'l> {
-    /// What of the file system is mounted: a directory of it, the name of a namespace.
+    /// The mounted part of the file system: a directory in it, or the name of a namespace.
     pub(crate) root: &'l [u8],
-    /// Where it is mounted.
+    /// Mount point.
     pub(crate) place: Cow<'l, [u8]>,
     /// Type of the file system.
     pub(crate) kind: &'l [u8],
@@ -26,25 +26,25 @@ impl Mount<'_> {
     }
 }
 
-/// A list of mounts, and where its file systems are found from here.
+/// A list of mounts, and the path under which this process reaches its file systems.
 pub(crate) struct MountList {
     pub(crate) text: Vec<u8>,
     root: PathBuf,
 }
 
 impl MountList {
-    /// Where a mount of this list lies for us.
+    /// Path of a mount in this list, as seen from this process.
     pub(crate) fn path(&self, mount: &Mount<'_>) -> PathBuf {
         let place = Path::new(OsStr::from_bytes(&mount.place));
         self.root.join(place.strip_prefix("/").unwrap_or(place))
     }
 }
 
-/// The mounts that this process sees, then those that process 1 sees if it is root's: `ip netns exec` covers /sys, and
-/// with it what is mounted there. What cannot be read is left out.
+/// The mounts that this process sees, then the ones that process 1 sees if it is root's: `ip netns exec` covers /sys,
+/// with everything mounted below it. Unreadable lists are left out.
 pub(crate) fn lists(host: &Host) -> Vec<MountList> {
     let root = host.proc_path("1/root");
-    // The second needs the right to look into process 1.
+    // The second check needs the privilege to look into process 1.
     let is_there = fs::stat(&host.proc_path("1")).is_ok_and(|stat| stat.uid == 0) && fs::stat(&root).is_ok();
     let first = || is_there.then(|| list(host, "1", root)).flatten();
     own(host).into_iter().chain(first()).collect()
@@ -61,7 +61,7 @@ fn list(host: &Host, process: &str, root: PathBuf) -> Option<MountList> {
     Some(MountList { text, root })
 }
 
-/// The mounts in order; of two at one place the last is the one that is seen. Lines that make no sense are skipped.
+/// The mounts in order; if two have the same mount point, the last is visible. Malformed lines are skipped.
 pub(crate) fn mounts(text: &[u8]) -> impl Iterator<Item = Mount<'_>> {
     text.split(|&b| b == b'\n').filter_map(|line| {
         let mut words = line.split(|&b| b == b' ');
@@ -74,7 +74,7 @@ pub(crate) fn mounts(text: &[u8]) -> impl Iterator<Item = Mount<'_>> {
     })
 }
 
-// Blanks and backslashes in names are written as `\040`, three octal digits.
+// Spaces and backslashes in names are escaped as `\040`, three octal digits.
 fn unescaped(word: &[u8]) -> Cow<'_, [u8]> {
     if !word.contains(&b'\\') {
         return Cow::Borrowed(word);

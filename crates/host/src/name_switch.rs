@@ -1,9 +1,9 @@
-//! Where names come from, as /etc/nsswitch.conf says.
+//! Sources of names, from /etc/nsswitch.conf.
 use sys::Host;
 
 use crate::words::words;
 
-/// Which of the places that we know a kind of name is looked for in. Others (NIS, mDNS, LDAP …) are not asked.
+/// The supported sources for one type of name. Others (NIS, mDNS, LDAP …) are not queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamePlaces {
     /// The file in /etc.
@@ -13,10 +13,11 @@ pub struct NamePlaces {
 }
 
 impl NamePlaces {
-    /// Those of a kind of name: `hosts`, `services`, `ethers`. Without a line for it: files, and servers for hosts.
+    /// The sources of one type of name: `hosts`, `services`, `ethers`. Without a line for it: files, and name servers
+    /// for hosts.
     pub fn read(host: &Host, kind: &str) -> NamePlaces {
         let mut text = Vec::new();
-        // A file that is missing says nothing.
+        // A missing file counts as empty.
         let _ = host.read_file("/etc/nsswitch.conf", &mut text);
         NamePlaces::parse(&text, kind)
     }
@@ -27,12 +28,12 @@ impl NamePlaces {
     }
 }
 
-// `hosts: files [NOTFOUND=return] dns # comment`
+// Parses `hosts: files [NOTFOUND=return] dns # comment`.
 fn places(line: &[u8], kind: &str) -> Option<NamePlaces> {
     let line = line.split(|&b| b == b'#').next()?.trim_ascii_start();
     let rest = line.strip_prefix(kind.as_bytes())?.trim_ascii_start().strip_prefix(b":")?;
     let has = |wanted: &[&[u8]]| words(rest).any(|word| wanted.contains(&word));
-    // What systemd's resolver answers, the name servers of resolv.conf answer: it is one of them, or they are its own.
+    // systemd's resolver and the name servers of resolv.conf give the same answers: it is one of them, or uses them.
     Some(NamePlaces { files: has(&[b"files"]), dns: has(&[b"dns", b"resolve"]) })
 }
 

@@ -1,4 +1,4 @@
-//! Neighbours of a network namespace that do not answer, by a dump of rtnetlink.
+//! Neighbours of a network namespace that do not answer, from a dump of rtnetlink.
 
 use netlink::{Answer, Attrs, Query, Request, prefix};
 use record::Addr;
@@ -20,31 +20,31 @@ const NUD_INCOMPLETE: u16 = 1;
 const NUD_FAILED: u16 = 0x20;
 /// `struct ndmsg`: family u8, three bytes, ifindex s32, state u16, flags u8, type u8.
 const NDMSG: usize = 12;
-/// USER_HZ: the ticks in which the kernel tells ages to programs.
+/// USER_HZ: the ticks per second in the ages that the kernel reports.
 const TICKS_PER_S: u32 = 100;
 
-/// Neighbours that are kept at most.
+/// Maximum number of neighbours kept.
 const KEPT_MAX: usize = 65_536;
 
-/// A neighbour whose hardware address was asked for in vain.
+/// A neighbour that did not answer a request for its hardware address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SilentNeighbour {
-    /// The interface that it should be on.
+    /// The interface on which it is expected.
     pub ifindex: u32,
     /// Its address.
     pub addr: Addr,
-    /// True if the kernel has given it up; false if it still asks.
+    /// True if the kernel has given it up; false if it is still sending requests.
     pub is_given_up: bool,
-    /// Seconds since a packet was last to go to it; `None` if the kernel does not say.
+    /// Seconds since a packet was last sent to it; `None` if the kernel does not report it.
     pub used_s: Option<u32>,
-    /// Seconds since it was given up, or since the kernel began to ask; `None` if the kernel does not say.
+    /// Seconds since the kernel gave it up or sent the first request; `None` if the kernel does not report it.
     pub since_s: Option<u32>,
 }
 
-/// Reads the neighbours of the namespace whose inode is `netns` (of `inside`, or of the calling thread's) that do not
-/// answer. Returns them, and how many more there are than are kept.
+/// Reads the neighbours of the namespace with inode `netns` (of `inside`, or of the calling thread's) that do not
+/// answer. Returns them, and the number of neighbours beyond the maximum.
 ///
-/// One dump, some 100 ns a neighbour. Needs no privilege, except to enter another namespace.
+/// One dump, some 100 ns per neighbour. Needs no privilege, except to enter another namespace.
 pub fn silent(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<SilentNeighbour>, u64), HostError> {
     let mut request = Request::dump(RTM_GETNEIGH);
     request.body(&[0; NDMSG]);
@@ -53,7 +53,7 @@ pub fn silent(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Si
     bounded_dump::read(host, &ask, KEPT_MAX, neighbour)
 }
 
-/// `None` for other messages, neighbours that answer, and such as end too early.
+/// `None` for other messages, neighbours that answer, and messages that are too short.
 fn neighbour(part: &Answer<'_>) -> Option<SilentNeighbour> {
     if part.kind != RTM_NEWNEIGH {
         return None;

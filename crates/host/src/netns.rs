@@ -1,7 +1,7 @@
-//! Network namespaces: what they are called, and which one a user means.
+//! Network namespaces: their names, and the one that a user selects.
 //!
-//! A namespace is known by its inode. Names come from /run/netns (ip-netns) and /run/docker/netns; the one that
-//! process 1 lives in is `init`; any other is shown by its number.
+//! A namespace is identified by its inode. Names come from /run/netns (ip-netns) and /run/docker/netns; the namespace
+//! of process 1 is called `init`; any other is shown by its number.
 use std::path::Path;
 
 use record::text::put_u64;
@@ -16,24 +16,24 @@ use crate::texts::Texts;
 
 pub use crate::own_netns::current;
 
-/// Where Docker keeps its namespaces; readable by root only.
+/// Docker's folder of namespaces; only root can read it.
 pub(crate) const DOCKER: &str = "/run/docker/netns";
 
-/// Names kept at most. A host with more namespaces shows the numbers of the rest.
+/// Maximum number of names kept. On a host with more namespaces, the others are shown by number.
 const NAMES_MAX: usize = 1 << 16;
 
 /// Inode → name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NetnsNames {
     names: Texts<u64>,
-    /// Numbers as texts, ascending.
+    /// Numbers as texts, in ascending order.
     numbers: Vec<(u64, Box<[u8]>)>,
 }
 
 impl NetnsNames {
-    /// Reads the names there are, and prepares the numbers of those among `used` that have none.
+    /// Reads the existing names, and prepares the numbers of the namespaces in `used` without a name.
     ///
-    /// A few system calls per named namespace. Directories that are missing or unreadable cost their names only.
+    /// A few system calls per named namespace. If directories are missing or unreadable, only their names are missing.
     pub fn read(host: &Host, used: &[u64]) -> Result<NetnsNames, HostError> {
         let mut bytes = Vec::new();
         host.bytes("netns-names", "", &mut bytes, |into| {
@@ -45,7 +45,7 @@ impl NetnsNames {
         Ok(names)
     }
 
-    /// The names of these namespaces; `of_process` names one by a process in it (see [`Namespaces::names`]).
+    /// The names of these namespaces; `of_process` names a namespace by a process in it (see [`Namespaces::names`]).
     pub fn of(namespaces: &Namespaces, of_process: &dyn Fn(u32) -> Option<Box<[u8]>>) -> Result<NetnsNames, HostError> {
         let mut bytes = Vec::new();
         namespaces.names(of_process).for_each(|(inode, name)| put_name(&mut bytes, inode, &name));
@@ -82,10 +82,10 @@ impl Lookup for NetnsNames {
     }
 }
 
-// Names by inode, the best first.
+// Names by inode, best first.
 fn find() -> Vec<(u64, Box<[u8]>)> {
     let mut found = Vec::new();
-    // What is no namespace (a file left over in /run/netns) lies on another file system.
+    // Anything but a namespace (a left-over file in /run/netns) is on another file system.
     let Ok(own) = fs::stat(Path::new("/proc/thread-self/ns/net")) else { return found };
     let mut add = |path: &Path, name: &[u8]| {
         if let Some(stat) = fs::stat(path).ok().filter(|stat| stat.device == own.device) {
@@ -117,7 +117,7 @@ fn docker() -> Vec<(Box<[u8]>, std::path::PathBuf)> {
     found
 }
 
-// On the tape: inode u64, length u16, name, little endian.
+// In a recording: inode u64, length u16, name, little endian.
 fn put_name(into: &mut Vec<u8>, inode: u64, name: &[u8]) {
     // File names have at most 255 bytes.
     let Ok(length) = u16::try_from(name.len()) else { return };
@@ -132,14 +132,14 @@ fn parse_names(bytes: Vec<u8>) -> Result<Texts<u64>, HostError> {
     while at < bytes.len() {
         let garbled = HostError::Garbled { what: "names of network namespaces", at };
         let (inode, start, end) = name_at(&bytes, at).ok_or(garbled)?;
-        // A recorded value is at most 64 MiB long.
+        // A value in a recording is at most 64 MiB long.
         places.push((inode, start as u32, end as u32));
         at = end;
     }
     Ok(Texts::new(bytes, places))
 }
 
-// Inode, and where its name begins and ends.
+// Inode, and start and end of its name.
 fn name_at(bytes: &[u8], at: usize) -> Option<(u64, usize, usize)> {
     let (inode, rest) = bytes.get(at..)?.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
@@ -151,17 +151,17 @@ fn name_at(bytes: &[u8], at: usize) -> Option<(u64, usize, usize)> {
 /// A network namespace that a user has chosen.
 #[derive(Debug)]
 pub struct NetnsRef {
-    /// The open namespace, to be entered; `None` in a replay, which enters nothing.
+    /// The open namespace to enter; `None` in a replay, which enters no namespace.
     pub handle: Option<NetNs>,
     /// Its inode.
     pub inode: u64,
 }
 
-/// Finds the namespace that `written` means: a path if it has a slash, else a name, else a process id, else the
-/// name of a container, of which there must be one.
+/// Finds the namespace that `written` refers to: a path if it has a slash, otherwise a name, otherwise a process id,
+/// otherwise the name of a container, which must be unique.
 ///
-/// Names are those that [`NetnsNames`] shows; `init` is the namespace of process 1 unless another goes by that name. In
-/// a replay the answer is the recorded one.
+/// Names are the same as in [`NetnsNames`]; `init` is the namespace of process 1 unless another one has that name. A
+/// replay returns the recorded answer.
 pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
     let mut handle = None;
     let mut text = Vec::new();
@@ -182,7 +182,7 @@ pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostErro
 fn of_container(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
     let (mut found, mut handle, mut text) = (FoundContainers::default(), None, Vec::new());
     let result = host.bytes(&format!("netns-container@{written}"), "", &mut text, |into| {
-        // Not by way of the recording: it shall hold the answer, not every process that was looked at.
+        // Bypasses the recording, which must contain the answer, not every process that was checked.
         found = netns_containers::find(&Host::live(), written)?;
         let opened = found.only(written)?;
         put_u64(into, opened.inode());
@@ -208,13 +208,13 @@ fn open(written: &str) -> Result<NetNs, SysError> {
     if matches!(written, "" | "." | "..") {
         return Err(SysError::new("openat", written, Errno::NOENT));
     }
-    // The name of a namespace that has nothing but a process.
+    // The name of a namespace that only has a process.
     if let Some(Ok(pid)) = written.strip_prefix(PID_PREFIX).map(str::parse) {
         return NetNs::open_pid(pid);
     }
     match NetNs::open(written) {
         Err(error) if error.errno == Errno::NOENT && !written.contains('/') => {
-            // What we show as a name must do as one.
+            // Every displayed name must also be accepted.
             let docker = NetNs::open_path(&Path::new(DOCKER).join(written));
             if docker.is_err() && written.as_bytes() == INIT { open_init() } else { docker.map_err(|_| error) }
         }
@@ -222,20 +222,20 @@ fn open(written: &str) -> Result<NetNs, SysError> {
     }
 }
 
-// Not everybody may look at process 1, but whoever is in its namespace may look at its own.
+// Process 1 may be unreadable, but a process in the same namespace can use its own link.
 fn open_init() -> Result<NetNs, SysError> {
     let own = NetNs::current()?;
     if own.inode() == INIT_INODE { Ok(own) } else { NetNs::open_pid(1) }
 }
 
-// The names that would have worked, for the message.
+// Names that would have been accepted, for the error message.
 fn candidates(host: &Host) -> Vec<Box<str>> {
     const SHOWN: usize = 10;
     if host.is_replay() {
         return Vec::new();
     }
     let mut names: Vec<Box<str>> = find().iter().map(|(_, name)| sys::escaped(name)).collect();
-    // `init` may be found twice, one after the other or behind Docker's.
+    // `init` may be found twice, also in Docker's folder.
     names.sort();
     names.dedup();
     if names.len() > SHOWN {
@@ -281,7 +281,7 @@ mod tests {
         assert!(error.contains("; a container's name, a PID or a path like /proc/1/ns/net works too"), "{error}");
         let error = resolve_selector(&Host::live(), "/no/such").unwrap_err().to_string();
         assert_eq!(error, "cannot open /no/such: no such file or directory");
-        // The number is above the kernel's limit: nobody's pid.
+        // The number is above the kernel's limit for pids.
         for wrong in ["4194999", "", ".", ".."] {
             assert!(matches!(resolve_selector(&Host::live(), wrong), Err(HostError::NoNetns { .. })), "{wrong}");
         }

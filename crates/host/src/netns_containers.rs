@@ -1,7 +1,7 @@
-//! The network namespace of a container, by the container's name.
+//! Finds the network namespace of a container, by the container's name.
 //!
-//! A container is in the namespace of its oldest process: what runs in it may make others, and cannot be older. Names
-//! are believed as [`crate::containers`] believes them.
+//! A container is in the namespace of its oldest process: programs inside it may create other namespaces, and cannot be
+//! older. Names are checked as in [`crate::containers`].
 use std::collections::BTreeMap;
 
 use sys::{Errno, Host, NetNs, SysError};
@@ -9,24 +9,25 @@ use sys::{Errno, Host, NetNs, SysError};
 use crate::containers::ContainerSearch;
 use crate::processes::Identity;
 
-/// Searches at most: the oldest process of a container may end between being found and being opened.
+/// Maximum number of searches: the oldest process of a container may end between being found and being opened.
 const TRIES_MAX: usize = 3;
 
-/// Bytes shown of a container's id.
+/// Number of characters shown of a container's id.
 const ID_SHOWN: usize = 12;
 
-/// What goes by a container's name.
+/// Containers with a given name.
 #[derive(Debug, Default)]
 pub(crate) struct FoundContainers {
-    /// Network namespaces of containers of that name, each once, with the process by which it was found.
+    /// Their distinct network namespaces, each with the process by which it was found.
     pub(crate) namespaces: Vec<(NetNs, Box<str>)>,
-    /// Why containers may have been missed.
+    /// Why containers may be missing.
     pub(crate) missing: Option<String>,
 }
 
-/// Containers that are called `wanted` (or whose id begins so, from 12 digits on), and their network namespaces.
+/// Finds containers with the name `wanted` (or with this prefix of their id, from 12 digits on), and their network
+/// namespaces.
 ///
-/// One small file for each process of the host. Fails where a namespace may not be opened.
+/// Reads one small file for each process of the host. Fails if a namespace cannot be opened.
 pub(crate) fn find(host: &Host, wanted: &str) -> Result<FoundContainers, SysError> {
     for _ in 0..TRIES_MAX {
         if let Some(found) = look(host, wanted)? {
@@ -36,7 +37,7 @@ pub(crate) fn find(host: &Host, wanted: &str) -> Result<FoundContainers, SysErro
     Ok(FoundContainers::default())
 }
 
-/// The same once; nothing if a process ended meanwhile.
+/// Searches once; `None` if a process ended during the search.
 fn look(host: &Host, wanted: &str) -> Result<Option<FoundContainers>, SysError> {
     let mut search = ContainerSearch::new(host, wanted.as_bytes());
     let mut oldest: BTreeMap<Box<[u8]>, (u64, u32)> = BTreeMap::new();
@@ -55,7 +56,7 @@ fn look(host: &Host, wanted: &str) -> Result<Option<FoundContainers>, SysError> 
             Err(error) if error.errno.is_gone() => return Ok(None),
             opened => opened?,
         };
-        // It is still that process, so the namespace was its.
+        // It is still the same process, so it was in this namespace.
         let is_it = Identity::read(host, pid).is_ok_and(|identity| identity.started == started && !identity.has_ended);
         if !is_it || id_of(&mut search, host, pid, &mut file).as_ref() != Some(&id) {
             return Ok(None);
@@ -68,7 +69,7 @@ fn look(host: &Host, wanted: &str) -> Result<Option<FoundContainers>, SysError> 
     Ok(Some(found))
 }
 
-/// The id of the searched container, if the process runs in it.
+/// The id of the wanted container, if the process runs in it.
 fn id_of(search: &mut ContainerSearch<'_>, host: &Host, pid: u32, file: &mut Vec<u8>) -> Option<Box<[u8]>> {
     match host.read_file(&format!("/proc/{pid}/cgroup"), file) {
         Ok(()) => search.id_of(file),
@@ -77,7 +78,7 @@ fn id_of(search: &mut ContainerSearch<'_>, host: &Host, pid: u32, file: &mut Vec
 }
 
 impl FoundContainers {
-    /// The one namespace; `ENOENT` if there is none, or more than one.
+    /// The namespace if it is the only one, otherwise `ENOENT`.
     pub(crate) fn only(&mut self, wanted: &str) -> Result<NetNs, SysError> {
         match self.namespaces.as_slice() {
             [_] => self.namespaces.pop().map(|(netns, _)| netns),

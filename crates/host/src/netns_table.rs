@@ -1,4 +1,4 @@
-//! Small tables of which each network namespace has its own: what reading them has in common.
+//! Small per-namespace tables: the common part of reading them.
 use netlink::{DumpEnd, DumpError};
 use record::{
     Accounting, Demand, Each, MergedStats, Next, RowStats, Scan, Source, SourceError, SourceFault, Table, full_scan,
@@ -7,15 +7,15 @@ use sys::{Host, NetnsTarget, NotEntered};
 
 use crate::HostError;
 
-/// A table that is read whole, by one interface, in each network namespace by itself.
+/// A table that is read completely through one interface, in each network namespace separately.
 pub trait NetnsTable: Table {
-    /// The interface that it is read by: `netlink`.
+    /// The interface that it is read through: `netlink`.
     const BACKEND: &'static str;
-    /// How it is read, in a line for `--explain`.
+    /// How it is read, as a line for `--explain`.
     const EXPLAIN: &'static str;
 
-    /// Reads the table of the namespace with inode `netns_id`, which the calling thread is in. Hands each row to `each`
-    /// and adds up in `many` what was read and what could not be. Returns what `each` answered last.
+    /// Reads the table of the calling thread's namespace, whose inode is `netns_id`. Passes each row to `each`, and
+    /// adds counts and reasons for missing rows to `many`. Returns the last result of `each`.
     fn read_netns(host: &Host, netns_id: u64, many: &mut MergedStats, each: &mut Each<'_, Self>) -> Next;
 }
 
@@ -27,7 +27,7 @@ pub struct NetnsSource<'h> {
 }
 
 impl<'h> NetnsSource<'h> {
-    /// A source for the namespaces `targets`; entering another one than the current needs CAP_SYS_ADMIN.
+    /// A source for the namespaces `targets`; entering a namespace other than the current one needs CAP_SYS_ADMIN.
     pub fn new(host: &'h Host, targets: Vec<NetnsTarget<'h>>) -> NetnsSource<'h> {
         NetnsSource { host, targets }
     }
@@ -35,7 +35,7 @@ impl<'h> NetnsSource<'h> {
     fn read<T: NetnsTable>(&self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
         let (mut many, mut not_entered) = (MergedStats::default(), NotEntered::default());
         many.stats.used(T::BACKEND);
-        // The recording knows an entering by who enters.
+        // A recording identifies the entry into a namespace by its reader.
         let purpose = format!(" {}", T::NAME);
         for target in &self.targets {
             match target.enter_for(self.host, &purpose) {
@@ -59,7 +59,7 @@ impl<T: NetnsTable> Source<T> for NetnsSource<'_> {
     }
 }
 
-/// Adds a dump and the rows of it to `many`. A dump that failed costs its own rows and a reason.
+/// Adds a dump and its rows to `many`. A failed dump costs its own rows and adds a reason.
 pub(crate) fn add_dump<T: NetnsTable>(many: &mut MergedStats, mut rows: RowStats, end: Result<DumpEnd, HostError>) {
     if end.as_ref().is_ok_and(|end| end.interrupted) {
         rows.incomplete(0, format!("{} changed while they were read: some may be missing or shown twice", T::NAME));

@@ -12,8 +12,7 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Reads /etc/networks. Lines that make no sense are skipped; of two lines for one network the first counts, as
-    /// getnetbyaddr(3) has it.
+    /// Reads /etc/networks. Skips malformed lines; the first line of a network wins, as in getnetbyaddr(3).
     pub fn read(host: &Host) -> Result<Networks, HostError> {
         let mut text = Vec::new();
         host.read_file("/etc/networks", &mut text)?;
@@ -31,13 +30,13 @@ impl Networks {
         Networks { names: Texts::new(arena, places) }
     }
 
-    /// What a network is called.
+    /// The name of a network.
     pub fn name(&self, network: [u8; 4]) -> Option<&[u8]> {
         self.names.get(network)
     }
 }
 
-// `name number aliases # comment`; numbers may end early: 169.254 is 169.254.0.0.
+// Parses `name number aliases # comment`; numbers may be short: 169.254 is 169.254.0.0.
 fn entry(line: &[u8]) -> Option<([u8; 4], &[u8])> {
     let mut words = words(line.split(|&b| b == b'#').next()?);
     let (name, number) = (words.next()?, std::str::from_utf8(words.next()?).ok()?);

@@ -1,24 +1,24 @@
-//! Where the runtimes keep their state: from their configuration, read only from files of root's.
+//! Directories in which the runtimes keep their state, from their configuration; only files of root are read.
 //!
 //! docker: `data-root` in /etc/docker/daemon.json. podman: `graphroot` and `runroot` of `[storage]` in
 //! /etc/containers/storage.conf, or else in /usr/share/containers/storage.conf. containerd: `state` in
-//! /etc/containerd/config.toml. Values given on a daemon's command line are not known.
+//! /etc/containerd/config.toml. Values on a daemon's command line are not considered.
 use serde_json::Value as Json;
 use sys::Host;
 
 use super::trusted::read_trusted;
 
-/// The directories of the runtimes' state.
+/// The state directories of the runtimes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Roots {
     pub(super) docker: Box<str>,
-    /// What stays, and what goes when the host is started again.
+    /// The persistent directory, and the directory that is lost at a reboot.
     pub(super) podman: [Box<str>; 2],
     pub(super) containerd: Box<str>,
 }
 
 impl Roots {
-    /// Reads the configurations below `root` (empty but in tests); what is not set there is what the runtimes take.
+    /// Reads the configurations below `root` (empty except in tests). Missing settings get the runtimes' defaults.
     pub(super) fn read(host: &Host, root: &str) -> Roots {
         let file = |path: &str| read_trusted(host, &format!("{root}{path}"));
         let docker = file("/etc/docker/daemon.json")
@@ -38,8 +38,8 @@ impl Roots {
     }
 }
 
-/// The directory under `key` of a section in a TOML file (the empty one: before the first section). Only what these
-/// files have: one setting a line, a string in quotes of either kind, without escapes.
+/// The directory under `key` in a section of a TOML file (the empty section is the part before the first one). Supports
+/// only the syntax of these files: one setting per line, a string in quotes of either kind, without escapes.
 fn setting(text: &[u8], section: &str, key: &str) -> Option<Box<str>> {
     let mut here = "";
     for line in std::str::from_utf8(text).ok()?.lines().map(str::trim) {
@@ -58,7 +58,7 @@ fn setting(text: &[u8], section: &str, key: &str) -> Option<Box<str>> {
     None
 }
 
-// An absolute path that leads nowhere else. A trailing slash would only double.
+// Checks that a path is absolute and has no `..`, and removes a trailing slash.
 fn directory(path: &str) -> Option<Box<str>> {
     let is_plain = path.starts_with('/') && !path.contains(['\0', '\\']) && path.split('/').all(|part| part != "..");
     is_plain.then(|| path.trim_end_matches('/').into())

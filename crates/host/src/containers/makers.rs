@@ -1,9 +1,9 @@
-//! Who made the directories of cgroups: a name is worth as much as its maker.
+//! Checks who created the directories of cgroups: a cgroup's name is only as trustworthy as its creator.
 //!
-//! Any user may make a cgroup with any name in a directory that was handed over to it, also `docker-<id>.scope`. A name
-//! is believed where only root, or the caller itself, may have put it there: every directory above it is theirs, and
-//! writable by no other. The owner of the named directory itself tells nothing: runtimes hand it over to what is
-//! inside.
+//! In a directory that was delegated to a user, that user may create a cgroup with any name, for example
+//! `docker-<id>.scope`. A name is believed if only root or the caller can have created it: they own every directory
+//! above it, and no one else can write there. The owner of the named directory itself does not matter, because runtimes
+//! hand it over to the container.
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,29 +14,29 @@ use sys::{Errno, Host, SysError, fs};
 
 use crate::mounts::{self, MountList};
 
-/// Permission bits of group and others to write.
+/// Write permission bits of group and others.
 const WRITABLE: u32 = 0o022;
 
-/// A hierarchy of cgroups: the controllers of version 1 as /proc/PID/cgroup names them; empty for version 2.
+/// A cgroup hierarchy: the controllers of version 1 as in /proc/PID/cgroup; empty for version 2.
 pub(super) type Hierarchy<'p> = &'p [u8];
 
-/// Version 2.
+/// The hierarchy of version 2.
 pub(super) const UNIFIED: Hierarchy<'static> = b"";
 
-/// Directories of cgroups, each looked at once.
+/// Caches the check of each cgroup directory.
 pub(super) struct Makers<'h> {
     host: &'h Host,
-    /// Read when they are first needed.
+    /// Read on first use.
     mounts: OnceCell<Vec<MountList>>,
     known: HashMap<Box<[u8]>, Option<bool>, foldhash::fast::FixedState>,
-    /// Directories that could not be looked at.
+    /// Number of directories that could not be checked.
     pub(super) unchecked: u32,
     #[cfg(test)]
     all: bool,
 }
 
 impl<'h> Makers<'h> {
-    /// Of `host`. Reads nothing yet.
+    /// A cache for `host`. Reads nothing yet.
     pub(super) fn new(host: &'h Host) -> Makers<'h> {
         Makers {
             host,
@@ -48,24 +48,24 @@ impl<'h> Makers<'h> {
         }
     }
 
-    /// Takes every directory for root's: of paths that are no cgroups of this host.
+    /// Treats every directory as root's, for paths that are not cgroups of this host.
     #[cfg(test)]
     pub(super) fn all_root(host: &'h Host) -> Makers<'h> {
         Makers { all: true, ..Makers::new(host) }
     }
 
-    /// True if whatever stands directly in the directory made of `parts` was put there by root or by the caller. A
-    /// directory that cannot be looked at is counted, and not believed.
+    /// True if every entry of the directory made of `parts` was created by root or by the caller. A directory that
+    /// cannot be checked is counted, and its entries are not believed.
     pub(super) fn made(&mut self, hierarchy: Hierarchy<'_>, parts: &[&[u8]]) -> bool {
         #[cfg(test)]
         if self.all {
             return true;
         }
-        // From the top down: below a directory of somebody else nothing needs to be looked at.
+        // From the top down: directories below another user's need no check.
         (0..=parts.len()).all(|depth| self.own(hierarchy, parts.get(..depth).unwrap_or_default()) == Some(true))
     }
 
-    // Whether this one directory is root's or the caller's.
+    // Whether this one directory belongs to root or the caller.
     fn own(&mut self, hierarchy: Hierarchy<'_>, parts: &[&[u8]]) -> Option<bool> {
         let path = parts.join(&b'/');
         let key = [hierarchy, b":/", &path].concat();
@@ -79,7 +79,7 @@ impl<'h> Makers<'h> {
         });
         let own = match (read, answer.first()) {
             (Ok(()), Some(own)) => Some(*own != 0),
-            // Removed since: then nobody is in it.
+            // It was removed since then, so no process is in it.
             (Err(error), _) if error.errno.is_gone() => None,
             _ => {
                 self.unchecked += 1;
@@ -92,7 +92,7 @@ impl<'h> Makers<'h> {
 
     fn look(&self, hierarchy: Hierarchy<'_>, path: &[u8]) -> Result<bool, SysError> {
         let failed = |errno| SysError::on_bytes("find the cgroup file system of", path, errno);
-        // Outside of our cgroup namespace.
+        // The path is outside of our cgroup namespace.
         if path.split(|&byte| byte == b'/').any(|part| part == b"..") {
             return Err(failed(Errno::ACCES));
         }
@@ -102,7 +102,7 @@ impl<'h> Makers<'h> {
         Ok(is_trusted && stat.mode & WRITABLE == 0)
     }
 
-    // Where the group lies, if its hierarchy is mounted so far up.
+    // The directory of the group, if the mount of its hierarchy includes it.
     fn directory(&self, hierarchy: Hierarchy<'_>, path: &[u8]) -> Option<PathBuf> {
         let is_it = |kind: &[u8], has: &dyn Fn(&[u8]) -> bool| match hierarchy {
             UNIFIED => kind == b"cgroup2",
@@ -120,7 +120,7 @@ impl<'h> Makers<'h> {
     }
 }
 
-// What of the path lies below the directory that is mounted.
+// The part of the path below the mounted directory.
 fn below<'p>(path: &'p [u8], root: &[u8]) -> Option<&'p [u8]> {
     let root = root.strip_prefix(b"/").unwrap_or(root);
     match path.strip_prefix(root)? {

@@ -1,10 +1,11 @@
 //! Containers, pods and systemd units of processes, from the paths of their cgroups and the runtimes' state files.
 //!
-//! docker, podman, containerd (also for Kubernetes) and LXC, each by what it really wrote (`fixtures/containers`).
+//! Supports docker, podman, containerd (also for Kubernetes) and LXC, based on files that they really wrote
+//! (`fixtures/containers`).
 //!
-//! A name is believed where only root (or the caller) may have made the cgroup of that name (`makers`), and where the
-//! runtime's state, if it can be read, has such a container (`state`). Of anything else only the cgroup's path is
-//! shown. Start reading at [`Containers::read`].
+//! A name is believed if only root or the caller can have created the cgroup with that name (`makers`), and if the
+//! runtime's state, when readable, contains such a container (`state`). Otherwise only the cgroup's path is shown.
+//! Start reading at [`Containers::read`].
 mod config;
 mod makers;
 mod place;
@@ -21,10 +22,10 @@ use makers::{Hierarchy, Makers, UNIFIED};
 use place::{Container, Runtime, paths, place};
 use state::{Cri, StateAnswer, States};
 
-/// Digits of an id that are shown where there is no name, as the runtimes do.
+/// Number of digits shown of an id without a name, the same as in the runtimes.
 const SHORT_ID: usize = 12;
 
-/// Answers under a pid or, for sockets that nobody holds, under the id of a cgroup.
+/// Results by pid or, for sockets without an owner, by cgroup id.
 #[derive(Debug, Default)]
 pub struct Placed {
     by_pid: Texts<u32>,
@@ -41,7 +42,7 @@ impl Lookup for Placed {
     }
 }
 
-/// Where processes run.
+/// Containers, pods and units of processes.
 #[derive(Debug, Default)]
 pub struct Containers {
     names: Placed,
@@ -51,9 +52,9 @@ pub struct Containers {
 }
 
 impl Containers {
-    /// Takes the cgroup files of processes and the paths of all cgroups apart, and asks the runtimes' state files for
-    /// names: one file a container. A state file that is missing or makes no sense costs a name: then the id is shown.
-    /// Each directory above a name is looked at once, about 1 µs.
+    /// Decodes the cgroup files of processes and the paths of all cgroups, and looks up names in the runtimes' state
+    /// files: one file per container. If a state file is missing or malformed, the id is shown instead of a name. Each
+    /// directory above a name is checked once, about 1 µs.
     pub fn read<'c>(host: &Host, files: impl Iterator<Item = (u32, &'c [u8])>, groups: Option<&Cgroups>) -> Containers {
         Containers::read_by(States::new(host, ""), Makers::new(host), files, groups)
     }
@@ -84,18 +85,17 @@ impl Containers {
         }
     }
 
-    /// A line for the end of a run, if directories of cgroups could not be looked at: what is named in them is not
-    /// shown.
+    /// A line for the end of a run, if directories of cgroups could not be checked: names in them are not shown.
     pub fn missing(&self) -> Option<String> {
         missing(self.unchecked)
     }
 
-    /// Names of containers; the beginning of the id where there is no name.
+    /// Names of containers, or the first digits of the id without a name.
     pub fn names(&self) -> &Placed {
         &self.names
     }
 
-    /// Pods as namespace/name; the uid where they have no name.
+    /// Pods as namespace/name, or the uid without a name.
     pub fn pods(&self) -> &Placed {
         &self.pods
     }
@@ -113,14 +113,14 @@ fn missing(unchecked: u32) -> Option<String> {
     (unchecked > 0).then(|| format!("{text}: {unchecked}"))
 }
 
-/// Tells by a process's cgroup file whether it runs in a container of one name.
+/// Finds out from a process's cgroup file whether the process runs in a container of a given name.
 pub(crate) struct ContainerSearch<'h> {
     finder: Finder<'h>,
     wanted: Box<[u8]>,
 }
 
 impl<'h> ContainerSearch<'h> {
-    /// Searches containers of this name. Reads nothing yet.
+    /// Searches for containers with this name. Reads nothing yet.
     pub(crate) fn new(host: &'h Host, wanted: &[u8]) -> ContainerSearch<'h> {
         ContainerSearch::by(States::new(host, ""), Makers::new(host), wanted)
     }
@@ -130,14 +130,14 @@ impl<'h> ContainerSearch<'h> {
         ContainerSearch { finder, wanted: wanted.into() }
     }
 
-    /// The id of the container of the process with this cgroup file, if it has the name, or an id that begins so.
+    /// The container id of the process with this cgroup file, if the container has the name, or an id with that prefix.
     pub(crate) fn id_of(&mut self, file: &[u8]) -> Option<Box<[u8]>> {
         let ShownPlace { container: Some(name), id: Some(id), .. } = self.finder.of_file(file) else { return None };
         let is_id = self.wanted.len() >= SHORT_ID && id.starts_with(&self.wanted);
         (name == self.wanted || is_id).then_some(id)
     }
 
-    /// As [`Containers::missing`].
+    /// Like [`Containers::missing`].
     pub(crate) fn missing(&self) -> Option<String> {
         missing(self.finder.makers.unchecked)
     }
@@ -164,7 +164,7 @@ impl<K: Copy> Gather<K> {
     fn add(&mut self, key: K, text: Option<&[u8]>) {
         let Some(text) = text else { return };
         let start = self.arena.len();
-        // Beyond 4 GiB of names there are none.
+        // More than 4 GiB of names are dropped.
         let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(start + text.len())) else { return };
         self.arena.extend_from_slice(text);
         self.places.push((key, start, end));
@@ -177,17 +177,17 @@ impl<K: Copy + Ord> Gather<K> {
     }
 }
 
-/// What is shown of a place.
+/// The values shown for a cgroup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ShownPlace {
     container: Option<Box<[u8]>>,
-    /// The whole id of the container; what tells it from others of its name.
+    /// The full id of the container, which distinguishes it from others with its name.
     id: Option<Box<[u8]>>,
     pod: Option<Box<[u8]>>,
     unit: Option<Box<[u8]>>,
 }
 
-/// Finds by path or by file, each once: many processes share one.
+/// Looks up each path or file once: many processes share one.
 struct Finder<'h> {
     states: States<'h>,
     makers: Makers<'h>,
@@ -195,7 +195,7 @@ struct Finder<'h> {
 }
 
 impl Finder<'_> {
-    /// Of a file /proc/PID/cgroup: the first path that tells.
+    /// The values for a file /proc/PID/cgroup, from the first path that has any.
     fn of_file(&mut self, file: &[u8]) -> ShownPlace {
         if let Some(found) = self.known.get(file) {
             return found.clone();
@@ -214,7 +214,7 @@ impl Finder<'_> {
     }
 
     fn of_path(&mut self, hierarchy: Hierarchy<'_>, path: &[u8]) -> ShownPlace {
-        // As in the file, where no number stands before it.
+        // The line as in the file, without its number.
         let key = [hierarchy, b":", path].concat();
         if let Some(found) = self.known.get(&*key) {
             return found.clone();
@@ -228,8 +228,8 @@ impl Finder<'_> {
         let makers = &mut self.makers;
         let place = place(path, &mut |above| makers.made(hierarchy, above));
         let mut found = ShownPlace { unit: place.unit.map(Box::from), ..ShownPlace::default() };
-        // From the outside in: the root of a container may make groups with the names of others in its own, and a
-        // runtime in it makes names of which this host knows nothing.
+        // From the outside in: the root user of a container may create groups with the names of other containers inside
+        // its own, and a runtime in it creates names that are unknown to this host.
         let mut unknown = None;
         for container in place.containers.iter().rev() {
             let mut pod = None;
@@ -251,7 +251,7 @@ impl Finder<'_> {
         found
     }
 
-    /// The id of a container, and what its runtime knows of it.
+    /// The id of a container, and the answer from its runtime's state.
     fn known<'p>(&mut self, container: &Container<'p>, pod: &mut Option<Box<[u8]>>) -> (&'p [u8], StateAnswer) {
         let states = &mut self.states;
         match *container {
@@ -276,7 +276,7 @@ fn short(id: &[u8]) -> Option<Box<[u8]>> {
     id.get(..SHORT_ID).map(Box::from)
 }
 
-/// Takes any bytes as a file /proc/PID/cgroup. For the fuzzer: it must neither panic nor fail to end.
+/// Decodes any bytes as a file /proc/PID/cgroup. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_cgroup(data: &[u8]) {
     for (_, path, _) in paths(data) {
         let found = place(path, &mut |above| above.len() < 9);

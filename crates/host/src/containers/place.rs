@@ -1,29 +1,29 @@
-//! What the path of a cgroup tells: container, pod, systemd unit. Pure.
+//! Derives container, pod and systemd unit from the path of a cgroup. Does no I/O.
 //!
-//! Where the patterns come from: runtimes name a cgroup `…/docker/<id>` or, with systemd as the manager of cgroups,
-//! `docker-<id>.scope` (runc, libcontainer/cgroups/systemd, getUnitName; the same for `libpod` and `cri-containerd`).
-//! An id is 64 hexadecimal digits. The kubelet puts pods below `kubepods`, by uid.
+//! Sources of the patterns: runtimes name a cgroup `…/docker/<id>` or, with systemd as the cgroup manager,
+//! `docker-<id>.scope` (runc, libcontainer/cgroups/systemd, getUnitName; likewise for `libpod` and `cri-containerd`).
+//! An id has 64 hexadecimal digits. The kubelet puts pods below `kubepods`, by uid.
 use super::makers::Hierarchy;
 
-/// What a path tells.
+/// The parts of a path with a meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CgroupPlace<'p> {
-    /// What may be containers, the innermost first.
+    /// Possible containers, innermost first.
     pub(super) containers: Vec<Container<'p>>,
-    /// As it stands there: systemd has `_` for `-`.
+    /// The uid as written in the path: systemd replaces `-` with `_`.
     pub(super) pod_uid: Option<&'p [u8]>,
     /// Innermost systemd unit.
     pub(super) unit: Option<&'p [u8]>,
 }
 
-/// A container, named as its runtime names its cgroup.
+/// A container, as its runtime names the cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container<'p> {
-    /// An id of 64 hexadecimal digits, and whose it is as far as the path tells.
+    /// An id of 64 hexadecimal digits, and the runtime if the path shows it.
     Id(&'p [u8], Runtime),
-    /// LXC has names.
+    /// A name of LXC.
     Lxc(&'p [u8]),
-    /// Perhaps one of containerd's without Kubernetes: namespace and id. Only its state can tell.
+    /// Possibly a container of containerd without Kubernetes: namespace and id. Only its state can confirm that.
     Perhaps(&'p [u8], &'p [u8]),
 }
 
@@ -34,14 +34,14 @@ pub(super) enum Runtime {
     Podman,
     /// containerd on behalf of the kubelet.
     Cri,
-    /// The path does not tell.
+    /// The path does not show the runtime.
     Unknown,
 }
 
-/// Digits of an id.
+/// Number of digits of an id.
 const ID: usize = 64;
 
-/// Takes a path apart. Only names count that `made` believes, which gets the directories above them.
+/// Decodes a path. Uses only names that `made` believes, which is given the directories above them.
 pub(super) fn place<'p>(path: &'p [u8], made: &mut dyn FnMut(&[&'p [u8]]) -> bool) -> CgroupPlace<'p> {
     let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()).collect();
     let pods_at = parts.iter().position(|part| part.starts_with(b"kubepods"));
@@ -56,7 +56,7 @@ pub(super) fn place<'p>(path: &'p [u8], made: &mut dyn FnMut(&[&'p [u8]]) -> boo
             continue;
         }
         if container.is_some() {
-            // A pod in a container is none of this host's.
+            // A pod inside a container is not one of this host's pods.
             place.pod_uid = None;
         }
         place.containers.extend(container);
@@ -66,7 +66,7 @@ pub(super) fn place<'p>(path: &'p [u8], made: &mut dyn FnMut(&[&'p [u8]]) -> boo
     place
 }
 
-// What the name of a directory tells, and where it stands.
+// Recognises a container by the name of a directory and its position.
 fn container<'p>(above: &[&'p [u8]], part: &'p [u8], in_pod: bool, whole: bool) -> Option<Container<'p>> {
     if let Some(name) = part.strip_prefix(b"lxc.payload.").filter(|name| !name.is_empty()) {
         return Some(Container::Lxc(name));
@@ -88,7 +88,7 @@ fn container<'p>(above: &[&'p [u8]], part: &'p [u8], in_pod: bool, whole: bool) 
     }
 }
 
-// `docker-<id>.scope`, `libpod-<id>`, `kubepods-….slice:cri-containerd:<id>`.
+// Recognises `docker-<id>.scope`, `libpod-<id>`, `kubepods-….slice:cri-containerd:<id>`.
 fn by_prefix(part: &[u8]) -> Option<(&[u8], Runtime)> {
     let part = part.strip_suffix(b".scope").unwrap_or(part);
     let (head, id) = part.split_at_checked(part.len().checked_sub(ID)?)?;
@@ -107,29 +107,29 @@ fn is_id(part: &[u8]) -> bool {
     part.len() == ID && part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-// `pod<uid>` or `kubepods-burstable-pod<uid>.slice`; a static pod's uid has no dashes.
+// Recognises `pod<uid>` or `kubepods-burstable-pod<uid>.slice`; a static pod's uid has no dashes.
 fn pod_uid(part: &[u8]) -> Option<&[u8]> {
     let part = part.split(|&byte| byte == b':').next()?;
     let name = part.strip_suffix(b".slice").unwrap_or(part);
     let word = name.rsplit(|&byte| byte == b'-').find(|word| word.starts_with(b"pod"))?;
-    // With dashes in the uid the word that begins it is not the last one.
+    // If the uid contains dashes, the word with `pod` is not the last one.
     let start = name.windows(word.len()).rposition(|window| window == word)?;
     let uid = name.get(start + 3..)?;
     let fits = (32..=36).contains(&uid.len()) && uid.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b'-' | b'_'));
     fits.then_some(uid)
 }
 
-// systemd writes `_` before names that would be taken for something else (cg_escape).
+// systemd prefixes names that would be mistaken for something else with `_` (cg_escape).
 fn unit(part: &[u8]) -> Option<&[u8]> {
     const KINDS: [&[u8]; 5] = [b".service", b".scope", b".socket", b".mount", b".swap"];
     let part = part.strip_prefix(b"_").unwrap_or(part);
     KINDS.iter().any(|kind| part.len() > kind.len() && part.ends_with(kind)).then_some(part)
 }
 
-/// The paths in a file /proc/PID/cgroup with their hierarchies, the most telling first: version 2, systemd's own
-/// hierarchy, the others. The last is true for the first two, where systemd's units are.
+/// The paths in a file /proc/PID/cgroup with their hierarchies, most informative first: version 2, systemd's own
+/// hierarchy, the others. The flag is true for the first two, which contain systemd's units.
 ///
-/// No path breaks a line: the kernel refuses names of groups with line breaks in them (cgroup_mkdir).
+/// A path never contains a line break: the kernel refuses such names of groups (cgroup_mkdir).
 pub(super) fn paths(file: &[u8]) -> impl Iterator<Item = (Hierarchy<'_>, &[u8], bool)> {
     let line = |line| {
         let mut parts = <[u8]>::splitn(line, 3, |&byte| byte == b':');
@@ -158,7 +158,7 @@ mod tests {
         place(path.as_bytes(), &mut |_| true)
     }
 
-    /// The innermost container; what may be one if there is no other.
+    /// The innermost certain container, otherwise the innermost possible one.
     fn first(path: &str) -> Option<Container<'_>> {
         let containers = all(path).containers;
         let sure = containers.iter().find(|container| !matches!(container, Container::Perhaps(..)));

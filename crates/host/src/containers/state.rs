@@ -1,9 +1,9 @@
-//! What the runtimes' state files tell of a container by its id. Files are read once each, when somebody needs them.
+//! Looks up containers by id in the runtimes' state files. Each file is read once, on first use.
 //!
-//! Where they are, the runtimes' configuration tells (`config`).
+//! The runtimes' configuration gives the directories of the files (`config`).
 //!
-//! Each layout was taken from the runtime itself; `fixtures/containers/<runtime>-<version>/HOW` tells how. The files
-//! belong to root, but the names in them are whatever somebody called a container.
+//! The layouts were taken from the runtimes themselves; `fixtures/containers/<runtime>-<version>/HOW` describes how.
+//! The files belong to root, but users choose the names in them.
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value as Json;
 use sys::Host;
@@ -11,30 +11,30 @@ use sys::Host;
 use super::config::Roots;
 use super::trusted::read_trusted;
 
-/// Bytes kept of a name.
+/// Maximum number of bytes kept of a name.
 const NAME_BYTES_MAX: usize = 253;
 
-/// Tasks of containerd that are listed at most.
+/// Maximum number of containerd tasks listed.
 const TASKS_MAX: usize = 100_000;
 
 type Map<V> = HashMap<Box<[u8]>, V, foldhash::fast::FixedState>;
 
-/// Below containerd's state, where it has the running tasks: one directory a namespace, in it one a container.
+/// Folder of the running tasks below containerd's state: one folder per namespace, and in it one per container.
 const TASKS: &str = "io.containerd.runtime.v2.task";
 
 /// Whether a runtime has a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StateAnswer {
-    /// It has, and may have given it a name.
+    /// It has the container, perhaps with a name.
     Here(Option<Box<[u8]>>),
-    /// It has not.
+    /// It does not have the container.
     NotHere,
-    /// The runtime's state cannot be read, or is not here.
+    /// The runtime's state cannot be read, or is missing.
     Unknown,
 }
 
 impl StateAnswer {
-    /// What another runtime knows, if this one does not have it.
+    /// The answer of another runtime, if this one does not have the container.
     pub(super) fn or_else(self, other: impl FnOnce() -> StateAnswer) -> StateAnswer {
         match (self, other) {
             (StateAnswer::Here(name), _) => StateAnswer::Here(name),
@@ -47,10 +47,10 @@ impl StateAnswer {
     }
 }
 
-/// What is known of a container of Kubernetes.
+/// State of a Kubernetes container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cri {
-    /// Name of the container in its pod; none for the pod's sandbox.
+    /// Name of the container in its pod; `None` for the pod's sandbox.
     pub(super) name: Option<Box<[u8]>>,
     /// Namespace and name of the pod.
     pub(super) pod: Option<Box<[u8]>>,
@@ -66,24 +66,24 @@ pub(super) struct States<'h> {
     tasks: Option<Option<Set>>,
 }
 
-/// Id → name, if the container was given one.
+/// Id → name, if the container has one.
 type ContainerNames = Map<Option<Box<[u8]>>>;
 
 type Set = HashSet<Box<[u8]>, foldhash::fast::FixedState>;
 
 impl<'h> States<'h> {
-    /// Of `host`, below `root`: empty but in tests.
+    /// State files of `host` below `root`, which is empty except in tests.
     pub(super) fn new(host: &'h Host, root: &'h str) -> States<'h> {
         States { host, root, roots: None, docker: None, podman: None, tasks: None }
     }
 
-    /// Where the runtimes keep their state here.
+    /// The state directories of the runtimes on this host.
     fn roots(&mut self) -> Roots {
         let (host, root) = (self.host, self.root);
         self.roots.get_or_insert_with(|| Roots::read(host, root)).clone()
     }
 
-    /// A container of docker's; `id` is 64 hexadecimal digits.
+    /// Looks up a docker container; `id` has 64 hexadecimal digits.
     pub(super) fn docker(&mut self, id: &[u8]) -> StateAnswer {
         let containers = format!("{}/containers", self.roots().docker);
         let Some(digits) = hex(id) else { return StateAnswer::NotHere };
@@ -101,7 +101,7 @@ impl<'h> States<'h> {
         }
     }
 
-    /// A container of podman's.
+    /// Looks up a podman container.
     pub(super) fn podman(&mut self, id: &[u8]) -> StateAnswer {
         if self.podman.is_none() {
             let roots = self.roots();
@@ -114,8 +114,7 @@ impl<'h> States<'h> {
         }
     }
 
-    // `None` if no list of containers can be read. Containers that do not outlive the host's run are in the second
-    // root.
+    // `None` if no list of containers can be read. Containers that do not survive a reboot are in the second root.
     fn podman_names(&self, roots: &[Box<str>]) -> Option<ContainerNames> {
         let mut names: Option<ContainerNames> = None;
         for storage in roots {
@@ -136,7 +135,7 @@ impl<'h> States<'h> {
         names
     }
 
-    /// What containerd was told of a container by the kubelet.
+    /// The kubelet's data about a container in containerd's state.
     pub(super) fn cri(&mut self, id: &[u8]) -> Option<Cri> {
         let tasks = self.roots().containerd;
         let file = self.json(&format!("{tasks}/{TASKS}/k8s.io/{}/config.json", hex(id)?))?;
@@ -149,18 +148,18 @@ impl<'h> States<'h> {
         Some(Cri { name: note("container-name").and_then(name_of), pod: pod.as_deref().and_then(name_of) })
     }
 
-    /// Whether containerd, or docker in its place, has a container of the kubelet's.
+    /// Whether containerd, or docker in its place, has a container of the kubelet.
     pub(super) fn is_cri(&mut self, id: &[u8]) -> StateAnswer {
         let by_containerd = match self.tasks() {
             Some(tasks) if tasks.contains(&*[b"k8s.io/", id].concat()) => StateAnswer::Here(None),
-            // Without that namespace it does not serve a kubelet.
+            // A containerd without that namespace does not serve a kubelet.
             Some(tasks) if tasks.iter().any(|task| task.starts_with(b"k8s.io/")) => StateAnswer::NotHere,
             _ => StateAnswer::Unknown,
         };
         by_containerd.or_else(|| self.docker(id))
     }
 
-    /// True if containerd runs a container of this id in this namespace.
+    /// True if containerd runs a container with this id in this namespace.
     pub(super) fn is_task(&mut self, namespace: &[u8], id: &[u8]) -> bool {
         let key = [namespace, b"/", id].concat();
         self.tasks().is_some_and(|tasks| tasks.contains(&*key))
@@ -178,7 +177,7 @@ impl<'h> States<'h> {
         let mut tasks = Set::default();
         for namespace in self.names(directory)? {
             let Ok(text) = std::str::from_utf8(&namespace) else { continue };
-            // One that cannot be listed has no names.
+            // A folder that cannot be listed counts as empty.
             let ids = self.names(&format!("{directory}/{text}")).unwrap_or_default();
             for id in ids.into_iter().take(TASKS_MAX.saturating_sub(tasks.len())) {
                 tasks.insert([&*namespace, b"/", &id].concat().into());
@@ -187,7 +186,7 @@ impl<'h> States<'h> {
         Some(tasks)
     }
 
-    // The names in a directory but hidden ones; `None` if it cannot be listed.
+    // The names in a directory except hidden ones; `None` if it cannot be listed.
     fn names(&self, directory: &str) -> Option<Vec<Box<[u8]>>> {
         let mut list = Vec::new();
         self.host.read_names(&format!("{}{directory}", self.root), &mut list).ok()?;
@@ -195,14 +194,14 @@ impl<'h> States<'h> {
         Some(names.map(Box::from).collect())
     }
 
-    // A file that is missing, too large, somebody else's, or no JSON, tells nothing.
+    // Reads a file; `None` if it is missing, too large, not owned by root or the caller, or not JSON.
     fn json(&self, path: &str) -> Option<Json> {
         let text = read_trusted(self.host, &format!("{}{path}", self.root))?;
         serde_json::from_slice(&text).ok()
     }
 }
 
-// A name of the path that is made of it, so nothing but digits may be in it.
+// The id becomes part of a path, so only digits are accepted.
 fn hex(id: &[u8]) -> Option<&str> {
     std::str::from_utf8(id).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

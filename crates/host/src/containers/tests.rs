@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-//! Containers by what the runtimes wrote, and by what somebody could have written in their place.
+//! Tests containers with files that the runtimes wrote, and with files that an attacker could have written instead.
 use super::*;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ fn fixture(runtime: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/containers").join(runtime)
 }
 
-/// What `files` and `groups` of paths tell, all of them made by root.
+/// Result of `files` and `groups` of paths, all of them created by root.
 fn read_below<'c>(
     host: &Host,
     root: &str,
@@ -19,7 +19,7 @@ fn read_below<'c>(
 
 type Shown = (Option<String>, Option<String>, Option<String>);
 
-/// Container, pod and unit of a process with this cgroup file, the runtimes' state being below `root`.
+/// Container, pod and unit of a process with this cgroup file; the runtimes' state is below `root`.
 fn shown(root: &Path, file: &[u8]) -> Shown {
     let found = read_below(&Host::live(), root.to_str().unwrap(), [(7, file)].into_iter(), None);
     let text = |placed: &Placed| match placed.value(Key::Id(7)) {
@@ -48,7 +48,7 @@ fn what_each_runtime_wrote() {
         assert!(!text.is_empty(), "{runtime} {file}");
         let (seen, seen_pod, unit) = shown(&fixture(runtime).join("root"), &text);
         assert_eq!((seen, seen_pod, unit), (container, pod, None), "{runtime} {file}");
-        // Version 2 alone, as on hosts of today, tells the same.
+        // Version 2 alone, as on current hosts, gives the same result.
         let last = text.split(|&byte| byte == b'\n').find(|line| line.starts_with(b"0::")).unwrap();
         assert_eq!(shown(&fixture(runtime).join("root"), last), shown(&fixture(runtime).join("root"), &text));
     }
@@ -195,7 +195,7 @@ fn issue_10_a_recording_holds_who_made_the_groups() {
     assert_eq!(read(&Host::replaying(&tape).unwrap()), live);
 }
 
-/// A directory of the cgroup v2 file system, and a process in it; both gone at the end.
+/// A directory of the cgroup v2 file system with a process in it; both are removed at the end.
 struct Grouped {
     group: PathBuf,
     child: std::process::Child,
@@ -223,7 +223,7 @@ impl Drop for Grouped {
     }
 }
 
-/// Where the cgroup v2 file system is mounted, if it is.
+/// Mount point of the cgroup v2 file system, if it is mounted.
 fn unified() -> Option<PathBuf> {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap();
     let found = crate::mounts::mounts(&mounts).find(|mount| mount.kind == b"cgroup2");
@@ -233,7 +233,7 @@ fn unified() -> Option<PathBuf> {
     found.map(|mount| PathBuf::from(std::str::from_utf8(&mount.place).unwrap()))
 }
 
-/// What is told of a living process and of its group.
+/// Result for a live process and its group.
 fn placed(grouped: &Grouped) -> (Containers, [Key; 2], Cgroups) {
     use crate::{ProcessParts, Processes};
     let parts = ProcessParts { cgroups: true, ..ProcessParts::default() };
@@ -262,7 +262,7 @@ fn root_a_living_process_in_a_group_like_dockers() {
     assert_eq!(found.missing(), None);
 }
 
-/// As in a directory that was handed over to a user.
+/// Like a directory that was delegated to a user.
 #[test]
 fn root_issue_10_a_group_that_another_user_named_is_no_container_and_no_unit() {
     testkit::require_root!();
@@ -303,7 +303,7 @@ fn issue_10_a_state_that_can_be_read_must_have_the_container() {
     std::fs::create_dir_all(containers.join(&inner)).unwrap();
     assert_eq!(name("/docker/OUTER/docker/INNER"), some("outer"), "its root made a group with another's name");
     std::fs::remove_dir(containers.join(&inner)).unwrap();
-    // The same with podman's list, and containerd's tasks.
+    // Repeats this with podman's list, and with containerd's tasks.
     assert_eq!(name("/machine.slice/libpod-INNER.scope"), some("abababababab"), "podman is not here");
     let storage = tmp.path().join("var/lib/containers/storage/overlay-containers");
     std::fs::create_dir_all(&storage).unwrap();

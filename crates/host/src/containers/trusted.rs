@@ -1,19 +1,19 @@
-//! Files that nobody but root or the caller can have written.
+//! Reads files that only root or the caller can have written.
 use std::path::Path;
 
 use sys::{Errno, Host, SysError, fs};
 
-/// State files are kilobytes; podman's list has half a kilobyte a container.
+/// Maximum size of a state file. Most have kilobytes; podman's list has half a kilobyte per container.
 const FILE_BYTES_MAX: usize = 8 << 20;
 
-/// A file of root's, or of the caller's, as far as it can be read.
+/// Reads a file owned by root or the caller; `None` if that fails.
 pub(super) fn read_trusted(host: &Host, path: &str) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     host.bytes(path, "", &mut text, |into| read_bounded(&host.real_path(path), into)).ok()?;
     Some(text)
 }
 
-// Only a regular file: opening a pipe would wait for its writer.
+// Reads regular files only: opening a pipe would wait for its writer.
 fn read_bounded(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     let failed = |errno| SysError::on_bytes("read", path.as_os_str().as_encoded_bytes(), errno);
     let stat = fs::stat(path)?;

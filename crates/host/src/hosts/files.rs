@@ -1,4 +1,4 @@
-//! /etc/hosts and /etc/resolv.conf.
+//! Reads /etc/hosts and /etc/resolv.conf.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use record::Addr;
@@ -6,7 +6,7 @@ use sys::Host;
 
 use super::NAME_MAX;
 
-/// Name servers used at most, as resolv.conf(5) has it.
+/// Maximum number of name servers used, as in resolv.conf(5).
 const SERVERS_MAX: usize = 3;
 
 const PORT: u16 = 53;
@@ -14,8 +14,8 @@ const PORT: u16 = 53;
 const LOCALHOST: Addr = Addr::V4([127, 0, 0, 1]);
 const LOCALHOST6: Addr = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
 
-/// Address and first name of each line of a hosts file; lines that make no sense are skipped. The line of `::1` stands
-/// for 127.0.0.1, too, as gethostbyaddr(3) has it.
+/// Address and first name of each line of a hosts file; malformed lines are skipped. The line of `::1` also applies to
+/// 127.0.0.1, as in gethostbyaddr(3).
 pub(super) fn hosts_entries(text: &[u8]) -> impl Iterator<Item = (Addr, &[u8])> {
     let entry = |line| {
         let mut words = words(line, b"#");
@@ -27,10 +27,10 @@ pub(super) fn hosts_entries(text: &[u8]) -> impl Iterator<Item = (Addr, &[u8])> 
     text.split(|&b| b == b'\n').filter_map(entry).flatten()
 }
 
-/// The name servers of this host: those that resolv.conf lists, or the one on this machine (resolv.conf(5)).
+/// The name servers of this host: the ones in resolv.conf, or the one on this machine (resolv.conf(5)).
 pub(super) fn name_servers(host: &Host) -> Vec<SocketAddr> {
     let mut text = Vec::new();
-    // A file that is missing lists none.
+    // A missing file counts as empty.
     let _ = host.read_file("/etc/resolv.conf", &mut text);
     let mut servers: Vec<SocketAddr> = text.split(|&b| b == b'\n').filter_map(|line| server(host, line)).collect();
     servers.truncate(SERVERS_MAX);
@@ -40,7 +40,7 @@ pub(super) fn name_servers(host: &Host) -> Vec<SocketAddr> {
     servers
 }
 
-// `nameserver ADDRESS`, the address of IPv6 link-local ones with `%INTERFACE`.
+// Parses `nameserver ADDRESS`; link-local IPv6 addresses have `%INTERFACE`.
 fn server(host: &Host, line: &[u8]) -> Option<SocketAddr> {
     let mut words = words(line, b"#;");
     if words.next()? != b"nameserver" {

@@ -1,11 +1,11 @@
-//! Names of addresses, found while rows are read: /etc/hosts, then PTR queries of our own.
+//! Names of addresses, looked up while rows are read: /etc/hosts, then netwren's own PTR queries.
 //!
-//! A worker thread asks the name servers of /etc/resolv.conf over UDP; callers say what they [`Resolver::want`],
-//! never wait for the network unless they choose to ([`Resolver::wait_until`]), and take what is known as a
-//! [`HostNames`]. Everything is bounded: queries at a time, tries, addresses remembered (also those without a name).
-//! The owner of an address chooses its name, so the resolver ignores a name that no host can have or that looks like an
-//! address, and never looks up the addresses of a name. It does not use the name service switch: it does not query
-//! mDNS, NIS and the like. Start reading at [`Resolver::start`].
+//! A worker thread queries the name servers of /etc/resolv.conf over UDP. Callers request names with
+//! [`Resolver::want`], never wait for the network unless they choose to ([`Resolver::wait_until`]), and get the known
+//! names as a [`HostNames`]. Everything is bounded: concurrent queries, tries, remembered addresses (also without a
+//! name). The owner of an address chooses its name, so the resolver ignores a name that no host can have or that looks
+//! like an address, and never looks up the addresses of a name. It does not use the name service switch: it does not
+//! query mDNS, NIS and the like. Start reading at [`Resolver::start`].
 mod files;
 mod names;
 mod worker;
@@ -26,7 +26,7 @@ use sys::{Errno, Host, SysError};
 use crate::HostError;
 use worker::Worker;
 
-/// Longest name kept; a longer one (escapes of hostile bytes) counts as none.
+/// Maximum length of a name; a longer one (escapes of hostile bytes) counts as no name.
 const NAME_MAX: usize = 255;
 
 /// Maximum wait for the worker to drop its capabilities, which takes it a few µs.
@@ -37,22 +37,22 @@ pub(crate) fn hosts_names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     files::hosts_entries(text).map(|(_, name)| name)
 }
 
-/// How to ask.
+/// Options of the queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolverOptions {
-    /// Name servers; `None` for those of /etc/resolv.conf.
+    /// Name servers; `None` for the ones in /etc/resolv.conf.
     pub servers: Option<Vec<SocketAddr>>,
-    /// /etc/hosts is read first.
+    /// True to read /etc/hosts first.
     pub reads_hosts: bool,
     /// How long to wait for an answer before the next try.
     pub timeout: Duration,
-    /// Queries sent for one address at most, the servers in turn.
+    /// Maximum number of queries per address, alternating between the servers.
     pub tries: u32,
-    /// Queries on their way at a time.
+    /// Maximum number of concurrent queries.
     pub in_flight_max: usize,
-    /// Addresses remembered, with or without a name.
+    /// Maximum number of addresses remembered, with or without a name.
     pub addresses_max: usize,
-    /// Where `addresses_max` is reached, what servers told is forgotten and asked for again; else no more is asked.
+    /// True to forget answers of servers when `addresses_max` is reached, and to ask again; false to stop asking.
     pub forgets: bool,
 }
 
@@ -70,23 +70,23 @@ impl Default for ResolverOptions {
     }
 }
 
-/// What became of the addresses that were wanted.
+/// Outcome of the requested addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamesReport {
     /// Addresses with a name from a name server.
     pub found: u64,
-    /// Addresses of which a server said that they have none.
+    /// Addresses without a name, according to a server.
     pub nameless: u64,
-    /// Addresses that no server told anything about.
+    /// Addresses without an answer from any server.
     pub failed: u64,
-    /// Addresses still being asked for.
+    /// Addresses whose queries are pending.
     pub waiting: u64,
-    /// Addresses not asked for because the bound was reached.
+    /// Addresses not asked for because the limit was reached.
     pub over: u64,
 }
 
 impl NamesReport {
-    /// One line for each thing that is missing, for the end of a run. Addresses that have no name are not missing one.
+    /// One line for each type of missing names, for the end of a run. Addresses without a name do not count as missing.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.waiting > 0 {
@@ -103,30 +103,30 @@ impl NamesReport {
     }
 }
 
-/// What is known about an address.
+/// State of an address.
 #[derive(Clone, Debug)]
 enum Slot {
     Waiting,
-    /// From a server.
+    /// The name from a server.
     Name(Box<[u8]>),
     Nameless,
     Failed,
 }
 
-/// The answer of [`Resolver::known`].
+/// Result of [`Resolver::known`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KnownName {
-    /// Its name; hostile until escaped.
+    /// Its name, not escaped: treat it as hostile.
     Name(Box<[u8]>),
-    /// Servers are being asked.
+    /// A query is pending.
     Waiting,
-    /// It has none, or no server answered; nothing more comes.
+    /// It has no name, or no server answered; this is final.
     None,
-    /// It was not asked for.
+    /// It was not requested.
     Unasked,
 }
 
-/// What the caller and the worker share.
+/// State shared by the caller and the worker.
 #[derive(Debug, Default)]
 struct ResolverState {
     slots: HashMap<Addr, Slot, RandomState>,
@@ -141,7 +141,7 @@ struct ResolverState {
 enum WorkerRights {
     #[default]
     Held,
-    /// The worker holds them and must drop them.
+    /// The worker has them and must drop them.
     Unwanted,
     GivenUp,
 }
@@ -149,35 +149,35 @@ enum WorkerRights {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<ResolverState>,
-    /// Something to do for the worker.
+    /// Signals work for the worker.
     work: Condvar,
-    /// Something has been done.
+    /// Signals that work is done.
     done: Condvar,
 }
 
 impl Shared {
-    // A worker that panicked leaves a state that is still in order: each change is one assignment.
+    // If the worker panicked, the state is still consistent: each change is one assignment.
     fn lock(&self) -> MutexGuard<'_, ResolverState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Asks for names in the background; ends its thread when dropped.
+/// Looks up names in the background; its thread ends when this is dropped.
 #[derive(Debug)]
 pub struct Resolver {
     shared: Arc<Shared>,
     addresses_max: usize,
     forgets: bool,
-    /// Those of /etc/hosts.
+    /// The names in /etc/hosts.
     listed: HashMap<Addr, Box<[u8]>, RandomState>,
-    /// `None` in a replay, where nobody is asked.
+    /// `None` in a replay, which sends no queries.
     worker: Option<JoinHandle<()>>,
 }
 
 impl Resolver {
     /// Reads /etc/hosts and /etc/resolv.conf and starts the worker, in the calling thread's network namespace.
     ///
-    /// Fails only if the thread cannot be started. Name servers that cannot be reached cost names.
+    /// Fails only if the thread cannot be started. If name servers are unreachable, names are missing.
     pub fn start(host: &Host, options: &ResolverOptions) -> Result<Resolver, HostError> {
         let shared = Arc::new(Shared::default());
         let mut resolver = Resolver {
@@ -209,7 +209,7 @@ impl Resolver {
             return;
         }
         for (addr, name) in files::hosts_entries(&text) {
-            // A long list (advertisers to be blocked) leaves room for answers.
+            // Leaves room for answers if the file is long, for example a list of blocked advertisers.
             if self.listed.len() >= self.addresses_max / 2 {
                 break;
             }
@@ -232,10 +232,10 @@ impl Resolver {
         let _ = self.shared.done.wait_timeout_while(state, RIGHTS_WAIT, is_held);
     }
 
-    /// Asks for the name of an address, unless that was done before. Returns at once.
+    /// Requests the name of an address, unless that was done before. Returns immediately.
     pub fn want(&self, addr: Addr) {
         let addr = addr.unmapped();
-        // These have no name that a server could know.
+        // Name servers cannot know names of these addresses.
         if self.worker.is_none() || addr.is_unspecified() || addr.is_link_local_v6() {
             return;
         }
@@ -247,7 +247,7 @@ impl Resolver {
             return;
         }
         let room = self.addresses_max.saturating_sub(self.listed.len());
-        // Half of them at a time: going through all for each new one would cost a flood of addresses too much.
+        // Forgets half of them at a time: going through all of them for each new address would be too slow in a flood.
         let settled = (state.slots.len() as u64).saturating_sub(state.report.waiting);
         if self.forgets && state.slots.len() >= room && settled >= room as u64 / 2 {
             state.slots.retain(|_, slot| matches!(slot, Slot::Waiting));
@@ -263,7 +263,7 @@ impl Resolver {
         self.shared.work.notify_one();
     }
 
-    /// The name of an address as far as it is known by now. Returns at once.
+    /// The name of an address as far as it is known now. Returns immediately.
     pub fn known(&self, addr: Addr) -> KnownName {
         let addr = addr.unmapped();
         if let Some(name) = self.listed.get(&addr) {
@@ -277,7 +277,7 @@ impl Resolver {
         }
     }
 
-    /// The name of a wanted address, once it is settled or `deadline` is reached.
+    /// The name of a requested address, once it is final or `deadline` is reached.
     pub fn wait_for(&self, addr: Addr, deadline: Instant) -> KnownName {
         let mut state = self.shared.lock();
         while matches!(state.slots.get(&addr.unmapped()), Some(Slot::Waiting)) {
@@ -292,7 +292,7 @@ impl Resolver {
         self.known(addr)
     }
 
-    /// Waits until every wanted address is settled, or until `deadline`.
+    /// Waits until every requested address is final, or until `deadline`.
     pub fn wait_until(&self, deadline: Instant) {
         let mut state = self.shared.lock();
         while state.report.waiting > 0 {
@@ -305,7 +305,7 @@ impl Resolver {
         }
     }
 
-    /// What is known by now; it goes into a recording, and comes from there in a replay.
+    /// The names known now. They are recorded, and a replay reads them from the recording.
     pub fn names(&self, host: &Host) -> Result<HostNames, HostError> {
         let mut bytes = Vec::new();
         host.bytes("names@dns", "", &mut bytes, |into| {
@@ -320,7 +320,7 @@ impl Resolver {
         HostNames::parse(bytes)
     }
 
-    /// What became of the addresses so far.
+    /// Outcome of the addresses so far.
     pub fn report(&self) -> NamesReport {
         self.shared.lock().report
     }
@@ -331,7 +331,8 @@ impl Drop for Resolver {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
         if let Some(worker) = self.worker.take() {
-            // It blocks nowhere for longer than a few milliseconds. That it panicked is no reason to panic too.
+            // The thread never blocks for more than a few milliseconds. If it panicked, this thread must not panic as
+            // well.
             let _ = worker.join();
         }
     }

@@ -1,17 +1,17 @@
-//! What was found, as a lookup for one table.
+//! The names found, as a lookup for one table.
 use record::{Addr, Key, Lookup, Value};
 
 use crate::HostError;
 use crate::texts::Texts;
 
-/// Address → host name, as far as known when it was taken.
+/// Address → host name, as known at one moment.
 #[derive(Debug, Default)]
 pub struct HostNames {
     names: Texts<Addr>,
 }
 
 impl HostNames {
-    /// The name of an address; hostile until escaped.
+    /// The name of an address, not escaped: treat it as hostile.
     pub fn name(&self, addr: Addr) -> Option<&[u8]> {
         self.names.get(addr.unmapped())
     }
@@ -21,7 +21,7 @@ impl HostNames {
         self.names.len() == 0
     }
 
-    /// Takes apart what [`put`] has written.
+    /// Decodes names written by [`put`].
     pub(super) fn parse(text: Vec<u8>) -> Result<HostNames, HostError> {
         let mut names = Vec::new();
         let mut at = 0;
@@ -31,7 +31,7 @@ impl HostNames {
             if at > text.len() {
                 return Err(HostError::Garbled { what: "names of addresses", at: start });
             }
-            // A recorded value is at most 64 MiB long.
+            // A value in a recording is at most 64 MiB long.
             names.push((addr, start as u32, at as u32));
         }
         Ok(HostNames { names: Texts::new(text, names) })
@@ -56,7 +56,7 @@ pub(super) fn put(into: &mut Vec<u8>, addr: Addr, name: &[u8]) {
     into.extend_from_slice(name);
 }
 
-// Address, length of its name, where that begins.
+// Address, length of its name, and start of the name.
 fn head(text: &[u8], at: usize) -> Option<(Addr, u8, usize)> {
     let rest = text.get(at + 1..)?;
     let (addr, size) = match *text.get(at)? {

@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-//! The resolver against small name servers on loopback: good, slow, dead and hostile ones.
+//! Tests the resolver with small name servers on loopback: good, slow, dead and hostile ones.
 use super::*;
 use std::net::UdpSocket;
 
-/// A name server in a thread: `answers` makes the datagrams that go back for each query.
+/// A name server in a thread: `answers` returns the datagrams to send for each query.
 struct Server {
     addr: SocketAddr,
     thread: Option<JoinHandle<Vec<Vec<u8>>>>,
@@ -17,13 +17,13 @@ impl Server {
             let (mut queries, mut buffer) = (Vec::new(), [0; 512]);
             loop {
                 let (got, from) = socket.recv_from(&mut buffer).unwrap();
-                // An empty datagram ends it.
+                // An empty datagram ends the thread.
                 if got == 0 {
                     return queries;
                 }
                 queries.push(buffer[..got].to_vec());
                 for answer in answers(&buffer[..got]) {
-                    // The resolver may be gone already.
+                    // The resolver may have ended already.
                     let _ = socket.send_to(&answer, from);
                 }
             }
@@ -69,7 +69,7 @@ fn options(servers: &[&Server]) -> ResolverOptions {
     ResolverOptions { servers: Some(servers), timeout: Duration::from_millis(100), ..ResolverOptions::default() }
 }
 
-/// A host with an /etc of its own, so that this machine's hosts file does not matter.
+/// A host with its own /etc, so that this machine's hosts file does not matter.
 fn host(hosts: &str) -> (tempfile::TempDir, Host) {
     let tmp = tempfile::tempdir().unwrap();
     std::fs::write(tmp.path().join("hosts"), hosts).unwrap();
@@ -85,7 +85,7 @@ fn addr(text: &str) -> Addr {
     text.parse().unwrap()
 }
 
-/// Asks for one address and returns its name and what became of it.
+/// Requests one address and returns its name and the outcome.
 fn ask(options: &ResolverOptions) -> (Option<Vec<u8>>, NamesReport) {
     let (_tmp, host) = host("");
     let resolver = Resolver::start(&host, options).unwrap();
@@ -133,7 +133,7 @@ fn an_address_without_a_name() {
         let server = Server::new(move |query| vec![answer(query, rcode, None)]);
         assert_eq!(ask(&options(&[&server])), (None, NamesReport { nameless: 1, ..NamesReport::default() }));
     }
-    // Longer than a name may be, once its bytes are written so that they can be read; and the root.
+    // A name that is too long after its bytes are escaped; and the root.
     let long = [&[63][..], &[0xff; 63], &[63], &[0xff; 63], &[0]].concat();
     for name in [long, vec![0]] {
         let server = Server::new(move |query| vec![answer(query, 0, Some(&name))]);
@@ -147,7 +147,7 @@ fn a_server_that_is_silent_and_one_that_is_not_there() {
     let failed = NamesReport { failed: 1, ..NamesReport::default() };
     assert_eq!(ask(&options(&[&silent])), (None, failed));
     assert_eq!(silent.stop().len(), 2, "two tries");
-    // Nobody listens on its port any more: the kernel tells at once, long before the timeout.
+    // Its port is closed by now: the kernel reports that immediately, long before the timeout.
     let patient = ResolverOptions { timeout: Duration::from_secs(3600), ..options(&[&silent]) };
     assert_eq!(ask(&patient), (None, failed));
     let nowhere = ResolverOptions { servers: Some(Vec::new()), ..patient };
@@ -186,7 +186,7 @@ fn lies_before_the_answer() {
 
 #[test]
 fn an_answer_from_a_stranger_does_not_count() {
-    // The server keeps silent itself and lets another socket, of the same host, answer in its place.
+    // The server stays silent and lets another socket of the same host answer.
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let servers = Some(vec![server.local_addr().unwrap()]);
@@ -309,7 +309,7 @@ fn names_that_no_host_can_have_or_that_look_like_addresses() {
     }
 }
 
-/// While no server answers, nothing is forgotten, and what is beyond the bound is counted.
+/// While no server answers, no address is forgotten, and addresses beyond the limit are counted.
 #[test]
 fn a_flood_of_addresses_is_bounded() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! The thread that asks.
+//! The thread that queries name servers.
 use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -12,34 +12,34 @@ use sys::rights;
 
 use super::{NAME_MAX, ResolverOptions, ResolverState, Shared, Slot, WorkerRights};
 
-/// Pause between two looks at the sockets while answers are due: a name look-up does not feel it, and a thousand
-/// looks cost 5 ms of CPU. (The standard library has nothing that waits for a socket and a condition at once.)
+/// Pause between two checks of the sockets while answers are pending: too short to delay a lookup noticeably, and a
+/// thousand checks cost 5 ms of CPU. (The standard library cannot wait for a socket and a condition variable at once.)
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Longest answer read. Over UDP without EDNS a server sends at most 512 bytes.
+/// Maximum size of an answer. Over UDP without EDNS a server sends at most 512 bytes.
 const ANSWER_MAX: usize = 4096;
 
-/// Most queries on their way, whatever the options say: answers are matched by going through them.
+/// Upper limit of concurrent queries for any options, because answers are matched with a linear search.
 const IN_FLIGHT_MAX: usize = 1024;
 
-/// Datagrams taken from one socket before the others have their turn: a flood does not starve them.
+/// Maximum number of datagrams taken from one socket before the others' turn, so that a flood does not starve them.
 const BURST: usize = 256;
 
-/// A query on its way.
+/// A pending query.
 struct Flight {
     query: PtrQuery,
     addr: Addr,
-    /// Queries sent for this address, this one included.
+    /// Number of queries sent for this address, including this one.
     tries: u32,
-    /// Index of the server that was asked.
+    /// Index of the queried server.
     server: usize,
-    /// When to give up on it.
+    /// Time at which it is given up.
     due: Instant,
 }
 
 pub(super) struct Worker {
     shared: Arc<Shared>,
-    /// Connected sockets: the kernel lets through only what the asked server sends, and tells when nobody listens.
+    /// Connected sockets: the kernel only lets through datagrams of the queried server, and reports a closed port.
     servers: Vec<UdpSocket>,
     flights: Vec<Flight>,
     settled: Vec<(Addr, Slot)>,
@@ -50,9 +50,10 @@ pub(super) struct Worker {
     drawn: u64,
 }
 
-/// Drops all capabilities once the thread's sockets are open: a name server that takes over the thread gains none.
+/// Drops all capabilities once the thread's sockets are open, so that a name server that takes over the thread gains
+/// none.
 fn give_rights_up() {
-    // Where it has none, or the kernel refuses, names are asked for all the same.
+    // If it has none, or the kernel refuses, queries are sent anyway.
     let _ = rights::forbid_new().and_then(|()| rights::keep_only(CapSet::default()));
 }
 

@@ -1,4 +1,4 @@
-//! Looking for namespaces: mounts, links, processes.
+//! Searches namespaces: mounts, links, processes.
 use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
@@ -10,22 +10,22 @@ use super::{INIT, INIT_INODE, NAMESPACES_MAX, Namespace, Namespaces, NetnsSearch
 use crate::mounts::mounts;
 use crate::netns::DOCKER;
 
-/// How good a name is: the first kind wins. Also the order of the ways in.
+/// Quality of a name, best first. Also the order of preference for entering the namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum NameKind {
-    /// `ip netns` knows it by this name.
+    /// A name of `ip netns`.
     IpNetns,
-    /// It is that of process 1.
+    /// The namespace of process 1.
     Init,
-    /// Docker made the file.
+    /// A file made by Docker.
     Docker,
-    /// Somebody else did.
+    /// A file made by another program.
     Mount,
-    /// A process is in it, or it is ours.
+    /// A process is in it, or the caller is.
     Process,
 }
 
-/// One way to a namespace.
+/// One path into a namespace.
 struct FoundNetns {
     inode: u64,
     kind: NameKind,
@@ -33,7 +33,7 @@ struct FoundNetns {
     pid: Option<u32>,
 }
 
-/// Searches the places that `search` names.
+/// Searches the places in `search`.
 pub(super) fn find(host: &Host, own: u64, search: &NetnsSearch<'_>) -> Namespaces {
     let mut found = mounted(host);
     linked(&mut found);
@@ -98,10 +98,10 @@ fn name_of(kind: NameKind, path: &[u8]) -> &[u8] {
     }
 }
 
-/// Every nsfs mount that is a network namespace: the kernel tells its inode, no file needs to be touched.
+/// Every nsfs mount of a network namespace. The kernel reports its inode, so no file needs to be opened.
 fn mounted(host: &Host) -> Vec<FoundNetns> {
     let mut text = Vec::new();
-    // Without the file the links of /run/netns are left, and the processes.
+    // Without the file, the links of /run/netns and the processes remain.
     let _ = fs::read_file(&host.real_path("/proc/self/mountinfo"), &mut text);
     let namespaces = mounts(&text).filter(|mount| mount.kind == b"nsfs");
     let found = namespaces.filter_map(|mount| {
@@ -121,7 +121,8 @@ fn kind_of(path: &[u8]) -> NameKind {
     }
 }
 
-/// The names of `ip netns` that are no mounts of ours: links to a process, or files mounted where we cannot see it.
+/// Names of `ip netns` that are not mounts in our namespace: links to a process, or files mounted where we cannot see
+/// it.
 fn linked(found: &mut Vec<FoundNetns>) {
     use std::os::unix::ffi::OsStrExt;
     let known: HashSet<Box<[u8]>, RandomState> = found.iter().map(|one| one.path.clone()).collect();
@@ -130,7 +131,7 @@ fn linked(found: &mut Vec<FoundNetns>) {
     if new.is_empty() {
         return;
     }
-    // What is no namespace (a file left over) lies on another file system.
+    // Anything but a namespace (a left-over file) is on another file system.
     let Ok(own) = fs::stat(Path::new("/proc/thread-self/ns/net")) else { return };
     for path in new {
         if let Some(stat) = fs::stat(&path).ok().filter(|stat| stat.device == own.device) {
@@ -140,18 +141,18 @@ fn linked(found: &mut Vec<FoundNetns>) {
     }
 }
 
-/// What the processes told.
+/// Namespaces found through processes.
 #[derive(Default)]
 struct Processes {
-    /// The lowest process of each namespace.
+    /// The process with the lowest number in each namespace.
     lowest: HashMap<u64, Lowest, RandomState>,
     /// The namespace of process 1.
     of_first: Option<u64>,
-    /// Namespaces of processes that may not be looked into and are nobody else's.
+    /// Number of namespaces whose processes are all unreadable.
     hidden: u64,
 }
 
-/// The process of a namespace with the lowest number, and the next one.
+/// The two processes of a namespace with the lowest numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Lowest {
     pid: u32,
@@ -177,7 +178,7 @@ impl Processes {
             match fs::read_link_at(&dir, path.set(&[entry.bytes(), b"/ns/net"]), &mut target) {
                 Ok(target) => processes.add(pid, target),
                 Err(errno) if errno.is_denied() => unreadable.push(pid),
-                // It ended meanwhile, or is a zombie.
+                // The process has ended since then, or is a zombie.
                 Err(_) => {}
             }
         }
@@ -203,9 +204,9 @@ impl Processes {
         }
     }
 
-    /// Takes the second process of a namespace whose first has left meanwhile: who reads many namespaces, as we do, is
-    /// in each of them for a moment, and neither name nor way is to be had from them. One that is met twice is not
-    /// told from those who stay; whoever then does not find it asks all processes (`NetNs::open_known`).
+    /// Uses the second process of a namespace whose first has left since then: a program like netwren that reads many
+    /// namespaces is briefly in each, so such a process gives no name and no path. A visitor met twice looks like a
+    /// process that stays; if it is gone later, `NetNs::open_known` searches all processes.
     fn leave_out_visitors(&mut self, mut namespace_of: impl FnMut(u32) -> Option<u64>) {
         for (inode, lowest) in &mut self.lowest {
             if let Some(next) = lowest.next.filter(|_| namespace_of(lowest.pid) != Some(*inode)) {
@@ -214,17 +215,17 @@ impl Processes {
         }
     }
 
-    /// Whether processes that may not be looked into are in namespaces of others.
+    /// Checks whether unreadable processes are in further namespaces.
     ///
-    /// /proc/PID/net may be read of everybody, and its files are one set for each namespace: their inode numbers (of
-    /// procfs, not of nsfs) tell the sets apart.
+    /// /proc/PID/net is readable by every user, and its files exist once per namespace: their inode numbers (of procfs,
+    /// not of nsfs) distinguish the namespaces.
     fn compare(&mut self, dir: &Fd, unreadable: &[u32]) {
         let mut path = fs::CPath::new();
         let mut set_of = |pid: u32| {
             let stat = fs::stat_at(dir, path.set(&[pid.to_string().as_bytes(), b"/net/dev"]));
             match stat {
                 Ok(stat) => Some(stat.inode),
-                // Even that may be hidden (hidepid): then each process counts as a namespace of its own.
+                // Even that may be hidden (hidepid): then each process counts as a separate namespace.
                 Err(Errno::NOENT | Errno::SRCH | Errno::INVAL) => None,
                 Err(_) => Some(u64::from(pid) << 32),
             }
@@ -255,7 +256,7 @@ mod tests {
         for (pid, inode) in [(40, 7), (90, 7), (60, 7), (41, 8), (42, 9), (50, 9)] {
             processes.add(pid, format!("net:[{inode}]").as_bytes());
         }
-        // 40 has left 7 for 8, 41 has ended.
+        // 40 has moved from 7 to 8, 41 has ended.
         processes.leave_out_visitors(|pid| [(40, 8), (42, 9)].iter().find(|known| known.0 == pid).map(|known| known.1));
         let pid_of = |inode| processes.lowest.get(&inode).map(|lowest| lowest.pid);
         assert_eq!([7, 8, 9].map(pid_of), [Some(60), Some(41), Some(42)]);

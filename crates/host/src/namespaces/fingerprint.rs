@@ -1,4 +1,4 @@
-//! Whether a search for namespaces would find anything new: cheaper than the search, for rounds that follow each other.
+//! Checks cheaply whether a search for namespaces would find anything new, for consecutive rounds.
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -6,8 +6,8 @@ use sys::{Fd, Host, Mode, fs, netns};
 
 use super::{Namespace, Namespaces, inode_in};
 
-/// What a search depends on and is cheap to look at: the kernel's list, the mounts, the names of `ip netns`. Two that
-/// are as each other tell of the same namespaces under the same names, if the processes do, too
+/// The cheap inputs of a search: the kernel's list, the mounts, the names of `ip netns`. If two fingerprints match, a
+/// search would find the same namespaces under the same names, provided that the processes also lead to the same result
 /// ([`Namespaces::are_settled`]).
 #[derive(Debug)]
 pub struct NetnsFingerprint {
@@ -16,7 +16,7 @@ pub struct NetnsFingerprint {
     names: Vec<(Box<[u8]>, PathBuf)>,
 }
 
-/// The mounts as they were read, and the file, which tells when they change.
+/// The mounts as they were read, and the file, which signals changes.
 #[derive(Debug)]
 struct Mounts {
     text: Vec<u8>,
@@ -26,16 +26,16 @@ struct Mounts {
 impl Mounts {
     fn read(host: &Host) -> Option<Rc<Mounts>> {
         let mut text = Vec::new();
-        // What changes after the file was opened is told by it: at worst it is read once more than needed.
+        // The file signals every change after it was opened: at worst it is read once more than needed.
         let file = fs::read_opened(&host.real_path("/proc/self/mountinfo"), &mut text).ok()?;
         Some(Rc::new(Mounts { text, file }))
     }
 }
 
 impl NetnsFingerprint {
-    /// One look; `kernel` are the numbers that the kernel told, `before` is the look before. A directory, and a file if
-    /// it has changed since, some 50 µs. `None` where a tape is written or read, which has every round whole, and where
-    /// the mounts cannot be read.
+    /// Takes a fingerprint; `kernel` are the numbers that the kernel reported, `before` is the previous fingerprint.
+    /// Reads a directory, and a file if it has changed, in some 50 µs. `None` if the mounts are unreadable, and while
+    /// recording or replaying, where every round is complete.
     pub fn read(host: &Host, kernel: Vec<u64>, before: Option<&NetnsFingerprint>) -> Option<NetnsFingerprint> {
         if host.mode() != Mode::Live {
             return None;
@@ -49,7 +49,7 @@ impl NetnsFingerprint {
         Some(NetnsFingerprint { kernel, mounts, names })
     }
 
-    /// True if both tell of the same.
+    /// True if both fingerprints are the same.
     pub fn matches(&self, other: &NetnsFingerprint) -> bool {
         let mounts = Rc::ptr_eq(&self.mounts, &other.mounts) || self.mounts.text == other.mounts.text;
         mounts && self.kernel == other.kernel && self.names == other.names
@@ -57,8 +57,8 @@ impl NetnsFingerprint {
 }
 
 impl Namespaces {
-    /// True if no process can have changed how these are entered or called: each has a file and a name that was given,
-    /// or the process that it goes by is still in it. One that nothing leads to may get a process any time.
+    /// True if no process can have changed how these namespaces are entered or named: each has a file and a given name,
+    /// or the process that identifies it is still in it. A namespace without a path may get a process at any time.
     pub fn are_settled(&self, host: &Host) -> bool {
         self.list.iter().all(|namespace| match namespace.pid {
             _ if namespace.is_given && namespace.path().is_some() => true,
@@ -124,7 +124,7 @@ mod tests {
     fn root_mounts_are_read_again_only_when_they_have_changed() {
         testkit::require_root!();
         let host = Host::live();
-        // Others mount, too.
+        // Other programs also mount file systems.
         let mut first = NetnsFingerprint::read(&host, Vec::new(), None).unwrap();
         testkit::wait_until("a moment without changes", || {
             let next = NetnsFingerprint::read(&host, Vec::new(), Some(&first)).unwrap();

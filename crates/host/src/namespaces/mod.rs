@@ -1,11 +1,11 @@
-//! Every network namespace of this host that can be found, with the ways into it and a name.
+//! Every network namespace of this host that can be found, with paths into it and a name.
 //!
 //! Every search finds namespaces bound to a file (an nsfs mount or a link in /run/netns), the namespaces of processes,
 //! and the caller's own. A thread, an open descriptor or a socket can also keep a namespace alive: searching for these
 //! costs more and is done on demand ([`NetnsSearch`]). A namespace that only the kernel reports is added with its
 //! number ([`Namespaces::also`]) and cannot be entered.
 //!
-//! `find` and `held` implement the search; `tape` implements the list's format on a tape.
+//! `find` and `held` implement the search; `tape` implements the list's format in a recording.
 mod find;
 mod fingerprint;
 mod held;
@@ -24,17 +24,17 @@ use crate::HostError;
 pub use fingerprint::NetnsFingerprint;
 pub use owners::NetnsOwners;
 
-/// `NET_NS_INIT_INO` of include/uapi/linux/nsfs.h: the first namespace's inode since 6.18. Before, one had to be
-/// allowed to look at process 1.
+/// `NET_NS_INIT_INO` of include/uapi/linux/nsfs.h: the initial namespace's inode since 6.18. Older kernels only reveal
+/// it to users who may inspect process 1.
 pub(crate) const INIT_INODE: u64 = 0xefff_fff9;
 
-/// What the namespace of process 1 is called.
+/// Name of the namespace of process 1.
 pub(crate) const INIT: &[u8] = b"init";
 
-/// Stands before the process id in the name of a namespace that has no better one.
+/// Prefix of a process id in the name of a namespace without a better name.
 pub(crate) const PID_PREFIX: &str = "pid:";
 
-/// Key of the list on a tape.
+/// Key of the list in a recording.
 const KEY: &str = "netns-all";
 
 /// Maximum number of namespaces kept, about 100 bytes each; a host has a few hundred. Others are not read. One user may
@@ -47,37 +47,37 @@ fn inode_in(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A network namespace, the ways into it, its name.
+/// A network namespace, the paths into it, and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
-    /// Inode number, what identifies it.
+    /// Inode number, which identifies it.
     pub inode: u64,
-    /// The process with the lowest number among those in it.
+    /// The process with the lowest number in it.
     pub pid: Option<u32>,
     path: Box<[u8]>,
     name: Box<[u8]>,
-    /// True if the name is one that people gave: of `ip netns`, or `init`. What a container's runtime calls its file is
-    /// not.
+    /// True if a person chose the name: a name of `ip netns`, or `init`. False for the file name of a container
+    /// runtime.
     is_given: bool,
 }
 
 impl Namespace {
-    /// One that has nothing but its number.
+    /// A namespace that only has a number.
     fn numbered(inode: u64) -> Namespace {
         Namespace { inode, pid: None, path: Box::default(), name: Box::default(), is_given: false }
     }
 
-    /// A file that is this namespace, if one was found. It may have become another one since: compare inodes.
+    /// A file of this namespace, if one was found. It may belong to another namespace by now: compare inodes.
     pub fn path(&self) -> Option<&Path> {
         (!self.path.is_empty()).then(|| Path::new(OsStr::from_bytes(&self.path)))
     }
 
-    /// The ways into it for whoever is in the namespace `own`.
+    /// The paths into it for a process in the namespace `own`.
     pub fn way(&self, own: u64) -> NetnsTarget<'_> {
         NetnsTarget { netns_id: self.inode, is_here: self.inode == own, path: self.path(), pid: self.pid }
     }
 
-    /// The namespace, to be entered; `None` if nothing needs to be: it is the caller's (`own`), or this is a replay.
+    /// Opens the namespace to enter it; `None` if that is unnecessary: it is the caller's (`own`), or this is a replay.
     pub fn open(&self, host: &Host, own: u64) -> Result<Option<NetNs>, HostError> {
         if self.inode == own || host.is_replay() {
             return Ok(None);
@@ -85,7 +85,8 @@ impl Namespace {
         Ok(Some(NetNs::open_known(self.inode, self.path(), self.pid)?))
     }
 
-    /// The name it was given: by `ip netns`, by Docker, by whoever mounted it; `init` for that of process 1. Hostile.
+    /// Its name, given by `ip netns`, by Docker, or by the program that mounted it; `init` for the namespace of process
+    /// 1. Not escaped.
     pub fn name(&self) -> Option<&[u8]> {
         (!self.name.is_empty()).then_some(&*self.name)
     }
@@ -113,15 +114,15 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Finds them, or reads what a recording found; a recording of one namespace holds that one.
+    /// Finds the namespaces, or reads them from a recording; a recording of one namespace contains only that one.
     ///
-    /// One file for all mounts and a link for each process (1.5 µs); nothing is opened or entered. Needs no privilege,
-    /// but without CAP_SYS_PTRACE only the user's own processes tell (see [`Namespaces::hidden`]).
+    /// Reads one file for all mounts, and a link for each process (1.5 µs); nothing is opened or entered. Needs no
+    /// privilege, but without CAP_SYS_PTRACE only the user's own processes are readable (see [`Namespaces::hidden`]).
     pub fn read(host: &Host) -> Result<Namespaces, HostError> {
         Namespaces::search(host, &NetnsSearch::default())
     }
 
-    /// Finds the namespaces, also in the places that `search` names.
+    /// Finds the namespaces, also in the places in `search`.
     pub fn search(host: &Host, search: &NetnsSearch<'_>) -> Result<Namespaces, HostError> {
         let own = crate::own_netns::current(host)?;
         let mut bytes = Vec::new();
@@ -136,12 +137,12 @@ impl Namespaces {
         }
     }
 
-    /// True if a replay is one of all namespaces.
+    /// True if a replay covers all namespaces.
     pub fn are_recorded(host: &Host) -> bool {
         host.holds(KEY)
     }
 
-    /// The caller's namespace alone.
+    /// Only the caller's namespace.
     fn only(own: u64) -> Namespaces {
         let name = if own == INIT_INODE { INIT.into() } else { Box::default() };
         Namespaces {
@@ -150,12 +151,12 @@ impl Namespaces {
         }
     }
 
-    /// All of them in order.
+    /// The namespaces in order.
     pub fn list(&self) -> &[Namespace] {
         &self.list
     }
 
-    /// How many namespaces there are at least that are known only to have processes which nobody may look into.
+    /// Lower bound of the number of namespaces whose processes are all unreadable.
     pub fn hidden(&self) -> u64 {
         self.hidden
     }
@@ -165,7 +166,7 @@ impl Namespaces {
         self.unsearched
     }
 
-    /// Adds namespaces that the kernel told of, without a way into them, as far as they are not in the list.
+    /// Adds namespaces reported by the kernel that are not in the list; they cannot be entered.
     pub fn also(&mut self, inodes: &[u64]) {
         let mut known: Vec<u64> = self.list.iter().map(|namespace| namespace.inode).collect();
         known.sort_unstable();
@@ -175,14 +176,14 @@ impl Namespaces {
         self.list.extend(new.into_iter().map(Namespace::numbered));
     }
 
-    /// Processes of the namespaces that nobody gave a name (a container's name would do), and the namespaces' inodes.
+    /// Processes of the namespaces without a given name (a container's name would fit), and the namespaces' inodes.
     pub fn to_be_named(&self) -> impl Iterator<Item = (u32, u64)> {
         let nameless = self.list.iter().filter(|namespace| !namespace.is_given);
         nameless.filter_map(|namespace| Some((namespace.pid?, namespace.inode)))
     }
 
-    /// What each is called, for the rows: the name that it was given; else what `of_process` makes of its process (a
-    /// container's name); else what its file is called; else `pid:` and the process; else its number.
+    /// The name of each namespace for the rows: its given name; otherwise the result of `of_process` (a container's
+    /// name); otherwise its file name; otherwise `pid:` and the process; otherwise its number.
     pub fn names(&self, of_process: &dyn Fn(u32) -> Option<Box<[u8]>>) -> impl Iterator<Item = (u64, Box<[u8]>)> {
         self.list.iter().map(move |namespace| {
             let given = namespace.name().filter(|_| namespace.is_given).map(Box::from);

@@ -1,4 +1,4 @@
-//! The list of namespaces as bytes, as it stands on a tape.
+//! Encodes the list of namespaces for a recording.
 //!
 //! `hidden` u32; number of skipped descriptors u32; then for each namespace: inode u64, pid u32 (0 for none), u8 (1 if
 //! the name was given, not derived), length of the path u16, path, length of the name u16, name. Little endian.
@@ -18,7 +18,7 @@ pub(super) fn put(into: &mut Vec<u8>, namespaces: &Namespaces) {
     }
 }
 
-// A path has at most 4,095 bytes; one that claims more is no way into anything.
+// A path has at most 4,095 bytes; a longer one cannot be opened.
 fn put_text(into: &mut Vec<u8>, text: &[u8]) {
     let text = if text.len() > usize::from(u16::MAX) { b"" } else { text };
     into.extend_from_slice(&(text.len() as u16).to_le_bytes());

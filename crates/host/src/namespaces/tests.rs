@@ -55,7 +55,7 @@ fn on_a_tape_and_back() {
     assert_eq!(tape::parse(&bytes).unwrap(), found);
     for cut in 0..bytes.len() {
         match tape::parse(&bytes[..cut]) {
-            // Between two entries.
+            // The cut is between two entries.
             Ok(short) => assert!(short.list.len() < 2, "{cut}"),
             Err(error) => assert!(error.to_string().contains("make no sense at byte "), "{error}"),
         }

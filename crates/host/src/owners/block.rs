@@ -1,4 +1,4 @@
-//! The blocks in which owners travel: from /proc to the index, and through a recording.
+//! Format of the blocks with socket owners: from /proc to the index, and in a recording.
 //!
 //! ```text
 //! block   = record*                        numbers little endian; PROCESS of one pid may come several times
@@ -13,13 +13,13 @@ const PROCESS: u8 = 1;
 const TOTALS: u8 = 2;
 const THREAD: u8 = 3;
 
-/// Bytes of one (fd, inode).
+/// Size of one (fd, inode) in bytes.
 const HELD: usize = 12;
 
-/// Offset of `count` behind `comm`, and its width.
+/// Size of `count`, which follows `comm`.
 const COUNT: usize = 4;
 
-/// What the walk through /proc counted.
+/// Counts of the walk through /proc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) processes: u32,
@@ -27,7 +27,7 @@ pub(super) struct Totals {
     pub(super) vanished: u32,
     pub(super) fds: u64,
     pub(super) hidden: bool,
-    /// Why the first unreadable process was.
+    /// Why the first unreadable process could not be read.
     pub(super) refusal: Option<Errno>,
 }
 
@@ -63,7 +63,7 @@ impl Iterator for HeldSockets<'_> {
     }
 }
 
-/// Begins a PROCESS, or a THREAD if `tid` is not `pid`; returns the offset of its count, for [`put_held`].
+/// Starts a PROCESS, or a THREAD if `tid` is not `pid`; returns the offset of its count, for [`put_held`].
 pub(super) fn put_table(block: &mut Vec<u8>, pid: u32, tid: u32, comm: Comm) -> usize {
     let name = comm.as_bytes();
     if tid == pid {
@@ -101,7 +101,7 @@ pub(super) fn put_totals(block: &mut Vec<u8>, totals: &Totals) {
     block.extend_from_slice(&totals.refusal.map_or(0, |errno| errno.0).to_le_bytes());
 }
 
-/// Takes a block apart; `Err` holds the offset of the part that makes no sense.
+/// Decodes a block; `Err` contains the offset of the malformed part.
 pub(super) fn parts(block: &[u8]) -> impl Iterator<Item = Result<BlockPart<'_>, usize>> {
     let mut rest = Parts { bytes: block };
     let mut broken = false;
@@ -207,7 +207,7 @@ mod tests {
             }
             prop_assert_eq!(read.next(), Some(Ok(BlockPart::Totals(totals))));
             prop_assert_eq!(read.next(), None);
-            // Cut anywhere: what comes before is read, the cut is an error with its place, never a panic.
+            // A block cut anywhere is decoded up to the cut, which is an error with its offset, never a panic.
             for cut in 1..block.len() {
                 let last = parts(&block[..cut]).last().unwrap();
                 prop_assert!(last.is_ok() || last.unwrap_err() < cut);

@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 use bpf::{BpfError, IterRows, OwnersFiles};
 use sys::{Blocks, Host, SysError};
 
-/// The kernel gathers 32 KiB at most before it hands them out (PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c).
+/// The kernel collects at most 32 KiB before it delivers them (PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c).
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// The program, loaded when it is first needed. Refused once, it is not tried again.
+/// The program, loaded on first use. If loading fails once, it is not tried again.
 #[derive(Default)]
 pub(super) struct BpfBackend {
     loaded: OnceCell<Result<OwnersFiles, BpfError>>,
@@ -19,7 +19,7 @@ impl BpfBackend {
         BpfBackend { loaded: OnceCell::from(OwnersFiles::load_by_netns(host)) }
     }
 
-    /// Begins a pass.
+    /// Starts a pass.
     pub(super) fn open<'a>(&'a self, host: &Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
         let files = self.loaded.get_or_init(|| OwnersFiles::load(host)).as_ref().map_err(failed)?;
         let rows = files.pass().map_err(|error| failed(&error))?;

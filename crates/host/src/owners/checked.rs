@@ -1,10 +1,10 @@
-//! Owners of an earlier reading, each looked at again before it is shown.
+//! Socket owners of an earlier read, each checked again before it is shown.
 //!
-//! A screen shows some forty of a host's sockets, once a second: reading every descriptor of every process for each
-//! frame is most of what a frame costs. Here the processes that held a socket are asked whether they still do, by
-//! the same descriptor and under the same name; where one does not, or a socket is new, everything is read again. What
-//! this cannot see is a process that has got a further copy of a socket's descriptor: that is known with the next whole
-//! reading, after [`WHOLE_EVERY_NS`] at the latest.
+//! A screen shows some forty of a host's sockets, once per second, and most of the cost of a frame would be reading
+//! every descriptor of every process. Instead, this checks whether the processes that held a socket still hold it, with
+//! the same descriptor and under the same name. If one does not, or a socket is new, everything is read again. A
+//! process that got a further copy of a socket's descriptor goes unnoticed until the next full read, at most
+//! [`WHOLE_EVERY_NS`] later.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,7 @@ use super::walk::{read_comm, socket_behind};
 use super::{Owners, OwnersReader};
 use crate::HostError;
 
-/// The time after which everything is read again.
+/// Time after which everything is read again.
 const WHOLE_EVERY_NS: u64 = 5_000_000_000;
 
 /// Descriptors that are looked at in one round at most: whoever asks for more is better served by a whole reading.

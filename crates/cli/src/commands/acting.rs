@@ -1,7 +1,7 @@
-//! Acting on the very rows that are shown: what `sockets kill` and `nat delete` have in common.
+//! Acts on exactly the rows that are shown; shared by `sockets kill` and `nat delete`.
 //!
-//! ActedRows come in order, which keeps them until the last one is read: only then the first of them is acted on.
-//! Acting while the kernel walks its table would shift what it has not shown yet.
+//! The rows are sorted, so the engine holds them until the last one is read, and the first action comes after that.
+//! Acting while the kernel walks its table would shift entries that it has not reported yet.
 
 use super::table::AllRounds;
 use crate::command::ParsedWords;
@@ -11,57 +11,57 @@ use crate::session::Session;
 use engine::{Run, RunError};
 use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value};
 
-/// The words for what is done, and to what.
+/// The words for the action and its objects.
 pub(super) struct Verb {
-    /// One of them: `socket`.
+    /// Singular noun: `socket`.
     pub(super) thing: &'static str,
-    /// Several: `sockets`.
+    /// Plural noun: `sockets`.
     pub(super) things: &'static str,
-    /// `close`
+    /// For example `close`.
     pub(super) infinitive: &'static str,
-    /// `closes`
+    /// For example `closes`.
     pub(super) present: &'static str,
-    /// `closed`
+    /// For example `closed`.
     pub(super) past: &'static str,
 }
 
-/// What is done with each row.
+/// An action on rows.
 pub(super) trait Act {
-    /// The words for it.
+    /// The words for the action.
     const VERB: Verb;
-    /// The words for what may become of a row.
+    /// The words for the possible results.
     const RESULTS: &'static [&'static str];
-    /// How many cells at the end of a row are its object's identity ([`engine::Plan::with_key`]).
+    /// Number of cells at the end of a row that identify its object ([`engine::Plan::with_key`]).
     const KEY_CELLS: usize;
 
-    /// Acts on the object that these cells name; null if they name none. The cells are all that is known of it: no
-    /// other row can be taken for it, whatever they have in common.
+    /// Acts on the object that these cells identify; null if they identify none. The action depends on these cells
+    /// only, so that no other row can be mistaken for it.
     fn act(&mut self, key: &[Value<'_>]) -> Value<'static>;
 
-    /// How many objects were acted on with success.
+    /// Number of successful actions.
     fn done(&self) -> u64;
 
-    /// Adds what matches the filter and cannot be acted on at all.
+    /// Adds objects that match the filter but cannot be acted on at all.
     fn add_unfit(&self, stats: &mut Accounting) {
         let _ = stats;
     }
 
-    /// Adds why objects of shown rows were not acted on.
+    /// Adds the reasons why objects of shown rows were not acted on.
     fn add_failures(&self, stats: &mut Accounting);
 }
 
-/// The rows of a run.
+/// The rows of a run, counted.
 #[derive(Debug, Clone, Copy)]
 struct ActedRows {
-    /// True if the user said `--yes`: without it nothing is done.
+    /// True if the user gave `--yes`; otherwise nothing is changed.
     yes: bool,
     shown: u64,
-    /// Of them those that were left alone because the user wanted no more.
+    /// Number of these rows left alone because the user ended the run.
     left: u64,
 }
 
-/// The request of a command that acts, and whether `--yes` is given. Without a filter `--all` must be. `order` is the
-/// order of the rows where no other one is asked for.
+/// The request of an acting command, and whether `--yes` is given. Without a filter `--all` is required. `order` is
+/// the default order of the rows.
 pub(super) fn asked(words: &ParsedWords<'_>, verb: &Verb, order: &'static str) -> Result<(Request, bool), String> {
     let mut request = Request::of(words)?;
     request.shown.order = Some(order);
@@ -72,7 +72,7 @@ pub(super) fn asked(words: &ParsedWords<'_>, verb: &Verb, order: &'static str) -
     }
 }
 
-/// Adds what was done and what was not, or what would be done.
+/// Adds a summary of what was done and what was not, or of what would be done.
 fn tell<A: Act>(act: &A, rows: ActedRows, stats: &mut Accounting) {
     let Verb { thing, things, infinitive, present, past } = A::VERB;
     act.add_unfit(stats);
@@ -92,8 +92,8 @@ fn tell<A: Act>(act: &A, rows: ActedRows, stats: &mut Accounting) {
     }
 }
 
-/// Runs all rounds into `sink` and acts on every row, if `yes` says so. The last columns of the plan are the identity
-/// of the row's object; they are not shown.
+/// Runs all rounds into `sink`, and acts on every row if `yes` is true. The last columns of the plan identify the
+/// row's object and are not shown.
 pub(super) fn run(
     session: &Session,
     sink: Box<dyn Sink>,
@@ -109,7 +109,7 @@ pub(super) fn run(
             tell(&act, rows, &mut run.stats);
             Ok(run)
         }
-        // The row counts go with the run; what was done must be said all the same.
+        // The error discards the row counts, but the completed actions must still be reported.
         Err(error) => {
             if rows.shown > 0 {
                 let mut stats = Accounting::default();
@@ -121,12 +121,12 @@ pub(super) fn run(
     }
 }
 
-/// The sink between: acts on every row that would be shown, and shows what became of it.
+/// A sink that acts on every row that would be shown, and shows the result.
 struct Acting<'c, A> {
     session: &'c Session,
     act: A,
     inner: Box<dyn Sink>,
-    /// The first trouble of the output. Acting goes on: half of a list is what nobody asked for.
+    /// The first error of the output. Actions continue, because the user did not ask for half of them.
     fault: Option<SinkError>,
     rows: ActedRows,
 }
@@ -144,7 +144,7 @@ impl<A: Act> Acting<'_, A> {
 impl<A: Act> Sink for Acting<'_, A> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         let mut columns = columns.clone();
-        // The key is there for us; the user's own columns of it, if any, stand before it.
+        // The key is internal; key columns requested by the user come before it.
         columns.0.truncate(columns.0.len().saturating_sub(A::KEY_CELLS));
         if self.rows.yes {
             columns.0.push(Column { name: "result".into(), kind: Kind::Name(A::RESULTS) });

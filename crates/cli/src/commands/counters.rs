@@ -1,4 +1,4 @@
-//! `netwren counters [FILTER]`: what the kernel counts, in words.
+//! `netwren counters [FILTER]`: the kernel's counters, with their meanings.
 
 use super::saved;
 use super::source_provider::{RoundTime, SourceProvider};
@@ -20,14 +20,14 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::{Errno, Host, Mode};
 
-/// The time between the two readings, if nothing is said.
+/// The default time between the two readings.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Columns of counters that a narrow terminal keeps, the most important one first.
 const KEEPS: &[&str] = &["name", "delta", "per_s", "meaning", "object", "value", "source"];
 
-/// The registry's entry. Any user can make interfaces in a network namespace of his own, so a recording takes them
-/// late.
+/// The registry's entry. Any user can create interfaces in a network namespace of their own, so counters are recorded
+/// after the small parts.
 pub(crate) static COMMAND: Command = Command {
     name: "counters",
     about: "What the kernel counts, what moved in a second, and what each counter means",
@@ -58,17 +58,17 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let provider = CounterProvider { changed_only: words.has("changed"), ..provider };
     let is_long = window.is_some() && request.replay.is_none();
     let provider = if is_long { provider.announced("comparing the counters of this host") } else { provider };
-    // A long wait ends with a line of row counts.
+    // After a long wait, the row counts are printed.
     request.stats |= is_long && request.format != Format::Json;
     Ok(table::show(&request, |_| Ok(provider)))
 }
 
-/// Shows the counters of the usual window.
+/// Shows the counters over the default window.
 pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     Ok(table::show(request, |_| Ok(CounterProvider::new(request, None, WINDOW).with_drivers())))
 }
 
-/// The time between two readings that the user asks for.
+/// The time between two readings requested by the user.
 pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Option<Duration>, String> {
     let window = words.seconds("for", PERIODS_S)?;
     if window.is_some() && request.repeat != Repeat::Once {
@@ -77,27 +77,27 @@ pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Optio
     Ok(window)
 }
 
-/// Saves one reading: a replay compares those of its rounds.
+/// Saves one reading per round; a replay compares the readings of its rounds.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let namespaces = session.namespaces();
     let reader = reader(session, namespaces.as_deref(), true);
     saved::read(&CounterTable::of_one(reader), &saved::every_field::<KernelCounters>(0), stats)
 }
 
-/// Reads all that is counted of these namespaces; if `drivers`, also what drivers count by themselves.
+/// A reader for all counters of these namespaces; with `drivers` also for the drivers' own counters.
 pub(super) fn reader<'s>(session: &'s Session, namespaces: Option<&'s Namespaces>, drivers: bool) -> CounterReader<'s> {
     let reader = CounterReader::new(session.host(), session.ways(namespaces), &add_conntrack);
     if drivers { reader.with_drivers() } else { reader }
 }
 
-/// Two readings, or one after the other.
+/// Provides two readings, or one per round.
 pub(super) struct CounterProvider {
     window: Cell<Option<Duration>>,
-    /// The window if the user asks for none.
+    /// The default window.
     usual: Duration,
     repeat: Repeat,
     changed_only: bool,
-    /// True to read what drivers count as well.
+    /// True to include the drivers' counters.
     drivers: bool,
     /// True if a wait that is cut short is followed by the second reading. Only used without `--watch`.
     compares_early: bool,
@@ -107,7 +107,7 @@ pub(super) struct CounterProvider {
 }
 
 impl CounterProvider {
-    /// Readings as far apart as the request says: `window`, or the time of a round, or as is `usual`.
+    /// Makes a provider with the interval of the request: `window`, the time of a round, or `usual`.
     pub(super) fn new(request: &Request, window: Option<Duration>, usual: Duration) -> CounterProvider {
         CounterProvider {
             window: Cell::new(window),
@@ -137,12 +137,12 @@ impl CounterProvider {
         CounterProvider { announced: Some(what), ..self }
     }
 
-    /// Sets the window; `None` stands for the time of a round or the usual window.
+    /// Sets the window; `None` selects the time of a round or the default window.
     pub(super) fn set_window(&self, window: Option<Duration>) {
         self.window.set(window);
     }
 
-    /// Waits until the second reading is due; of a recording, goes on to the round that has it.
+    /// Waits until the second reading is due; in a recording, advances to the round that has it.
     fn next(&self, session: &Session) -> NextReading {
         if session.host().is_replay() {
             return self.next_of_recording(session);
@@ -164,7 +164,8 @@ impl CounterProvider {
         NextReading::Begun
     }
 
-    /// Of `--watch` the next round, else the first one that is as late as `--for` says, or the last one.
+    /// With `--watch` advances to the next round, otherwise to the first round that is at least `--for` later, or to
+    /// the last one.
     fn next_of_recording(&self, session: &Session) -> NextReading {
         let (host, begun_ns) = (session.host(), session.steady_ns());
         let mut found = NextReading::Missing;
@@ -203,7 +204,7 @@ impl SourceProvider<KernelCounters> for CounterProvider {
     }
 }
 
-/// Adds the counters of connection tracking, of all CPUs together; none where it is not loaded.
+/// Adds the conntrack counters, summed over all CPUs; adds nothing if conntrack is not loaded.
 pub(super) fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterReading, stats: &mut RowStats) {
     match conntrack::stats::read(host, netns_id, 0, None) {
         Ok(found) => {
@@ -226,7 +227,7 @@ pub(super) fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterRea
 fn add_stats(reading: &mut CounterReading, found: &Stats) {
     let mut add = |name, value: Option<u64>| {
         let Some(value) = value else { return };
-        // A sum of counters of 32 bits: where one of them passes its end the sum is smaller, no difference is shown.
+        // A sum of 32-bit counters: if one of them wraps around, the sum decreases, and no difference is shown.
         reading.add(CounterSource::Conntrack, name, None, value.into(), Width::Bits64);
     };
     add("entries", found.entries);

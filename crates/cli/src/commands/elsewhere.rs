@@ -1,4 +1,4 @@
-//! Hints at `--all-netns`, where a filter finds nothing in one network namespace, and where a recording has several.
+//! Hints at `--all-netns`, if a filter matches nothing in one network namespace or a recording has several.
 
 use super::rounds::RoundReader;
 use super::source_provider::{SourceProvider, Subject};
@@ -7,22 +7,22 @@ use crate::session::{Session, SessionTarget};
 use engine::{Ended, Plan, Run};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Table, Value};
 
-/// The words of the hints.
+/// The texts of the hints.
 pub(super) struct Hints {
-    /// Where the filter asks for a container.
+    /// For a filter on containers.
     container: &'static str,
-    /// Where the filter asks for an address that only other namespaces have.
+    /// For a filter on an address that only other namespaces have.
     address: &'static str,
 }
 
 impl Hints {
-    /// Of a command that shows, of one namespace or of all.
+    /// Hints of a command that shows rows, from one or all namespaces.
     pub(super) const OF_LISTS: Hints = Hints {
         container: "nothing matches in this network namespace; most containers have one of their own: --all-netns \
                     reads these, too",
         address: "nothing matches in this network namespace, but in others: --all-netns shows it",
     };
-    /// Of a command that acts, which does so in one namespace.
+    /// Hints of a command that acts, which works on one namespace only.
     pub(super) const OF_ACTIONS: Hints = Hints {
         container: "nothing matches in this network namespace; most containers have one of their own: the list shows \
                     them with --all-netns, --netns NAME acts in one",
@@ -30,7 +30,7 @@ impl Hints {
                   --netns NAME acts in one",
     };
 
-    /// Adds the hint at containers if nothing was found in the one namespace that was read. Reads nothing.
+    /// Adds the hint at containers if the only namespace read had no match. Reads nothing.
     pub(super) fn add_container<T: Table>(
         &self,
         run: &mut Run,
@@ -43,8 +43,8 @@ impl Hints {
         }
     }
 
-    /// Adds the hint at addresses if nothing was found in the caller's namespace and another one has a matching row.
-    /// Reads all namespaces to know that, but only for a run of one round that reads what is here now.
+    /// Adds the hint at addresses if the caller's namespace had no match and another namespace has one. Reads all
+    /// namespaces to find out, but only for a single round of the live host.
     pub(super) fn add_address<T: Table>(
         &self,
         run: &mut Run,
@@ -62,8 +62,8 @@ impl Hints {
     }
 }
 
-/// Says that rows of a recording are of several network namespaces, where no column tells of which: a replay shows all
-/// that was recorded.
+/// Notes that the rows of a replay come from several network namespaces, if no column shows which: a replay shows
+/// everything that was recorded.
 pub(super) fn add_replay_note(run: &mut Run, request: &Request, session: &Session) {
     let recorded = session.namespaces().filter(|_| session.host().is_replay() && !request.all_netns);
     if let Some(count) = recorded.map(|namespaces| namespaces.list().len()).filter(|count| *count > 1) {
@@ -72,7 +72,7 @@ pub(super) fn add_replay_note(run: &mut Run, request: &Request, session: &Sessio
     }
 }
 
-/// True if everything was read and no row was shown.
+/// True if everything was read but no row was shown.
 fn is_empty(run: &Run) -> bool {
     run.ended == Ended::Whole && run.stats.emitted + run.stats.grouped == 0
 }
@@ -81,7 +81,7 @@ fn asks_for<T: Table>(plan: &Plan<T>, provider: &impl SourceProvider<T>, subject
     subject.is_in::<T>(&plan.demand().conjuncts) || provider.tests(subject)
 }
 
-/// True if some network namespace has a row of this plan. Where namespaces cannot be read the answer is false.
+/// True if some network namespace has a row of this plan; false if namespaces cannot be read.
 fn is_in_others<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> bool {
     let all = SessionTarget { all_netns: true, owners_via: request.owners_via, ..SessionTarget::default() };
     let Ok(session) = Session::open(all) else { return false };
@@ -90,7 +90,7 @@ fn is_in_others<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl Sou
     read.is_ok() && run.stats.emitted + run.stats.grouped > 0
 }
 
-/// A sink that needs one row and writes none.
+/// A sink that stops at the first row and writes nothing.
 struct FirstRow;
 
 impl Sink for FirstRow {

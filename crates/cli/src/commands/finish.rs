@@ -28,7 +28,7 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
         messages.extend(session.cost_notes().into_iter().map(|note| format!("cost: {note}")));
     }
     let exit = match result {
-        // A reader that went away has what it wanted.
+        // If the reader closed the output, it has all it wanted.
         Exit::Ok if ended == Ended::Closed => Exit::Ok,
         Exit::Ok if stats.is_partial() => Exit::Partial,
         Exit::Ok if request.exit_code && stats.emitted + stats.grouped == 0 => Exit::NoMatch,
@@ -37,11 +37,11 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
     Outcome { exit, messages }
 }
 
-/// The error, with the next step where a right is missing.
+/// The error's text, with a next step if a privilege is missing.
 fn describe(error: &RunError) -> String {
     const COMMAND: &str = "`netwren support`";
     let words = error.to_string();
     let is_denied = matches!(error, RunError::Source(source) if source.fault == SourceFault::Denied);
-    // The layer that was refused may have named the next step.
+    // The failing layer may have included a next step.
     if !is_denied || words.contains(COMMAND) { words } else { format!("{words} ({COMMAND} lists what works)") }
 }

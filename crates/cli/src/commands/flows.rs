@@ -1,4 +1,4 @@
-//! `netwren flows`: the filter's parts about sockets choose sockets before they are grouped, the others choose flows.
+//! `netwren flows`: filter parts about sockets select sockets before they are grouped, and the rest selects flows.
 
 use super::follow;
 use super::plan::{PlanError, bind, plan};
@@ -36,7 +36,7 @@ const KEEPS: &[&str] = &[
     "proto",
 ];
 
-/// Columns of flows that come and go that a narrow terminal keeps, the most important one first.
+/// Columns of flow events that a narrow terminal keeps, the most important one first.
 const KEEPS_OF_EVENTS: &[&str] = &[
     "time",
     "peer_addr",
@@ -82,7 +82,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     shown(request)
 }
 
-/// Shows the flows that there are.
+/// Shows the current flows.
 pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     Ok(match prepare(request) {
         Ok((plan, reading)) => table::run(request, &plan, &reading),
@@ -90,13 +90,13 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     })
 }
 
-/// Saves what flows need besides sockets.
+/// Saves the data that flows need in addition to sockets.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     surroundings(session, stats);
     0
 }
 
-/// Fields that stand in both tables and mean the flow, not one of its sockets: they are sums there.
+/// Fields of both tables that refer to the flow rather than to a socket, because they are sums there.
 const OF_FLOWS: &[&str] = &[
     "recv_q",
     "send_q",
@@ -110,9 +110,9 @@ const OF_FLOWS: &[&str] = &[
     "bytes_per_s",
 ];
 
-/// True if the filter word is about sockets, before they are grouped.
+/// True if the filter word is about sockets before they are grouped.
 fn is_about_sockets(name: &str) -> bool {
-    // Unknown words go to the flows, whose error proposes what they have.
+    // Unknown words are passed on to flows, whose error suggests valid fields.
     filter::knows(Schema::of::<Sockets>(), name) && !OF_FLOWS.contains(&name)
 }
 
@@ -131,23 +131,23 @@ fn prepare(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> 
     Ok((plan, FlowProvider { via: request.via, conjuncts, tests, owners, memory }))
 }
 
-/// The plan of flows whose rates are known from a second reading on, also without `--watch`.
+/// A plan of flows whose rates are available from the second reading on, even without `--watch`.
 pub(super) fn compared(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> {
     let (plan, provider) = prepare(request)?;
     Ok((plan, FlowProvider { memory: Some(Rounds::default()), ..provider }))
 }
 
-/// Makes the source of flows, once a round.
+/// Makes the source of flows, once per round.
 pub(super) struct FlowProvider {
     via: Option<Via>,
     conjuncts: Vec<Expr>,
     tests: Vec<Predicate<Sockets>>,
     owners: bool,
-    /// What is remembered from round to round, if there are several.
+    /// State kept between rounds, if there are several.
     memory: Option<Rounds>,
 }
 
-/// What is remembered of the connections, for their rates, and of the flows.
+/// The remembered connections, for their rates, and the remembered flows.
 #[derive(Default)]
 struct Rounds {
     sockets: RefCell<DiffState<Sockets>>,
@@ -155,9 +155,9 @@ struct Rounds {
 }
 
 impl FlowProvider {
-    /// Reads the flows that the next reading is compared with; shows none.
+    /// Reads the flows that the next reading is compared with, without showing them.
     pub(super) fn remember(&self, session: &Session, lookups: Lookups<'_>, plan: &Plan<Flows>) {
-        // What is wrong with it is wrong with the next one as well, and is said there.
+        // The next reading will have the same errors and report them.
         let mut stats = Accounting::default();
         let _ = self.with_source(session, lookups, &mut stats, |flows| flows.run(plan.demand(), &mut |_| Next::More));
     }
@@ -204,8 +204,8 @@ impl SourceProvider<Flows> for FlowProvider {
     }
 }
 
-/// What is known of the namespaces before their sockets are read: ranges of ephemeral ports and, if there are several,
-/// addresses. What cannot be read costs certainty, and a note.
+/// Data on the namespaces that is read before their sockets: ephemeral port ranges and, with several namespaces,
+/// addresses. If it cannot be read, results are less certain, which is noted.
 fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<NetnsAddresses>) {
     let (host, several) = (session.host(), session.namespaces().is_some());
     let (mut ranges, mut netns_addresses) = (Ranges::default(), several.then(NetnsAddresses::new));
@@ -215,7 +215,7 @@ fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<Ne
                 let (first, last) = ports.range();
                 ranges.set(netns_id, Ephemeral { first, last });
             }
-            // Not entered when this was recorded: no row is there, either.
+            // This namespace was not entered while recording, so it has no rows either.
             Err(error) if several && error.is_not_recorded() => {}
             Err(error) => {
                 stats.add_reason(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));

@@ -1,4 +1,4 @@
-//! `--follow`: rows as things happen, until the user, the limit or the reader of the output ends it.
+//! `--follow`: shows rows as events occur, until the user, the limit or the reader of the output ends the run.
 
 use super::finish::finish;
 use super::plan::of_request;
@@ -28,18 +28,18 @@ use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
 use sys::cost;
 
-/// Columns of the process that holds a connection, or found by it.
+/// Columns of the process that owns a connection, and columns derived from it.
 const OWNED: [&str; 9] =
     ["process", "pid", "cmdline", "container_pid", "container", "pod", "unit", "cgroup", "cgroup_id"];
 
-/// As lists say it of owners that could not be read, with the same exit code.
+/// The message about missing owners. The exit code is the same as for lists with unreadable owners.
 const NO_OWNERS: &str = "owners of connections are missing: without BPF the kernel does not tell them (--no-owner \
                          leaves their columns out)";
 
 /// The message for reasons of closings that could not be read.
 const NO_REASONS: &str = "the reasons why connections ended are missing: without BPF the kernel does not tell them";
 
-/// `netwren sockets --follow`.
+/// Runs `netwren sockets --follow`.
 pub(super) fn sockets(request: &Request) -> Outcome {
     let plan = match of_request::<SocketEvents>(request) {
         Ok(plan) => plan,
@@ -63,7 +63,7 @@ pub(super) fn sockets(request: &Request) -> Outcome {
     })
 }
 
-/// `netwren flows --follow`.
+/// Runs `netwren flows --follow`.
 pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
     let plan = match of_request::<FlowEvents>(request) {
         Ok(plan) => plan,
@@ -78,7 +78,7 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
     })
 }
 
-/// True if the user has ended the run, the reader of the output is gone, or the time of `--for` is up.
+/// True if the user has ended the run, the reader of the output has closed it, or the time of `--for` is over.
 pub(super) fn is_over(request: &Request, session: &Session) -> bool {
     session.run().turn();
     if request.ends_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns) {
@@ -92,21 +92,21 @@ fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool
     Follow { via: request.via, netns_id, all_netns, hooks: !request.no_hooks, stop }
 }
 
-/// What is to be said of an opened stream.
+/// Notes on an opened stream.
 #[derive(Default)]
 pub(super) struct StreamNotes<'n> {
-    /// What it may miss.
+    /// A warning about events that it may miss.
     pub(super) caveat: Option<String>,
-    /// For `--cost`: what it does without.
+    /// For `--cost`: features that it lacks.
     pub(super) cost: Vec<String>,
-    /// Reads the configuration anew, where there is one.
+    /// Reloads the configuration, if there is one.
     pub(super) reread: Option<&'n Reread<'n>>,
 }
 
-/// What is done with an opened stream and the words on it.
+/// A function that consumes an opened stream and the notes on it.
 pub(super) type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, StreamNotes<'_>) -> Result<Run, RunError> + 't;
 
-/// Opens the place, lets `open` open the stream, follows it to its end and tells how it went.
+/// Opens the session, calls `open` to open the stream, follows it to its end and reports the result.
 pub(super) fn run<T: Shipped>(
     request: &Request,
     plan: &Plan<T>,
@@ -147,7 +147,7 @@ pub(super) fn run<T: Shipped>(
     outcome
 }
 
-/// What is read of each process that connects or accepts.
+/// The data to read of each process that connects or accepts.
 fn parts(wanted: &[LookupId]) -> ProcessParts {
     ProcessParts {
         cmdlines: wanted.contains(&LookupId::Cmdlines),
@@ -185,7 +185,7 @@ fn follow<T: Shipped>(
     let mut run = match (&mut shipment, &mut names) {
         (Some(shipment), _) => {
             let (columns, run) = (plan.columns(), session.run());
-            // The configuration was read before the first hangup could be counted.
+            // The configuration was read before hangups are counted.
             let mut sink = Reloading { shipment, columns, run, reread, hangups: 0 };
             let mut run = plan.follow_rows(stream, &mut lookups, &mut sink, &stop)?;
             notifier.iter().for_each(Notifier::stopping);
@@ -220,13 +220,13 @@ fn follow<T: Shipped>(
     lookups.places.tell(&mut notes);
     run.stats.add(&notes);
     if request.ship.is_none() && sys::term::reader_is_gone(sys::term::STDOUT) {
-        // Noticed between two rows, it ended the run as Ctrl-C does; the reader has what it wanted.
+        // If this is noticed between two rows, the run ended as with Ctrl-C, and the reader has all it wanted.
         run.ended = engine::Ended::Closed;
     }
     Ok(run)
 }
 
-/// Announces which rows are shipped where, and until when.
+/// Announces the shipped rows, the targets, and the end of the run.
 fn announce(request: &Request) {
     let Some(ship) = &request.ship else { return };
     let targets: Vec<String> = ship.targets.iter().map(ToString::to_string).collect();
@@ -236,7 +236,7 @@ fn announce(request: &Request) {
     say(&format!("shipping rows of `{}` to {}, {}", request.command, targets.join(", "), long_work::until(left)));
 }
 
-/// Hands the rows of a stream, and the cells of the plan, to `rows`.
+/// Hands the rows of a stream and the cells of the plan to `rows`.
 pub(super) fn follow_rows<T: Table>(
     session: &Session,
     plan: &Plan<T>,
@@ -253,7 +253,7 @@ pub(super) fn follow_rows<T: Table>(
     Ok(run)
 }
 
-/// Shows the rows of a stream in order, or in groups, once it has ended.
+/// Shows the rows of a stream sorted or grouped, once it has ended.
 fn read_to_its_end<T: Table>(
     plan: &Plan<T>,
     stream: &mut dyn Stream<T>,
@@ -267,7 +267,7 @@ fn read_to_its_end<T: Table>(
     result
 }
 
-/// Lookups that stay current while namespaces, interfaces, users, groups and processes come and go.
+/// Lookups that stay current while namespaces, interfaces, users, cgroups and processes appear and disappear.
 struct FollowedLookups<'s> {
     session: &'s Session,
     base: Lookups<'s>,
@@ -286,7 +286,7 @@ impl<'s> FollowedLookups<'s> {
         wanted.iter().copied().filter(|id| is_replay || *id != LookupId::Ifaces).collect()
     }
 
-    /// Over `base`, which was read before.
+    /// Makes lookups on top of `base`, which was read at the start.
     fn new(session: &'s Session, base: Lookups<'s>, wanted: &[LookupId]) -> FollowedLookups<'s> {
         let ifaces = wanted.contains(&LookupId::Ifaces).then(|| FollowedIfaces::new(session, base));
         ifaces.iter().for_each(FollowedIfaces::begin);

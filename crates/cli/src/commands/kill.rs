@@ -1,7 +1,7 @@
-//! `netwren sockets kill`: the table of what would be closed, or was.
+//! `netwren sockets kill`: a table of the sockets that would be or were closed.
 //!
-//! One pass chooses, as for any table. Each socket is closed by what names it and stands in the very row that is shown
-//! (`acting`): its cookie, protocol, family and addresses.
+//! One pass selects them, as in any table. Each socket is closed by the identity in the row that is shown (`acting`):
+//! its cookie, protocol, family and addresses.
 
 use super::acting::{self, Act, Verb};
 use super::plan::{PlanError, of_request};
@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use sys::Host;
 
-/// The order if none is asked for: the oldest socket first.
+/// The default order: the oldest socket first.
 const ORDER: &str = "cookie";
 
 type F = Field<Sockets>;
@@ -40,7 +40,7 @@ const KEY: &[Field<Sockets>] = &[
     F::own("mptcp_token", Kind::Id, |row| Value::number(sockets::mptcp_token(row))).needs(need::ULP),
 ];
 
-/// The socket that cells of [`KEY`] name.
+/// The socket that the cells of [`KEY`] identify.
 fn target_of(key: &[Value<'_>]) -> Option<Target> {
     let &[
         Value::U64(cookie),
@@ -110,10 +110,10 @@ fn prepare(request: &Request) -> Result<(Plan<Sockets>, Choosing), PlanError> {
     Ok((plan, Choosing { test, unclosable: RefCell::default() }))
 }
 
-/// Reads sockets and counts those that pass the filter and cannot be closed.
+/// Reads sockets, and counts those that match the filter but cannot be closed.
 struct Choosing {
     test: Predicate<Sockets>,
-    /// How many sockets passed the filter that cannot be closed, by protocol.
+    /// Number of matching sockets that cannot be closed, by protocol.
     unclosable: RefCell<BTreeMap<Proto, u64>>,
 }
 
@@ -125,14 +125,14 @@ impl SourceProvider<Sockets> for Choosing {
         _stats: &mut Accounting,
         then: impl FnOnce(&dyn Source<Sockets>) -> R,
     ) -> R {
-        // /proc has no cookies. Of all namespaces only a hint is made, nothing is closed there.
+        // Netlink, because /proc has no cookies. A run over all namespaces only produces a hint and closes nothing.
         pillars::with_sockets(session, Some(Via::Netlink), &|_| true, |source| {
             then(&Remembering { source, choosing: self, lookups })
         })
     }
 }
 
-/// The source between: sockets that cannot be closed go no further.
+/// A source that filters out sockets that cannot be closed.
 struct Remembering<'c> {
     source: &'c dyn Source<Sockets>,
     choosing: &'c Choosing,
@@ -158,7 +158,7 @@ impl Source<Sockets> for Remembering<'_> {
     }
 }
 
-/// Closes the sockets of the rows that are shown.
+/// Closes the sockets of shown rows.
 struct Closer<'c> {
     host: &'c Host,
     choosing: &'c Choosing,
@@ -174,7 +174,7 @@ impl Act for Closer<'_> {
 
     const KEY_CELLS: usize = KEY.len();
 
-    /// Closes the socket that the cells name.
+    /// Closes the socket that the cells identify.
     fn act(&mut self, key: &[Value<'_>]) -> Value<'static> {
         let Some(target) = target_of(key) else { return Value::Null };
         let result = sockets::close(self.host, &target);
@@ -215,7 +215,7 @@ mod tests {
     use crate::flags::parser;
     use record::Addr;
 
-    /// Rows that have a cookie in common are each their own target: nothing is looked up by the cookie alone.
+    /// Rows with the same cookie are separate targets, because no lookup uses the cookie alone.
     #[test]
     fn replay_issue_10_sockets_with_one_cookie_are_each_their_own_target() {
         let at = |octet, port| Endpoint { addr: Addr::V4([127, 0, 0, octet]), port };

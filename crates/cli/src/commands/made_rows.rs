@@ -1,4 +1,4 @@
-//! Rows that a command has made itself, written as the request asks: filter, columns, order, format.
+//! Writes rows that a command has made itself, as the request specifies: filter, columns, order, format.
 
 use super::plan;
 use crate::exit::Exit;
@@ -8,32 +8,32 @@ use crate::output;
 use engine::Plan;
 use record::{Accounting, Demand, Lookups, Next, Scan, Sink, Source, Table, full_scan};
 
-/// The request that the rows are shown by.
+/// The request that the rows are written for.
 pub(super) struct MadeRows<T: Table> {
     request: Request,
     plan: Plan<T>,
 }
 
 impl<T: Table> MadeRows<T> {
-    /// Plans the request. The error says what is wrong with it.
+    /// Plans the request. The error describes what is invalid.
     pub(super) fn plan(request: Request) -> Result<MadeRows<T>, String> {
         let plan = plan::of_request(&request).map_err(|wrong| wrong.to_string())?;
         Ok(MadeRows { request, plan })
     }
 
-    /// True if the user asks for nothing but the text of the command.
+    /// True if the request has no options beyond the command's own text output.
     pub(super) fn wants_text(&self) -> bool {
         let shown = &self.request.shown;
         let chosen = [&shown.columns, &shown.by, &shown.sort].into_iter().any(Option::is_some);
         self.request.format == Format::Table && !shown.wide && shown.filter.is_empty() && !chosen
     }
 
-    /// Writes the rows on standard output.
+    /// Writes the rows to standard output.
     pub(super) fn write<'b>(&self, rows: &[T::Row<'b>]) -> Outcome {
         self.write_to(&mut *output::sink(&self.request), rows)
     }
 
-    /// Writes the rows into a sink.
+    /// Writes the rows to a sink.
     pub(super) fn write_to<'b>(&self, sink: &mut dyn Sink, rows: &[T::Row<'b>]) -> Outcome {
         match self.plan.run(&Made::<T> { rows }, &Lookups::none(), sink, None, &|| false) {
             Ok(_) => Exit::Ok.into(),

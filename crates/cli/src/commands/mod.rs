@@ -1,4 +1,4 @@
-//! The native commands: a file each, with its entry of the registry at the top.
+//! The native commands: one file each, with its registry entry at the top.
 
 mod acting;
 mod all_netns;

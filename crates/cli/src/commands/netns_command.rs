@@ -1,4 +1,4 @@
-//! Commands that show a small table of which each network namespace has its own.
+//! Commands that show a small table that exists once per network namespace.
 
 use super::saved;
 use super::source_provider::SourceProvider;
@@ -13,14 +13,14 @@ use record::{Accounting, Lookups, Schema, Source};
 use std::marker::PhantomData;
 use sys::Mode;
 
-/// The command of table `T`. Also makes its source: [`SourceProvider`].
+/// The command for table `T`, which also provides its source ([`SourceProvider`]).
 pub(super) struct NetnsCommand<T>(PhantomData<T>);
 
 impl<T: NetnsTable> NetnsCommand<T> {
     const TABLES: &'static [Schema] = &[Schema::of::<T>()];
 
-    /// The registry's entry; only the line of help and the examples are missing. Any user can fill the tables of a
-    /// network namespace of his own, so a recording takes them late.
+    /// The registry's entry, except for the help line and the examples. Any user can fill the tables of a network
+    /// namespace of their own, so they are recorded after the small parts.
     pub(super) const COMMAND: Command = Command {
         name: T::NAME,
         tables: Self::TABLES,

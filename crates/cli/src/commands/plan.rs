@@ -1,4 +1,4 @@
-//! From the words of a request to an engine's plan.
+//! Converts the words of a request to a plan of the engine.
 
 use crate::flags::request::{Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
@@ -9,16 +9,16 @@ use std::fmt;
 use std::path::Path;
 use sys::Host;
 
-/// Mistakes in the words.
+/// Errors in the words.
 #[derive(Debug)]
 pub(super) enum PlanError {
-    /// The filter.
+    /// An error in the filter.
     Filter(FilterError),
-    /// `--columns`.
+    /// An error in `--columns`.
     Column(UnknownColumn),
-    /// `--by`, `--sort`, a pattern.
+    /// An error in `--by`, `--sort` or a pattern.
     Plan(engine::PlanError),
-    /// The field has no value with this name.
+    /// The filter names a value that the field does not have.
     NoSuchName {
         /// The field.
         field: &'static str,
@@ -27,9 +27,9 @@ pub(super) enum PlanError {
         /// The name that was probably meant.
         hint: Option<&'static str>,
     },
-    /// A field that compares two rounds, where there is one only.
+    /// A field that compares two rounds is used with a single round.
     OneRound {
-        /// Where it stands: an option, or the filter.
+        /// The option that uses it, or the filter.
         place: &'static str,
         /// The field.
         name: &'static str,
@@ -74,7 +74,7 @@ impl From<engine::PlanError> for PlanError {
     }
 }
 
-/// The plan of `request` over `T`, whose fields are all that its filter tests.
+/// The plan of `request` over `T`, if the filter tests only fields of `T`.
 pub(super) fn of_request<T: Table>(request: &Request) -> Result<Plan<T>, PlanError> {
     plan(request, &parse(Schema::of::<T>(), request)?)
 }
@@ -94,12 +94,12 @@ fn proposed(table: Schema, request: &Request, filter: &str) -> Option<String> {
     request.line_with(filter).filter(|_| are_known)
 }
 
-/// The plan of `request` over `T`; `filter` is the part of the filter that is about `T`'s fields.
+/// The plan of `request` over `T`; `filter` is the part of the filter on `T`'s fields.
 pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>, PlanError> {
     Ok(Plan::new(in_fields(Schema::of::<T>(), request, filter)?)?)
 }
 
-/// The words of `request` as fields of `table`.
+/// Resolves the words of `request` to fields of `table`.
 fn in_fields(table: Schema, request: &Request, filter: &Ast) -> Result<PlanRequest, PlanError> {
     let shown = &request.shown;
     let base = if shown.wide { Base::Wide } else { Base::Default };
@@ -143,14 +143,14 @@ fn groups(table: Schema, request: &Request) -> Vec<Box<str>> {
     names
 }
 
-/// The filter over the fields of `table`, with the ports of the service names in it and the times that relative ones
-/// mean. Names and the time zone are those of this machine, in a replay, too: they are the words of who asks.
+/// The filter over the fields of `table`, with service names resolved to ports and relative times to absolute ones.
+/// Names and the time zone are those of this machine, even in a replay, because the user wrote the filter here.
 pub(super) fn bind(table: Schema, request: &Request, filter: &Ast) -> Result<Expr, FilterError> {
     let mut text: Option<Vec<u8>> = None;
     let mut ports_of = |name: &str| {
         let text = text.get_or_insert_with(|| {
             let mut text = Vec::new();
-            // Without the file no word is a name, and the error says what a port is.
+            // If the file is missing, no word is a name, and the error explains what a port is.
             let _ = Host::live().read_file("/etc/services", &mut text);
             text
         });
@@ -165,14 +165,14 @@ pub(super) fn bind(table: Schema, request: &Request, filter: &Ast) -> Result<Exp
         .map_err(|error| engine::filter::proposing(table, error, &|filter| proposed(table, request, filter)))
 }
 
-/// The clock that times in a filter refer to: the wall clock, in a replay the time at which the recording began.
+/// The clock for times in a filter: the wall clock, or in a replay the time at which the recording began.
 struct FilterClock<'r> {
     replay: Option<&'r Path>,
 }
 
 impl Clock for FilterClock<'_> {
     fn now_ns(&self) -> u64 {
-        // A file that cannot be read is refused when it is opened.
+        // An unreadable file is rejected when it is opened.
         let recorded =
             self.replay.and_then(|file| crate::recording_file::header_of(file).ok()).map(|header| header.time);
         recorded.unwrap_or_else(sys::clock::wall).since_1970_ns()
@@ -183,10 +183,10 @@ impl Clock for FilterClock<'_> {
     }
 }
 
-/// The columns with those that `--sort` names behind them: an order that is not seen is not believed.
+/// Appends the columns named by `--sort`, so that the order is visible.
 fn with_sort_keys(table: Schema, sort: Option<&str>, mut columns: Vec<usize>) -> Vec<usize> {
     for key in Sort::parse_list(sort.unwrap_or("")) {
-        // An unknown name is the plan's to refuse.
+        // The plan rejects unknown names.
         for index in engine::words::fields(table, &key.name) {
             if !columns.contains(&index) {
                 columns.push(index);
@@ -215,8 +215,8 @@ fn sort_keys(table: Schema, request: &Request, columns: &[usize]) -> (Vec<Sort>,
     (rate.map_or(Vec::new(), |(name, _)| Sort::parse_list(name)), true)
 }
 
-/// Refuses what is null in every row of a single round: an order, a group, a sum or a test of it would look like an
-/// answer.
+/// Rejects fields that are null in every row of a single round: sorting, grouping, adding or testing them would look
+/// like a result.
 fn all_of_one_round(table: Schema, request: &Request, conjuncts: &[Expr]) -> Result<(), PlanError> {
     let shown = &request.shown;
     let [sum, max, avg] = &shown.aggregates;
@@ -234,7 +234,7 @@ fn all_of_one_round(table: Schema, request: &Request, conjuncts: &[Expr]) -> Res
     }
 }
 
-/// The field's name, if only a comparison of rounds fills it: what changed, how fast, by how much.
+/// The field's name, if only a comparison of rounds fills it: changes, rates and differences.
 fn compared(table: Schema, index: usize) -> Option<&'static str> {
     table.index_of("change")?;
     let name = table.field(index)?.name;
@@ -248,17 +248,17 @@ fn tested(table: Schema, expr: &Expr) -> Option<&'static str> {
     found
 }
 
-/// Those of the columns that stand there without being named in `--columns`.
+/// The columns that are not named in `--columns`.
 fn usual(table: Schema, spec: Option<&str>, columns: &[usize]) -> Vec<usize> {
     let items = spec.unwrap_or("").split(',').map(|item| item.trim().trim_start_matches('+'));
     let named: Vec<usize> = items.flat_map(|word| engine::words::fields(table, word)).collect();
     columns.iter().copied().filter(|column| !named.contains(column)).collect()
 }
 
-/// Columns behind the usual ones when all namespaces are read.
+/// Columns appended when all namespaces are read.
 const OTHER_END: &[&str] = &["peer_netns", "peer_process", "peer_pid"];
 
-/// The columns that were resolved; if all namespaces are read, with those that tell them apart.
+/// The resolved columns; if all namespaces are read, with additional columns that identify the namespaces.
 fn with_namespaces(table: Schema, request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
     if !request.all_netns || !(spec.is_empty() || spec.starts_with(['+', '-'])) {
@@ -280,14 +280,14 @@ fn with_namespaces(table: Schema, request: &Request, mut columns: Vec<usize>) ->
     columns
 }
 
-/// The columns of addresses.
+/// The address columns.
 const ADDRESSES: &[&str] = &["local_addr", "local_port", "peer_addr", "peer_port"];
 
-/// The columns that were resolved; where the filter lets only one such table through, the plain view shows its names
-/// and not four empty columns.
+/// The resolved columns; if the filter admits only one table without IP addresses, the plain view replaces the four
+/// empty address columns with that table's own.
 fn of_one_table(table: Schema, request: &Request, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<usize> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
-    // What machines read has the same columns whatever the filter.
+    // Machine-readable output has the same columns for every filter.
     let is_plain = request.format.is_table() && !request.shown.wide;
     let is_plain = is_plain && (spec.is_empty() || spec.starts_with(['+', '-']));
     let only = |word: &str, names: &[&str]| conjuncts.iter().any(|part| admits_only(table, part, word, names));
@@ -308,18 +308,18 @@ fn of_one_table(table: Schema, request: &Request, mut columns: Vec<usize>, conju
 
 /// True for `proto = word`, and for a test of one of the `names` that only such sockets have.
 fn admits_only(table: Schema, part: &Expr, word: &str, names: &[&str]) -> bool {
-    /// A name that other sockets have, too.
+    /// A field that other sockets also have.
     const SHARED: &str = "iface";
     let Expr::Test(Test { field, op, operand }) = part else { return false };
     let Some(name) = table.field(*field).map(|field| field.name) else { return false };
     match operand {
         Operand::Words(words) if name == "proto" => *op == Op::Eq && words.iter().all(|w| **w == *word.as_bytes()),
-        // A comparison does not hold for null, which the others have there.
+        // A comparison is false for null, which is the value in other sockets.
         operand => *operand != Operand::Null && name != SHARED && names.contains(&name),
     }
 }
 
-/// The columns, with the path behind the addresses where the filter names unix sockets among others.
+/// Adds the path after the addresses if the filter names unix sockets among others.
 fn with_path(table: Schema, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<usize> {
     let at = columns.iter().position(|&column| table.field(column).is_some_and(|f| f.name == ADDRESSES[3]));
     let Some((at, path)) = at.zip(table.index_of("path")) else { return columns };
@@ -329,7 +329,7 @@ fn with_path(table: Schema, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<
     columns
 }
 
-/// True if some part names unix sockets as such that are wanted.
+/// True if some part of the filter explicitly includes unix sockets.
 fn names_unix(table: Schema, part: &Expr) -> bool {
     match part {
         Expr::And(parts) | Expr::Or(parts) => parts.iter().any(|part| names_unix(table, part)),
@@ -342,13 +342,13 @@ fn names_unix(table: Schema, part: &Expr) -> bool {
     }
 }
 
-/// Columns of `--watch`, the first before all others and the rest behind them; the last three only with many columns.
+/// Columns of `--watch`: the first before all others, the rest after them; the last three only in the wide view.
 const OF_ROUNDS: &[&str] =
     &["change", "bytes_in_per_s", "bytes_out_per_s", "segs_in_per_s", "segs_out_per_s", "retrans_per_s"];
-/// How many of them stand in the plain table.
+/// Number of these columns in the plain table.
 const OF_ROUNDS_PLAIN: usize = 3;
 
-/// The columns that were resolved; if they are the usual ones of repeated rounds, with those that compare rounds.
+/// The resolved columns; if these are the default columns and rounds repeat, with columns that compare rounds.
 fn with_rounds(table: Schema, request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
     if request.repeat == Repeat::Once || !(spec.is_empty() || spec.starts_with(['+', '-'])) {

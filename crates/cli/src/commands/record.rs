@@ -1,7 +1,7 @@
-//! `netwren record FILE`: everything of the host in one recording.
+//! `netwren record FILE`: saves the host's entire state in one recording.
 //!
-//! The sources are those of the other commands, with the widest demand; only their reading is wanted, so their rows go
-//! nowhere. Each is read once a round: a replay plays the streams of a round in the order in which they were recorded.
+//! It uses the other commands' sources with the widest demand. Only the reading matters, so the rows are discarded.
+//! Each source is read once per round, because a replay plays the streams of a round in the recorded order.
 
 use crate::command::{Command, Commands, ParsedWords, Positional};
 use crate::exit::Exit;
@@ -21,15 +21,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::{Errno, Host};
 
-/// The time from one round to the next.
+/// The interval between rounds.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How long is recorded if nothing is said: long enough to tell what grows.
+/// The default duration, which is long enough to see what grows.
 const LONG: Duration = Duration::from_secs(10);
 
-/// The largest file if nothing is said. A million sockets with all that the kernel tells of them take about 0.8 GB a
-/// round; a usual host takes some hundred kilobytes. Beyond it the recording stops, which is said, and the exit code
-/// is 3.
+/// The default size limit. A million sockets with all of the kernel's data take about 0.8 GB per round; a typical host
+/// takes some hundred kilobytes. At the limit the recording stops with a message and exit code 3.
 const SIZE_MAX: u64 = 1 << 30;
 
 /// The registry's entry.
@@ -66,22 +65,22 @@ read the file: it holds addresses, process names and command lines. It is packed
 /// A parsed `record`.
 #[derive(Debug, PartialEq, Eq)]
 struct RecordRequest {
-    /// The file that is written.
+    /// The file to write.
     file: PathBuf,
-    /// How long; zero for one round.
+    /// The duration; zero for one round.
     length: Duration,
-    /// The largest size of the file in bytes, before it is packed.
+    /// Maximum size of the file in bytes, before compression.
     size_max: u64,
-    /// `--netns`: this network namespace alone.
+    /// `--netns`: records only this network namespace.
     netns: Option<String>,
 }
 
-/// What a round gave.
+/// The results of a round.
 #[derive(Default)]
 struct Counted {
     rounds: u64,
     namespaces: usize,
-    /// Rows and what they are, in the order of the registry.
+    /// Number of rows and their noun, in the order of the registry.
     rows: Vec<(u64, &'static str)>,
 }
 
@@ -134,7 +133,8 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(Outcome { exit, messages: footer_lines(&stats) })
 }
 
-/// Packs the finished file and returns its size as text. `stats` reports a file that cannot be packed, which is kept.
+/// Compresses the finished file and returns its size as text. A file that cannot be compressed is kept and reported in
+/// `stats`.
 fn packed(file: &Path, stats: &mut Accounting) -> String {
     let size = |bytes: u64| match bytes / 1_000_000 {
         0 => format!("{} kB", bytes.div_ceil(1000)),
@@ -153,7 +153,7 @@ fn packed(file: &Path, stats: &mut Accounting) -> String {
     }
 }
 
-/// Announces what is recorded, into which file and until when.
+/// Announces the recorded host or namespace, the file, and the end of the run.
 fn announce(asked: &RecordRequest) {
     let file = sys::escaped(asked.file.as_os_str().as_encoded_bytes());
     let what = match &asked.netns {
@@ -166,7 +166,7 @@ fn announce(asked: &RecordRequest) {
     });
 }
 
-/// A round every [`PERIOD`] until `length` is over, the user ends it or the file takes nothing more.
+/// Reads a round every [`PERIOD`] until `length` is over, the user ends the run or the file is full.
 fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut Accounting) -> Counted {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let begun_ns = sys::clock::monotonic_ns();
@@ -179,12 +179,12 @@ fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut A
         counted.rounds += 1;
         let begun_s = now_ns.saturating_sub(begun_ns) / 1_000_000_000;
         progress.show(&format!("recording: {} rounds, {begun_s} of {} s", counted.rounds, length.as_secs_f64()));
-        // The last round begins at the end of the time, so that what grew meanwhile is in the file.
+        // The last round begins at the end of the duration, so that the file includes all growth until then.
         if now_ns >= end_ns || session.interrupted() || session.host().recording_has_stopped() {
             return counted;
         }
         let next_ns = begun_ns.saturating_add(nanoseconds(PERIOD).saturating_mul(counted.rounds));
-        // A round that took longer than the period is followed by the next one at once.
+        // If a round took longer than the period, the next one follows immediately.
         if !session.sleep_until(next_ns.min(end_ns)) {
             return counted;
         }
@@ -195,7 +195,7 @@ fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut A
 fn round(session: &Session, commands: Commands, stats: &mut Accounting, counted: &mut Counted) {
     pillars::find_namespaces(session, true, stats);
     counted.namespaces = session.namespaces().map_or(1, |namespaces| namespaces.list().len());
-    // What is small comes first: no user can make so many sockets that it finds the file full.
+    // Small parts come first, so that no user can fill the file with sockets before they are saved.
     session.in_each_namespace(&mut |netns_id| network(session.host(), netns_id, stats));
     counted.rows.clear();
     for is_large in [false, true] {
@@ -207,10 +207,10 @@ fn round(session: &Session, commands: Commands, stats: &mut Accounting, counted:
     }
 }
 
-/// Links, and routes as /proc has them, of the namespace that the calling thread is in.
+/// Reads the links, and the routes from /proc, of the calling thread's namespace.
 fn network(host: &Host, netns_id: u64, stats: &mut Accounting) {
     let mut note = |result: Result<(), HostError>| match result {
-        // IPv6 is turned off, or the protocol is not built in: the file is not there.
+        // The file is missing if IPv6 is turned off or the protocol is not built in.
         Ok(()) | Err(HostError::Sys(sys::SysError { errno: Errno::NOENT, .. })) => {}
         Err(error) => {
             stats.incomplete = true;

@@ -1,4 +1,4 @@
-//! A run whose outputs follow its configuration file: SIGHUP has it read anew.
+//! A run whose outputs follow its configuration file, which SIGHUP reloads.
 
 use crate::flags::request::Request;
 use crate::messages::say;
@@ -8,17 +8,17 @@ use engine::{CellsOf, Disposition, ReadRows, RowSink};
 use record::{Columns, Lookups, RowCells};
 use std::sync::Arc;
 
-/// Reads the configuration anew; the error says what is wrong with it.
+/// Reloads the configuration; the error describes what is invalid.
 pub(super) type Reread<'r> = dyn Fn() -> Result<Request, String> + 'r;
 
-/// A shipment, and where its outputs are named.
+/// A shipment, and the source of its configuration.
 pub(super) struct Reloading<'r, T: Shipped> {
     pub(super) shipment: &'r mut Shipment<T>,
     pub(super) columns: &'r Columns,
     pub(super) run: &'r Arc<RunState>,
-    /// None without a file: then files are opened anew, and no more.
+    /// None without a configuration file: then a hangup only reopens files.
     pub(super) reread: Option<&'r Reread<'r>>,
-    /// Hangups that were answered.
+    /// Number of hangups handled.
     pub(super) hangups: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The rounds of a table command: one, or with `--watch` one after the other.
+//! The rounds of a table command: a single one, or repeated ones with `--watch`.
 
 use super::source_provider::{RoundTime, SourceProvider};
 use crate::asked;
@@ -13,34 +13,34 @@ use record::{Accounting, LookupId, Round, Sink, Table};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Reads the rounds of one plan. Keeps what a round needs of the one before.
+/// Reads the rounds of one plan, and keeps state for the next round.
 pub(super) struct RoundReader<'r, T: Table, P: SourceProvider<T>> {
     request: &'r Request,
     session: &'r Session,
     plan: &'r Plan<T>,
     provider: &'r P,
-    /// Owners of the round before, for rows that are gone since, or to be looked at again.
+    /// Owners from the previous round, for closed sockets and for verification.
     owners: RefCell<Option<Owners>>,
-    /// Rows ask for so many owners that looking at single ones does not pay.
+    /// True if rows need so many owners that verifying single ones is not worthwhile.
     asks_for_many: Cell<bool>,
-    /// Rows of the round before as text.
+    /// Rendered rows from the previous round.
     rendered: RefCell<RenderedRows>,
-    /// The names of namespaces that stand in `rendered`.
+    /// The names of namespaces used in `rendered`.
     netns_names: RefCell<Option<NetnsNames>>,
-    /// The time that the rows of the round are about.
+    /// The time to which the rows of the round refer.
     time: Cell<RoundTime>,
 }
 
 impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
-    /// A reader before its first round.
+    /// Makes a reader before its first round.
     pub(super) fn new(request: &'r Request, session: &'r Session, plan: &'r Plan<T>, provider: &'r P) -> Self {
         let (owners, asks_for_many, rendered, netns_names) = Default::default();
         let time = Cell::new(RoundTime::Moment);
         RoundReader { request, session, plan, provider, owners, asks_for_many, rendered, netns_names, time }
     }
 
-    /// Reads round after round into the sink, until the request, the reader of the output or the user ends the run.
-    /// Returns the row counts of all rounds, and how the last one ended.
+    /// Reads rounds into the sink until the request, the reader of the output or the user ends the run. Returns the
+    /// row counts of all rounds, and how the last one ended.
     pub(super) fn read_all(&self, sink: &mut dyn Sink) -> Result<Run, RunError> {
         let mut names = self.request.resolve.map(|bound| DnsNames::new(self.session, bound, self.is_repeated()));
         let mut clock = match self.request.repeat {
@@ -85,13 +85,13 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         // `--via` names the backend of the rows. The kernel always provides the list of namespaces.
         pillars::find_namespaces(self.session, true, &mut stats);
         let wanted = self.wanted_lookups(&mut stats);
-        // Where only the rows that fit on a screen are made, their owners are looked at instead of all.
+        // If only the rows that fit on the screen are made, their owners are verified instead of reading all.
         let looks = self.is_repeated() && sink.rows_wanted().is_some() && !self.asks_for_many.get();
         let are_for_gone = self.plan.demand().wants("change");
         let former = self.owners.take().map(|owners| Former { owners, looks, are_for_gone });
         let enrichment = Enrichment::read_after(self.session, &wanted, former, &mut stats);
         let lookups = enrichment.lookups();
-        // Of an interval that an interruption ended, what there was until then is shown.
+        // An interval that was interrupted shows the events until then.
         let stop = || self.time.get() == RoundTime::Moment && self.session.interrupted();
         let mut rendered = self.can_reuse_rows(&wanted).then(|| self.rendered.borrow_mut());
         if !enrichment.answers_as_before(self.netns_names.borrow().as_ref()) {
@@ -116,7 +116,7 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         Ok(())
     }
 
-    /// The lookups that the plan or the source needs; of a replay only those that the recording holds.
+    /// The lookups that the plan or the source needs; in a replay only those that the recording has.
     fn wanted_lookups(&self, stats: &mut Accounting) -> Vec<LookupId> {
         let is_needed = |id: &LookupId| {
             let is_asked_for = self.plan.needs_lookup(*id) || self.provider.needs_lookup(*id);
@@ -126,8 +126,8 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         asked::lookups(self.session.host(), self.plan.demand(), needed, stats)
     }
 
-    /// True if rows of the round before may be written again as they are: it is known of every lookup whether it still
-    /// answers the same.
+    /// True if rendered rows of the previous round may be reused: for every lookup it is known whether its values are
+    /// unchanged.
     fn can_reuse_rows(&self, wanted: &[LookupId]) -> bool {
         let is_known = |id: &LookupId| self.provider.compares(*id) || Enrichment::can_be_compared(*id);
         self.is_repeated() && wanted.iter().all(is_known)
@@ -137,8 +137,8 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         self.request.repeat != Repeat::Once
     }
 
-    /// Waits for the next round; false if the user ended the run meanwhile. The rounds of a replay follow each other at
-    /// once.
+    /// Waits for the next round; false if the user ended the run. The rounds of a replay follow each other
+    /// immediately.
     fn wait(&self, clock: &mut Rounds) -> bool {
         let due = clock.next(now());
         let wait_ns = u64::try_from(due.wait.as_nanos()).unwrap_or(u64::MAX);

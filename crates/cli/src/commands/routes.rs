@@ -1,4 +1,4 @@
-//! `netwren routes [FILTER]`: the routing tables, as rows.
+//! `netwren routes [FILTER]`: the rows of the routing tables.
 
 use super::netns_command::NetnsCommand;
 use crate::command::Command;

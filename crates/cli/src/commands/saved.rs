@@ -1,15 +1,15 @@
-//! What `netwren record` does with one table: every field is asked for, and rows go nowhere but into the recording.
+//! Saves one table for `netwren record`: requests every field, and discards the rows.
 
 use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, Table};
 
-/// All fields except those that need one of these bits.
+/// A demand for all fields except those that need one of these bits.
 pub(super) fn every_field<T: Table>(except: u64) -> Demand<T> {
     let fields = T::FIELDS.iter().enumerate().filter(|(_, field)| field.need & except == 0);
     Demand::new(&fields.map(|(at, _)| at).collect::<Vec<_>>(), Vec::new())
 }
 
-/// Reads a source to its end; returns the number of rows. A table that this kernel does not have is reported, and
-/// nothing is missing then.
+/// Reads a source to its end; returns the number of rows. A table that this kernel does not have is reported, but does
+/// not count as missing.
 pub(super) fn read<T: Table>(source: &dyn Source<T>, demand: &Demand<T>, stats: &mut Accounting) -> u64 {
     let mut rows = 0;
     let result = source.run(demand, &mut |_| {

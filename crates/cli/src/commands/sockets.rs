@@ -78,7 +78,7 @@ pub(super) const KEEPS: &[&str] = &[
     "send_q",
 ];
 
-/// Columns of connections that come and go that a narrow terminal keeps, the most important one first.
+/// Columns of connection events that a narrow terminal keeps, the most important one first.
 const KEEPS_OF_EVENTS: &[&str] = &[
     "event",
     "time",
@@ -95,7 +95,7 @@ const KEEPS_OF_EVENTS: &[&str] = &[
     "pid",
 ];
 
-/// What names the ends of sockets that have no IP address.
+/// Columns that identify the ends of sockets without IP addresses.
 const COLUMNS_OF_PROTO: &[(&str, &[&str])] = &[
     ("unix", &["unix_type", "path", "peer_inode"]),
     ("packet", &["packet_type", "ethertype", "iface"]),
@@ -108,7 +108,7 @@ const COLUMNS_OF_LISTENERS: &str = "proto,local_addr,local_port,accept_q,accept_
 /// Columns of `netwren listeners --no-owner`.
 const COLUMNS_WITHOUT_OWNER: &str = "proto,local_addr,local_port,accept_q,accept_q_max,user";
 
-/// Which sockets take what anybody sends.
+/// The filter for sockets that accept connections or packets from any peer.
 pub(super) const LISTENERS: &str =
     "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
 
@@ -133,7 +133,7 @@ Examples:
 
 fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
-    // The filter is checked alone first, so that an error shows it as the user wrote it.
+    // The filter is first checked alone, so that an error shows it as the user wrote it.
     let table = Schema::of::<Sockets>();
     let checked = plan::parse(table, &request).and_then(|ast| plan::bind(table, &request, &ast));
     if let Err(wrong) = checked {
@@ -161,7 +161,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     shown(request)
 }
 
-/// Shows the sockets that are there.
+/// Shows the current sockets.
 pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     Ok(table::show(request, |plan| {
         let memory = (request.repeat != Repeat::Once).then(RefCell::default);
@@ -176,7 +176,7 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     }))
 }
 
-/// Saves every socket with every field, and owners before them, as every table reads them.
+/// Saves every socket with every field, after the owners, in the order in which every table reads them.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let demand = saved::every_field::<Sockets>(0);
     let is_recorded = |id: &LookupId| !matches!(id, LookupId::Hosts | LookupId::PacketDelays);
@@ -186,7 +186,7 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
     pillars::with_sockets(session, None, &|_| true, |source| saved::read(source, &demand, stats))
 }
 
-/// The parts of the filter that are about the namespace alone: where they do not hold, nothing needs to be read.
+/// The filter parts that depend on the namespace only: a namespace that fails them need not be read.
 fn chooser(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, PlanError> {
     let about = |part: &&Expr| {
         let (mut tests, mut others) = (0, 0);
@@ -206,13 +206,13 @@ fn whole_filter(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, PlanError> {
 
 struct SocketProvider {
     via: Option<Via>,
-    /// Which namespaces are read when all could be.
+    /// Selects the namespaces to read if all are available.
     places: Predicate<Sockets>,
     filter: Predicate<Sockets>,
     /// True if the provider also looks for TCP sockets that are in no table.
     with_leaked: bool,
     all_netns: bool,
-    /// What is remembered from round to round, if there are several.
+    /// State kept between rounds, if there are several.
     memory: Option<RefCell<DiffState<Sockets>>>,
 }
 
@@ -224,7 +224,7 @@ impl SourceProvider<Sockets> for SocketProvider {
         stats: &mut Accounting,
         then: impl FnOnce(&dyn Source<Sockets>) -> R,
     ) -> R {
-        // Without names (`--explain` reads none) every namespace may be meant.
+        // If no names were read (`--explain`), every namespace may match.
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         pillars::with_sockets(session, self.via, &wanted, |source| {
@@ -265,7 +265,7 @@ mod tests {
         let unix = columns_of("proto = unix and state = listen --no-owner");
         assert_eq!(unix, ["proto", "state", "recv_q", "send_q", "unix_type", "path", "peer_inode"]);
         assert!(columns_of("proto = netlink").iter().any(|name| name == "portid"));
-        // More than one table, other columns, machines' formats: as ever.
+        // Filters on more than one table, other columns and machine-readable formats keep the default columns.
         for line in ["proto in (unix, tcp)", "proto != unix", "not proto = unix", "proto = unix or proto = tcp"] {
             assert!(columns_of(line).iter().any(|name| name == "local_addr"), "{line}");
         }

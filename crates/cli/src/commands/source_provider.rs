@@ -1,10 +1,10 @@
-//! What a table command must know besides its plan: how the rows are read.
+//! Describes how a table command reads its rows.
 
 use crate::flags::request::Repeat;
 use crate::session::Session;
 use record::{Accounting, Expr, Field, Kind, LookupId, Lookups, Source, SourceError, Table};
 
-/// Makes the source of a table, once a round.
+/// Makes the source of a table, once per round.
 pub(crate) trait SourceProvider<T: Table> {
     /// True if the source itself needs this lookup, beyond what the plan shows or filters by.
     fn needs_lookup(&self, id: LookupId) -> bool {
@@ -12,14 +12,14 @@ pub(crate) trait SourceProvider<T: Table> {
         false
     }
 
-    /// False if no row of this round needs this lookup, which is then not read. Asked after the round was opened.
+    /// False if no row of this round needs this lookup, which is then not read. Called after the round was opened.
     fn can_use_lookup(&self, session: &Session, id: LookupId) -> bool {
         let _ = (session, id);
         true
     }
 
-    /// True if the source itself checks that this lookup answers as in the round before, for each row that it reports
-    /// as unchanged.
+    /// True if the source itself checks, for each row that it reports as unchanged, that this lookup has the same
+    /// value as in the previous round.
     fn compares(&self, id: LookupId) -> bool {
         let _ = id;
         false
@@ -31,14 +31,14 @@ pub(crate) trait SourceProvider<T: Table> {
         false
     }
 
-    /// Called before a round, and before what surrounds its rows is read. A table of what happens, and not of what is
-    /// there, waits here until the round is over. Fails if nothing can be read.
+    /// Called before a round and its lookups. A table of events rather than state waits here until the round is over.
+    /// Fails if nothing can be read.
     fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
         let _ = (session, repeat);
         Ok(RoundTime::Moment)
     }
 
-    /// Makes the source for one round and calls `then` with it. Adds to `stats` why something could not be read.
+    /// Makes the source for one round and calls `then` with it. Adds the reasons for missing data to `stats`.
     fn with_source<R>(
         &self,
         session: &Session,
@@ -48,28 +48,28 @@ pub(crate) trait SourceProvider<T: Table> {
     ) -> R;
 }
 
-/// The time that the rows of a round are about.
+/// The time to which the rows of a round refer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RoundTime {
-    /// The moment of the round.
+    /// The moment of the reading.
     Moment,
-    /// The time since the round before; it is over.
+    /// The time since the previous round, which has passed.
     Interval,
-    /// The same, and no round follows.
+    /// Like [`RoundTime::Interval`], and no round follows.
     LastInterval,
 }
 
-/// What a filter can ask for that may be in another network namespace.
+/// A filter subject that may be found in another network namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// An address, alone or with its port.
+    /// An address, with or without a port.
     Address,
     /// A container or a pod.
     Container,
 }
 
 impl Subject {
-    /// True if one of the tests is about it.
+    /// True if one of the tests is about this subject.
     pub(super) fn is_in<T: Table>(self, conjuncts: &[Expr]) -> bool {
         let is_it = |field: &Field<T>| match self {
             Subject::Address => matches!(field.kind, Kind::Addr | Kind::Endpoint),

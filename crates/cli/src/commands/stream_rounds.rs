@@ -1,4 +1,4 @@
-//! `--watch` of a stream: its rows in groups, round after round, with what came in a second.
+//! `--watch` for a stream: groups its rows in rounds, with rates per second.
 
 use crate::command::GroupRate;
 use crate::names::DnsNames;
@@ -11,25 +11,25 @@ use std::cell::Cell;
 use std::time::Duration;
 use sys::clock;
 
-/// How the rounds of a stream are read.
+/// Parameters for reading a stream in rounds.
 pub(super) struct StreamRounds<'r, T: Table> {
     pub(super) plan: &'r Plan<T>,
     pub(super) period: Duration,
-    /// Columns of groups that are shown by the second, too.
+    /// Columns of groups that are also shown per second.
     pub(super) rates: &'r [GroupRate],
 }
 
 /// State that a round shares with its sink.
 #[derive(Default)]
 struct RoundFacts {
-    /// How long the round has lasted.
+    /// Duration of the round in ns.
     lasted_ns: Cell<u64>,
-    /// It is the rest of a run, in which nothing came.
+    /// True for the final partial round of a run, if it has no rows.
     is_empty_rest: Cell<bool>,
 }
 
 impl<T: Table> StreamRounds<'_, T> {
-    /// Reads rounds until the stream ends, or the reader of the output goes away.
+    /// Reads rounds until the stream ends or the reader closes the output.
     pub(super) fn read(
         &self,
         stream: &mut dyn Stream<T>,
@@ -79,22 +79,22 @@ impl<T: Table> StreamRounds<'_, T> {
     }
 }
 
-/// The rows of a stream until the time of a round is over.
+/// The rows of a stream until a round ends.
 struct OneRound<'r, T: Table> {
     stream: &'r mut dyn Stream<T>,
-    /// When it began and when it shall end, on the monotonic clock.
+    /// Start and planned end, on the monotonic clock.
     begin_ns: u64,
     end_ns: u64,
-    /// 1 for the first.
+    /// The number of the round, starting at 1.
     number: u64,
     rows: u64,
-    /// No row will come any more.
+    /// True if no more rows will arrive.
     is_over: bool,
     facts: &'r RoundFacts,
 }
 
 impl<T: Table> OneRound<'_, T> {
-    /// Begins the next round: it ends at the next point of the grid.
+    /// Starts the next round, which ends at the next multiple of the period.
     fn begin(&mut self, start_ns: u64, period_ns: u64) {
         let periods = self.begin_ns.saturating_sub(start_ns) / period_ns + 1;
         self.end_ns = start_ns.saturating_add(periods.saturating_mul(period_ns));
@@ -118,7 +118,7 @@ impl<T: Table> Stream<T> for OneRound<'_, T> {
         if self.is_over || clock::monotonic_ns() < self.end_ns { state } else { Ok(StreamState::Ended) }
     }
 
-    /// The row counts of the round; those of the stream are read at its end.
+    /// The row counts of the round; the stream's own counts are read at its end.
     fn close(&mut self) -> Accounting {
         let now_ns = clock::monotonic_ns();
         self.facts.lasted_ns.set(now_ns.saturating_sub(self.begin_ns));
@@ -129,11 +129,11 @@ impl<T: Table> Stream<T> for OneRound<'_, T> {
     }
 }
 
-/// Adds rates to the groups of a round.
+/// A sink that adds rates to the groups of a round.
 struct RateSink<'s> {
     inner: &'s mut dyn Sink,
     rates: &'s [GroupRate],
-    /// Place of the column of each rate.
+    /// The index of the column for each rate.
     columns: Vec<usize>,
     facts: &'s RoundFacts,
 }
@@ -177,7 +177,7 @@ impl Sink for RateSink<'_> {
     }
 }
 
-/// A count of so many nanoseconds by the second, rounded.
+/// A count over `lasted_ns` nanoseconds as a rate per second, rounded.
 fn by_the_second(count: u64, lasted_ns: u64) -> Value<'static> {
     let half = u128::from(lasted_ns / 2);
     let rate = (u128::from(count) * 1_000_000_000 + half).checked_div(u128::from(lasted_ns));

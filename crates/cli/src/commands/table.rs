@@ -1,7 +1,7 @@
-//! A command that shows a table, from its request to its exit code.
+//! Runs a command that shows a table, from its request to its exit code.
 //!
-//! [`show`] makes the plan of a request and runs it; [`show_through`] and [`act_through`] run a plan with something of
-//! the caller's between the engine and the sink. All open the session, read round after round (`rounds`) and end the
+//! [`show`] makes the plan of a request and runs it; [`show_through`] and [`act_through`] run a plan with a function
+//! of the caller between the engine and the sink. All of them open the session, read the rounds (`rounds`) and end the
 //! run (`finish`).
 
 use super::elsewhere::{self, Hints};
@@ -18,7 +18,7 @@ use engine::{Plan, Run, RunError};
 use record::{Accounting, Lookups, Sink, Table};
 use sys::cost;
 
-/// Makes the plan of the request over `T` and runs it; `provider` says how the rows of the plan are read.
+/// Makes the plan of the request over `T` and runs it; `provider` determines how the plan's rows are read.
 pub(super) fn show<T: Table, P: SourceProvider<T>>(
     request: &Request,
     provider: impl FnOnce(&Plan<T>) -> Result<P, PlanError>,
@@ -29,7 +29,7 @@ pub(super) fn show<T: Table, P: SourceProvider<T>>(
     }
 }
 
-/// Runs the plan as often as the request says.
+/// Runs the plan as often as the request requires.
 pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> Outcome {
     show_through(request, plan, provider, |_, mut sink, rounds| rounds(&mut *sink))
 }
@@ -37,9 +37,9 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl S
 /// Reads all rounds into a sink.
 pub(super) type AllRounds<'r> = &'r mut dyn FnMut(&mut dyn Sink) -> Result<Run, RunError>;
 
-/// Runs the plan with something of the caller's between the engine and the sink: `through` gets the request's sink and
-/// reads the rounds into its own; reasons that it adds to the row counts stand in the footer. If nothing matches, the
-/// footer may give one of the `hints` at other network namespaces.
+/// Runs the plan with a function of the caller between the engine and the sink: `through` gets the request's sink and
+/// reads the rounds into its own; reasons that it adds to the row counts appear in the footer. If nothing matches, the
+/// footer may include one of the `hints` at other network namespaces.
 fn run_through<T: Table>(
     request: &Request,
     plan: &Plan<T>,

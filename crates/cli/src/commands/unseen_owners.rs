@@ -1,4 +1,4 @@
-//! Why listening sockets have no owner that can be seen.
+//! Explains why listening sockets have no visible owner.
 
 use record::Accounting;
 use sys::Host;
@@ -10,8 +10,8 @@ const INIT_PID_NS: &[u8] = b"pid:[4026531836]";
 const WITHOUT_DESCRIPTOR: &str =
     "the kernel's own, in an io_uring's fixed files, in flight over a unix socket (SCM_RIGHTS)";
 
-/// Adds the line on `count` listening sockets without an owner to the end of the run; `partial` if some processes could
-/// not be read. Where processes are out of sight for good, the result is not whole.
+/// Adds a message on `count` listening sockets without an owner to the end of the run; `partial` if some processes
+/// could not be read. If processes are invisible because of the pid namespace, the result is incomplete.
 pub(super) fn report(host: &Host, count: u64, partial: bool, stats: &mut Accounting) {
     if count == 0 {
         return;
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn issue_10_one_line_says_how_many_and_why() {
-        // The link as in the initial pid namespace, in another one, and missing as in an old recording.
+        // The link as in the initial pid namespace, as in another one, and missing as in an old recording.
         let said = |link: Option<&str>, count, partial| {
             let tmp = tempfile::tempdir().unwrap();
             std::fs::create_dir_all(tmp.path().join("self/ns")).unwrap();

@@ -17,8 +17,8 @@ const KNOWN_MAX: usize = 16_384;
 /// The kernel records an entry's start when its first packet has passed all rules, which is at most this long after
 /// its arrival.
 const CONFIRMED_NS: u64 = 10_000_000;
-/// An entry without a start time is attributed to the packet for this time: the shortest timeout after which the
-/// kernel reuses the ports of a closed connection (`nf_conntrack_tcp_timeout_close`).
+/// An entry without a start time is attributed to packets up to this much older than the answer. It is the shortest
+/// timeout after which the kernel reuses the ports of a closed connection (`nf_conntrack_tcp_timeout_close`).
 const LATE_NS: u64 = 10_000_000_000;
 
 /// Uses a fast hash with a per-run seed, because each packet causes several lookups.

@@ -1,4 +1,4 @@
-//! Records of files that are written into another file, with all that pcapng can say of them.
+//! Copies records of packet files into another file, with everything that pcapng can express.
 
 use crate::exit::Exit;
 use crate::messages::say;
@@ -13,33 +13,33 @@ use sinks::packets::{
 use std::io;
 use std::path::Path;
 
-/// The message where a packet has no place.
+/// The error for a packet that does not fit into the format.
 pub(super) const ONE_LINK_TYPE: &str = "pcap has one link type only: name the file .pcapng";
 
-/// The file that records are copied into.
+/// The file to copy records into.
 pub(super) struct CopyWriter {
     file: OutputFile,
-    /// `None`: pcapng.
+    /// `None` for pcapng.
     pcap: Option<CapturedPcap>,
     is_in_section: bool,
     scratch: Vec<u8>,
     pub(super) written: u64,
     pub(super) not_written: u64,
-    /// Comments, counts and other blocks without a place in the file.
+    /// Number of comments, counts and other blocks that the format cannot hold.
     left_out: u64,
-    /// True once the file takes no more.
+    /// True once writing has failed.
     has_failed: bool,
     is_closed: bool,
 }
 
-/// A packet that is copied; its options are little-endian.
+/// A packet to copy; its options are little-endian.
 pub(super) struct PacketCopy<'p> {
     pub(super) row: CapturedPacket<'p>,
     pub(super) copied: CopiedPacket<'p>,
 }
 
 impl CopyWriter {
-    /// Makes the file, or empties the one that is there.
+    /// Creates the file, or empties an existing one.
     pub(super) fn create(path: &Path) -> io::Result<CopyWriter> {
         Ok(CopyWriter {
             file: OutputFile::create_packed(path)?,
@@ -62,7 +62,7 @@ impl CopyWriter {
         }
     }
 
-    /// Begins a section with the options of another.
+    /// Begins a section with the options of another section.
     pub(super) fn copy_section(&mut self, options: FileOptions<'_>) {
         let mut copied = std::mem::take(&mut self.scratch);
         copied.clear();
@@ -71,7 +71,7 @@ impl CopyWriter {
         self.scratch = copied;
     }
 
-    /// Describes an interface, of whose packets at most `snaplen` bytes are written.
+    /// Describes an interface; at most `snaplen` bytes of its packets are written.
     pub(super) fn iface(&mut self, iface: &FileIface, options: FileOptions<'_>, snaplen: Option<u32>) {
         if !self.is_in_section {
             self.begin_section(&[]);
@@ -101,7 +101,7 @@ impl CopyWriter {
         }
     }
 
-    /// Writes a packet, whose options are converted here; `iface` is its number in the section.
+    /// Writes a packet and converts its options; `iface` is its interface's number in the section.
     pub(super) fn copy(&mut self, packet: &FilePacket<'_>, row: CapturedPacket<'_>, iface: u32) {
         let mut options = std::mem::take(&mut self.scratch);
         options.clear();
@@ -142,7 +142,7 @@ impl CopyWriter {
         self.make_room();
     }
 
-    /// Writes a block that is none of the others.
+    /// Writes a block of any other type.
     pub(super) fn other(&mut self, block: &OtherBlock<'_>) {
         self.scratch.clear();
         match self.pcap.is_none() && block.put_little_endian(&mut self.scratch) {
@@ -152,7 +152,7 @@ impl CopyWriter {
         self.make_room();
     }
 
-    /// Writes what are no packets, too, once they are many.
+    /// Writes buffered data, including blocks other than packets, once there is enough of it.
     fn make_room(&mut self) {
         if self.has_failed {
             self.file.buffer.clear();
@@ -161,12 +161,12 @@ impl CopyWriter {
         }
     }
 
-    /// True once nobody reads what is written.
+    /// True once the reader has closed the output.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Counts packets that are not written; the reason is said once.
+    /// Counts packets that are not written, and reports the first reason.
     pub(super) fn refuse(&mut self, packets: u64, why: &str) {
         if self.not_written == 0 {
             say(&format!("{}: packets are not written: {why}", self.file.name));
@@ -180,13 +180,12 @@ impl CopyWriter {
         if let Some(failure) = failure {
             self.is_closed = failure.is_closed;
             self.refuse(failure.packets, &failure.why);
-            // Blocks that others need may be missing: nothing follows what was written.
+            // Blocks required by later ones may be missing, so nothing more is written.
             self.has_failed = true;
         }
     }
 
-    /// Writes the rest; `link_type` is that of a pcap file without a packet. Returns what there is to say, and the
-    /// exit code.
+    /// Writes the rest. `link_type` is for a pcap file without packets. Returns the messages and the exit code.
     pub(super) fn finish(mut self, read: &str, link_type: u32, faults: &[FileError]) -> Outcome {
         if let Some(pcap) = &mut self.pcap {
             pcap.begin(u16::try_from(link_type).map_or(LinkType::UNKNOWN, LinkType), &mut self.file.buffer);
@@ -208,10 +207,10 @@ impl CopyWriter {
     }
 }
 
-/// `opt_comment`
+/// The code of `opt_comment`.
 pub(super) const COMMENT: u16 = 1;
 
-/// Little-endian options: the code of each, and all its bytes.
+/// Iterates over little-endian options: each code with the option's bytes.
 pub(super) fn each_option(options: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = options;
     std::iter::from_fn(move || {

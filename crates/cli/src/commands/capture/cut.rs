@@ -1,4 +1,4 @@
-//! `netwren capture cut`: a part of a file of packets, with all that the file says of it.
+//! `netwren capture cut`: copies a part of a packet file, with all its metadata.
 
 use super::copying::CopyWriter;
 use super::filter::{JoinedFilter, OwnTest, own_test};
@@ -34,15 +34,15 @@ Examples:
   netwren capture cut dump.pcap -w heads.pcap -s 96 --limit 1000   the first 96 bytes of a thousand packets
 ";
 
-/// The refusal of a field that files do not have.
+/// The error for a field that files do not have.
 const LOOKED_UP: &str = "is looked up on this host: files are cut by what is in packets";
-/// Packets between two questions whether the run shall end.
+/// Number of packets between checks whether the run must end.
 const BATCH: u64 = 4096;
 
-/// A part of a file.
+/// The part of a file to copy.
 struct Part {
     filter: JoinedFilter,
-    /// The fields that are tested.
+    /// The test on fields.
     fields: Option<OwnTest>,
     snaplen: Option<u32>,
     limit: u64,
@@ -76,7 +76,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     })
 }
 
-/// The outcome where the output cannot be opened.
+/// The outcome if the output cannot be opened.
 pub(super) fn cannot_write(output: &Path, error: &std::io::Error) -> Outcome {
     Outcome::because(Exit::Failed, format!("cannot write {}: {}", output.display(), words_of(error)))
 }
@@ -146,7 +146,7 @@ impl Part {
         finished(writer, read, taken, link_type, &faults)
     }
 
-    /// Copies what is no packet.
+    /// Copies a record other than a packet.
     fn copy_beside(&self, record: &FileRecord<'_>, writer: &mut CopyWriter) {
         match record {
             FileRecord::Section(options) => writer.copy_section(*options),

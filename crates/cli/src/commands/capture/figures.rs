@@ -1,4 +1,4 @@
-//! The counts of the reader and the writer of packets, shown while the capture goes on (`--watch`, SIGUSR1).
+//! The counts of the packet reader and the writer, shown during the capture (`--watch`, SIGUSR1).
 
 use crate::messages::say;
 use capture::CaptureReport;
@@ -11,35 +11,35 @@ use sys::term::{STDERR, STDOUT};
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) packets: u64,
-    /// Those that found no room, or no place in a pcap file.
+    /// Packets that could not be written, or that do not fit into a pcap file.
     pub(super) not_written: u64,
 }
 
-/// How often the figures are read for the statistics of files that are followed by others.
+/// Interval at which the counts are read for the statistics in file series.
 const FOR_FILES: Duration = Duration::from_secs(1);
-/// Ends what stands on a line of a terminal: "erase to the end of the line".
+/// The escape sequence "erase to the end of the line".
 const ERASE: &[u8] = b"\x1b[K";
 
-/// The figures of a capture, for whoever asks.
+/// The counts of a capture, shown on request.
 pub(super) struct Figures {
     /// `--watch`
     watch: Option<Duration>,
-    /// How often the reader is asked; `None`: only by SIGUSR1.
+    /// Interval at which the reader's counts are requested; `None` to request them only by SIGUSR1.
     period: Option<Duration>,
     begin_ns: u64,
-    /// Requests that were answered: by SIGUSR1, by `--watch`.
+    /// Number of requests handled: by SIGUSR1, and by `--watch`.
     answered: Cell<u64>,
     shown: Cell<u64>,
-    /// The reader's counts when it was asked last.
+    /// The reader's counts at the last request.
     report: RefCell<CaptureReport>,
-    /// The writer's counts: packets that came, and those written. `None` where rows are shown.
+    /// The writer's counts: packets received and packets written. `None` if rows are shown.
     written: Cell<Option<(u64, Written)>>,
-    /// A line without an end stands on the terminal.
+    /// True if the terminal shows an unfinished line.
     is_open: Cell<bool>,
 }
 
 impl Figures {
-    /// Nothing is counted yet; `writes_files` where files follow one another, which have statistics.
+    /// Makes empty counts. `writes_files` is true for a file series, whose files contain statistics.
     pub(super) fn new(watch: Option<Duration>, writes_files: bool) -> Figures {
         Figures {
             watch,
@@ -58,12 +58,12 @@ impl Figures {
         period.map_or(0, |period| u128::from(elapsed).checked_div(period.as_nanos()).unwrap_or(0) as u64)
     }
 
-    /// How often the reader was asked for its figures so far.
+    /// Number of times that the reader's counts have been requested.
     pub(super) fn requests(&self) -> u64 {
         sys::signal::reports() + self.periods(self.period)
     }
 
-    /// Takes the figures of the reader, and says them if they were asked for.
+    /// Stores the reader's counts, and shows them if requested.
     pub(super) fn take(&self, report: &CaptureReport) {
         self.report.replace(report.clone());
         let (asked, shown) = (sys::signal::reports(), self.periods(self.watch));
@@ -74,17 +74,17 @@ impl Figures {
         }
     }
 
-    /// Takes those of the writer, to which so many packets have come.
+    /// Stores the writer's counts; `taken` is the number of packets that it has received.
     pub(super) fn set_written(&self, taken: u64, written: Written) {
         self.written.set(Some((taken, written)));
     }
 
-    /// The latest figures of the reader.
+    /// The latest counts of the reader.
     pub(super) fn report(&self) -> CaptureReport {
         self.report.borrow().clone()
     }
 
-    /// The counts in less than a line of a terminal.
+    /// The counts in a form that fits a terminal's line.
     fn short_line(&self) -> String {
         let report = self.report.borrow();
         let seconds = sys::clock::monotonic_ns().saturating_sub(self.begin_ns) / 1_000_000_000;
@@ -111,7 +111,7 @@ impl Figures {
         }
     }
 
-    /// A line of its own; on a terminal in the place of the one before, unless rows are shown there.
+    /// Shows the counts in a line; on a terminal it replaces the previous one, unless rows are shown there.
     fn show(&self) {
         let has_rows = self.written.get().is_none() && sys::term::is_terminal(STDOUT);
         if has_rows || !sys::term::is_terminal(STDERR) {
@@ -126,13 +126,13 @@ impl Figures {
         self.is_open.set(true);
     }
 
-    /// Says something below the line that stands there.
+    /// Prints a message below the unfinished line.
     pub(super) fn say(&self, text: &str) {
         self.end();
         say(text);
     }
 
-    /// Ends the line that stands there.
+    /// Ends the unfinished line.
     pub(super) fn end(&self) {
         if self.is_open.replace(false) {
             let _ = sys::out::Out::stderr().write_all(b"\n");

@@ -1,4 +1,4 @@
-//! `capture --read`, and the groups of `capture stats --by`: packets of files.
+//! `capture --read`, and the groups of `capture stats --by`: shows packets of files.
 
 use super::Capture;
 use super::live::refused;
@@ -16,10 +16,10 @@ use record::{Accounting, Demand, Each, Lookups, Offer, SourceError, SourceFault,
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-/// How long the first bytes of a pipe are waited for before it is asked whether the run shall end.
+/// Wait for the first bytes of a pipe before checking again whether the run must end, in ms.
 const IDLE_MS: i32 = 100;
 
-/// Shows the packets of one file after the other.
+/// Shows the packets of all files in turn.
 pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
     follow::run(&capture.request, plan, |session, then| {
         let stop = || follow::is_over(&capture.request, session);
@@ -41,7 +41,8 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         needed.drop_capabilities(session.resolver(), Some(session.run())).map_err(refused)?;
         let output = output.map(Opened::writer).transpose()?;
         if capture.request.ship.is_none() {
-            // Before the header is parsed. The threads that ship are not there yet, and must open their files.
+            // This happens before the header is parsed. The shipping threads are started later and must open their
+            // files.
             needed.confine();
         }
         let file = file.read().map_err(unreadable)?;
@@ -81,18 +82,18 @@ fn say_left_out((comments, blocks): (u64, u64)) {
     }
 }
 
-/// The packets of several files. What could not be opened, or is no file of packets, is left out, and said.
+/// The packets of several files. Files that cannot be opened or are not packet files are skipped and reported.
 struct FilesInTurn<'f, 'h> {
     file: FilePackets<'h>,
     others: VecDeque<Result<UnreadFile, FileError>>,
     packets: &'f dyn Fn(PacketFile) -> FilePackets<'h>,
     stop: &'f dyn Fn() -> bool,
-    /// Of the files before.
+    /// Counts of the previous files.
     stats: Accounting,
 }
 
 impl FilesInTurn<'_, '_> {
-    /// False if there is no other.
+    /// Opens the next file; false if there are no more.
     fn open_next(&mut self) -> bool {
         while let Some(opened) = self.others.pop_front() {
             match opened.and_then(UnreadFile::read) {

@@ -1,8 +1,8 @@
-//! FILTER: the language of pcap-filter, that of our own fields, or both in one text.
+//! FILTER: pcap-filter's language, netwren's own fields, or both in one text.
 //!
-//! A text that is a filter of our fields alone is read as one, as in every table. Else comparisons of our fields
-//! (`info ~ x`) are words among pcap-filter's: the compiler leaves room for them, and the kernel lets through what they
-//! might take.
+//! A text that is a valid filter over netwren's fields is treated as one, as in every table. Otherwise comparisons of
+//! fields (`info ~ x`) are placeholder words in the pcap-filter expression: the compiler treats them as unknown, and
+//! the kernel passes every packet that they might accept.
 
 use super::names::HostNames;
 use crate::commands::plan;
@@ -15,17 +15,17 @@ use record::Table;
 use record::rows::{CapturedPackets, capture_need};
 use std::path::Path;
 
-/// The refusal of a name that is looked up, beside `or` or `not`.
+/// The error for a looked-up name combined with `or` or `not`.
 const BY_AND: &str = "is joined with words of pcap-filter by `and` only";
-/// A word that has a command of its own.
+/// A word that has its own command.
 const DROPPED: &str = "dropped";
-/// What is said of it.
+/// The hint for that word.
 const OF_DROPS: &str = "\npackets that the kernel drops are no interface's: `netwren drops --events` shows them with \
      reason and place, `netwren drops -w FILE` writes them, `netwren drops -w - | netwren capture -r -` decodes them";
-/// Comparisons of our fields in one text.
+/// Maximum number of field comparisons in one text.
 const WORDS_MAX: usize = 26;
-/// Words that stand for them in the text that the compiler reads; as short as the shortest comparison, so that columns
-/// stay.
+/// Placeholder words for them in the text for the compiler; as short as the shortest comparison, so that columns in
+/// errors stay correct.
 const WORDS: [ExtraWord; WORDS_MAX] = {
     const NAMES: [&str; WORDS_MAX] = [
         "zqa", "zqb", "zqc", "zqd", "zqe", "zqf", "zqg", "zqh", "zqi", "zqj", "zqk", "zql", "zqm", "zqn", "zqo", "zqp",
@@ -50,29 +50,29 @@ pub(super) fn tagged_target(snaplen: u32) -> FilterTarget {
     FilterTarget { origin: Origin::LiveTagged, ..live_target(LinkType::Ethernet, snaplen) }
 }
 
-/// A filter by the languages that it is in.
+/// A filter, split by language.
 #[derive(Debug, Default)]
 pub(super) struct JoinedFilter {
-    /// What the plan tests.
+    /// The part tested by the plan.
     pub(super) fields: String,
-    /// What the kernel tests, or the interpreter; none if the filter is about our fields only.
+    /// The part tested by the kernel or the interpreter; None if the filter uses only netwren's fields.
     pub(super) pcap: Option<PcapFilter>,
 }
 
-/// The part in the language of pcap-filter.
+/// The part in pcap-filter's language.
 #[derive(Debug)]
 pub(super) struct PcapFilter {
-    /// With words for comparisons of our fields.
+    /// The text, with placeholder words for field comparisons.
     text: String,
-    /// Those comparisons; `None` for one that the plan tests.
+    /// The comparisons; `None` for one that the plan tests.
     own: Vec<Option<OwnTest>>,
     names: HostNames,
 }
 
-/// A comparison of our fields among words of pcap-filter.
+/// A field comparison within a pcap-filter expression.
 pub(super) struct OwnTest {
     pub(super) predicate: Predicate<CapturedPackets>,
-    /// What its fields need beyond the headers.
+    /// The data that its fields need beyond the headers.
     pub(super) need: u64,
 }
 
@@ -83,7 +83,7 @@ impl std::fmt::Debug for OwnTest {
 }
 
 impl JoinedFilter {
-    /// Reads the filter of the request. The error is for the user.
+    /// Parses the filter of the request. The error is for the user.
     pub(super) fn of(request: &Request) -> Result<JoinedFilter, String> {
         let text = request.shown.filter.trim();
         let bound = filter::parse(text).map(|ast| plan::bind(Schema::of::<CapturedPackets>(), request, &ast));
@@ -109,7 +109,7 @@ impl JoinedFilter {
         let part = PcapFilter { text: pcap, own, names: HostNames::default() };
         let refusal = match (part.check(), bound) {
             (Ok(()), _) => return Ok(JoinedFilter { pcap: Some(part), ..joined }),
-            // It reads as a filter of fields, one of which is unknown: that error knows which is meant.
+            // It parses as a filter over fields, but one field is unknown: that error suggests the right one.
             (Err(_), Ok(Err(unknown))) => unknown.to_string(),
             (Err(refusal), _) => refusal,
         };
@@ -118,7 +118,7 @@ impl JoinedFilter {
     }
 }
 
-/// A line that proposes `-i` where the first word of a filter is the name of an interface; else empty.
+/// Returns a line that suggests `-i` if the first word of a filter is the name of an interface; else an empty text.
 fn with_interface(request: &Request, text: &str) -> String {
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let is_plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
@@ -135,7 +135,7 @@ fn with_interface(request: &Request, text: &str) -> String {
 }
 
 impl PcapFilter {
-    /// Compiles it. A refusal has libpcap's words and the column.
+    /// Compiles the filter. An error has libpcap's words and the column.
     pub(super) fn compile(&self, target: &FilterTarget) -> Result<pcapfilter::Filter, String> {
         self.compile_text(&self.text, target)
     }
@@ -157,18 +157,18 @@ impl PcapFilter {
         self.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').any(|word| word == "vlan")
     }
 
-    /// Fails unless it is a filter for Ethernet, which most of all can be filtered by.
+    /// Fails unless the expression compiles for Ethernet, the link type with the most features.
     fn check(&self) -> Result<(), String> {
         self.compile(&live_target(LinkType::Ethernet, u32::MAX)).map(|_| ())
     }
 
-    /// The comparison of our fields that one of the compiler's words stands for; `None` if the plan tests it.
+    /// The field comparison of a placeholder word; `None` if the plan tests it.
     pub(super) fn own(&self, word: usize) -> Option<&OwnTest> {
         self.own.get(word)?.as_ref()
     }
 }
 
-/// A test of what is in packets. `refusal` is said of a field that is looked up elsewhere.
+/// A test on packet contents. `refusal` is the error for a field that is looked up elsewhere.
 pub(super) fn own_test(request: &Request, text: &str, refusal: &str) -> Result<OwnTest, String> {
     let ast = filter::parse(text).map_err(|error| error.to_string())?;
     let expr = plan::bind(Schema::of::<CapturedPackets>(), request, &ast).map_err(|error| error.to_string())?;
@@ -186,16 +186,16 @@ pub(super) fn own_test(request: &Request, text: &str, refusal: &str) -> Result<O
     Ok(OwnTest { predicate, need })
 }
 
-/// A comparison of our fields in a text.
+/// A field comparison in a text.
 #[derive(Debug, PartialEq, Eq)]
 struct Comparison {
     begin: usize,
     end: usize,
-    /// Not within brackets, and not behind `not`.
+    /// True outside brackets and without a preceding `not`.
     is_plain: bool,
 }
 
-/// True if the text joins its parts by `and` alone, and all comparisons are among these parts.
+/// True if the text joins its parts only by `and`, and all comparisons are among these parts.
 fn is_chain(text: &str, comparisons: &[Comparison]) -> bool {
     let mut depth = 0;
     let mut at = 0;
@@ -219,14 +219,15 @@ fn is_chain(text: &str, comparisons: &[Comparison]) -> bool {
     comparisons.iter().all(|found| found.is_plain)
 }
 
-/// The word that begins there: letters, digits and `_`, `.`; empty without one.
+/// The word at this position: letters, digits, `_` and `.`; empty if there is no word.
 fn word_at(text: &str, at: usize) -> &str {
     let rest = text.get(at..).unwrap_or_default();
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     rest.get(..rest.find(|c| !is_inner(c)).unwrap_or(rest.len())).unwrap_or_default()
 }
 
-/// Every `field op value` of the text. `len` is pcap-filter's as well, and means the same: it is left to it.
+/// All `field op value` comparisons in the text. `len` also exists in pcap-filter with the same meaning and is left to
+/// it.
 fn comparisons(text: &str) -> Vec<Comparison> {
     let (mut found, mut at, mut depth, mut is_negated) = (Vec::new(), 0, 0, false);
     while let Some(byte) = text.as_bytes().get(at) {
@@ -250,7 +251,7 @@ fn comparisons(text: &str) -> Vec<Comparison> {
     found
 }
 
-/// The end of the operator and the value that begin there; `None` if there are none.
+/// The end of the operator and the value at this position; `None` without them.
 fn end_of_comparison(text: &str, at: usize) -> Option<usize> {
     const SIGNS: [&str; 9] = ["==", "!=", "<=", ">=", "!~", "=", "<", ">", "~"];
     let blank = |at: usize| text.get(at..).map_or(at, |rest| at + rest.len() - rest.trim_start().len());
@@ -265,7 +266,7 @@ fn end_of_comparison(text: &str, at: usize) -> Option<usize> {
     end_of_value(text, blank(at))
 }
 
-/// The end of a value: a bare word, one in quotes, a list in brackets.
+/// The end of a value: a bare word, quoted text, or a list in brackets.
 fn end_of_value(text: &str, begin: usize) -> Option<usize> {
     let (mut quote, mut is_escaped) = (None, false);
     let is_list = text.get(begin..)?.starts_with('(');

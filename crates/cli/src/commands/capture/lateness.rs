@@ -1,4 +1,5 @@
-//! `netwren capture latency`: every packet socket of the host, how late its ring gives packets out, and why.
+//! `netwren capture latency`: every packet socket of the host, the delay until its ring delivers packets, and the
+//! cause.
 
 use crate::command::{Command, ParsedWords};
 use crate::commands::sockets;
@@ -8,7 +9,7 @@ use crate::outcome::Outcome;
 use record::Schema;
 use record::rows::Sockets;
 
-/// The registry's entry. Its table is that of sockets.
+/// The registry's entry. It shows the sockets table.
 pub(crate) static COMMAND: Command = Command {
     name: "capture latency",
     about: "Packet sockets of every program: how late each one's ring gives packets out, and why",
@@ -34,14 +35,14 @@ const COLUMNS: &str =
     "process,pid,iface,packet_version,rx_blocks,rx_block_size,rx_retire_ms,fanout_id,late_ms,late_why";
 /// The measured columns.
 const MEASURED: &str = ",wakeups,delay_us,delay_max_us";
-/// Seconds of `--for`.
+/// Valid range of `--for` in seconds.
 const FOR_S: std::ops::RangeInclusive<f64> = 0.0..=86_400.0;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
     request.sample = words.seconds("for", FOR_S)?;
     let shown = &mut request.shown;
-    // As the user wrote it: an error in it has its own column.
+    // The user's filter is parsed alone, so that columns in errors are correct.
     engine::filter::parse(&shown.filter).map_err(|error| error.to_string())?;
     shown.filter = match shown.filter.trim() {
         "" => "proto = packet".to_owned(),

@@ -1,4 +1,4 @@
-//! Packets of interfaces.
+//! Captures packets of interfaces.
 
 use super::Capture;
 use super::entries::{self, EntryPackets};
@@ -28,7 +28,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use sys::{BufferBudget, NetnsOwner, Shortage};
 
-/// Captures until the time is over or somebody ends it.
+/// Captures until the time is over or the run is ended.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
     let end_ns = capture.time.map(|time| {
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -106,7 +106,7 @@ fn watched(capture: &Capture) -> Option<Duration> {
     capture.watch.or_else(|| capture.output.as_ref().filter(|_| is_seen()).map(|_| Duration::from_secs(1)))
 }
 
-/// Announces what is captured, into which file and until when.
+/// Announces the captured interfaces, the file, and the end of the run.
 fn announce(capture: &Capture) {
     let Some(output) = &capture.output else { return };
     let from = if capture.ifaces.is_empty() { "all interfaces".to_owned() } else { capture.ifaces.join(", ") };
@@ -125,7 +125,7 @@ fn programs(capture: &Capture) -> Option<Programs<'_>> {
     capture.filter.as_ref().map(|filter| Programs::live(filter, capture.live_snaplen(), counts_tagged))
 }
 
-/// The writer of `-w`, after rights are given up.
+/// The writer of `-w`, opened after privileges were dropped.
 fn writer(
     output: Opened,
     capture: &Capture,
@@ -137,7 +137,7 @@ fn writer(
     Ok(if capture.has_comments { writer.with_notes(plan.columns()) } else { writer })
 }
 
-/// Writes the end of the file, and says how many packets came and what became of them.
+/// Writes the end of the file, and reports the number of packets and what became of them.
 fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figures: &Figures, run: &mut Run) {
     let report = stream.report();
     let (shown, filtered) = (run.stats.emitted, run.stats.filtered);
@@ -154,13 +154,13 @@ fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figu
     }
 }
 
-/// The lookups of a capture: processes of both ends, entries of connection tracking.
+/// The lookups of a capture: processes at both ends, and conntrack entries.
 struct Beside {
     owners: Option<Owners>,
     entries: Option<EntryLookups<'static>>,
 }
 
-/// How packets are read, and where they go.
+/// The parameters for reading packets, and the output.
 struct Reading<'c> {
     capture: &'c Capture,
     plan: &'c Plan<CapturedPackets>,
@@ -172,7 +172,7 @@ struct Reading<'c> {
 }
 
 impl Reading<'_> {
-    /// Reads the packets to their end, with their owners and connections or as they are.
+    /// Reads all packets, with or without their owners and connections.
     fn read_all(
         mut self,
         stream: &mut PacketStream<'_>,
@@ -195,7 +195,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads them with their owners, if there are any.
+    /// Reads the packets with their owners, if available.
     fn read_owned(
         self,
         stream: &mut dyn Stream<CapturedPackets>,
@@ -217,7 +217,7 @@ impl Reading<'_> {
         if looks_into { None } else { self.writer.take() }
     }
 
-    /// Reads the stream to its end, after rights are given up.
+    /// Reads the stream to its end, after dropping privileges.
     fn read(
         mut self,
         stream: &mut dyn Stream<CapturedPackets>,
@@ -235,12 +235,12 @@ impl Reading<'_> {
     }
 }
 
-/// The error of what was asked for: a filter that is none for these packets, a user that is not there.
+/// An error in the request, such as a filter that does not support the packets' link type, or an unknown user.
 pub(super) fn refused(refusal: String) -> RunError {
     RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause: refusal.into() })
 }
 
-/// The sentence about `--all-netns` at the start.
+/// The message about `--all-netns` at the start.
 const AT_THE_START: &str = "packets of network namespaces that are made from now on are not captured";
 
 /// The smallest useful ring for another namespace, in bytes.

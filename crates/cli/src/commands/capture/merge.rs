@@ -1,7 +1,7 @@
-//! `netwren capture merge`: files of packets into one, by time.
+//! `netwren capture merge`: merges packet files into one, by time.
 //!
-//! Each input is read in its own order; of their next packets the earliest is written. Memory: a buffer and a packet
-//! for each input, whatever their lengths.
+//! Each input is read in its own order, and the earliest of the next packets is written. Memory: one buffer and one
+//! packet per input, regardless of their lengths.
 
 use super::copying::{COMMENT, CopyWriter, ONE_LINK_TYPE, PacketCopy, each_option};
 use super::cut::cannot_write;
@@ -36,13 +36,13 @@ Examples:
   netwren capture merge dump.pcap dns.pcapng -w all.pcapng   every interface of each file stays one of its own
 ";
 
-/// Packets between two questions whether the run shall end.
+/// Number of packets between checks whether the run must end.
 const BATCH: u64 = 4096;
-/// Most interfaces of the file that is written: as many as readers remember, see `IFACES_MAX` of their section.
+/// Maximum number of interfaces in the output: as many as readers remember, see `IFACES_MAX` of their section.
 const IFACES_MAX: usize = 1 << 16;
-/// In place of the number of an interface beyond them.
+/// The number for interfaces beyond the maximum.
 const NO_PLACE: u32 = u32::MAX;
-/// Bytes of a description that is compared with others; a longer one is another one each time.
+/// Maximum number of bytes of a description that is compared with others; longer ones count as different each time.
 const DESCRIPTION_MAX: usize = 4096;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
@@ -74,34 +74,34 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(Merging { writer, ifaces: Vec::new(), faults: Vec::new(), read: 0 }.merge(files, link_type, &session))
 }
 
-/// All files, or why one of them cannot be read.
+/// Opens all files, or returns the error of one that cannot be read.
 fn opened(paths: &[PathBuf]) -> Result<Vec<PacketFile>, FileError> {
     paths.iter().map(|path| UnreadFile::open(path)?.read()).collect()
 }
 
-/// A file that is merged, and its next packet.
+/// An input file, and its next packet.
 struct Input {
     file: PacketFile,
-    /// Of each interface of the section its number in the output.
+    /// Maps interface numbers of the section to numbers in the output.
     numbers: Vec<u32>,
     described: Descriptions,
-    /// Counts of this section, by the number in the output.
+    /// Counts of this section, by interface number in the output.
     counts: HashMap<u32, IfaceCounts>,
     next: NextPacket,
 }
 
-/// The interfaces that a file has described.
+/// The interfaces described by a file.
 #[derive(Default)]
 struct Descriptions {
-    /// The snap length that is written of each interface: libpcap reads no file whose interfaces differ in that.
+    /// The snapshot length to write for each interface: libpcap rejects files whose interfaces have different ones.
     snaplen: u32,
-    /// Their numbers in the output.
+    /// Their interface numbers in the output, by description.
     known: HashMap<Vec<u8>, u32>,
-    /// How often this section has described each.
+    /// Number of times that this section contains each description.
     in_section: HashMap<Vec<u8>, u32>,
 }
 
-/// The packet that is written once it is the earliest.
+/// The packet to write once it is the earliest.
 #[derive(Default)]
 struct NextPacket {
     time_ns: u64,
@@ -113,7 +113,7 @@ struct NextPacket {
     options: Vec<u8>,
 }
 
-/// An interface of the output: what is known of its packets that were lost.
+/// An interface of the output, with its counts of lost packets.
 #[derive(Default)]
 struct MergedIface {
     counts: IfaceCounts,
@@ -130,7 +130,7 @@ struct Merging {
 impl Merging {
     fn merge(mut self, files: Vec<PacketFile>, link_type: u32, session: &Session) -> Outcome {
         let snaplens = files.iter().filter_map(|file| Some(file.ifaces().first()?.snaplen));
-        // 0 is without end.
+        // 0 means unlimited.
         let snaplen = snaplens.max_by_key(|snaplen| snaplen.wrapping_sub(1)).unwrap_or(0);
         let mut inputs: Vec<Input> = files.into_iter().map(|file| Input::new(file, snaplen)).collect();
         self.begin(&mut inputs);
@@ -158,11 +158,11 @@ impl Merging {
         self.finish(link_type)
     }
 
-    /// Begins the only section, with the comments of the files' first ones.
+    /// Starts the only section, with the comments of each file's first section.
     fn begin(&mut self, inputs: &mut [Input]) {
         let mut options = Vec::new();
         for input in inputs {
-            // That of pcapng is the first record; what is broken there is told again by the next one.
+            // In pcapng the first record is the section. If it is broken, the next record reports it again.
             let is_pcapng = input.file.format() == FileFormat::Pcapng;
             if let Some(Ok(Some(FileRecord::Section(found)))) = is_pcapng.then(|| input.file.next_record()) {
                 put_comments(found, &mut options);
@@ -171,7 +171,7 @@ impl Merging {
         self.writer.begin_section(&options);
     }
 
-    /// Reads up to the file's next packet; false if there is none.
+    /// Reads up to the file's next packet; false at the end.
     fn advance(&mut self, input: &mut Input) -> bool {
         loop {
             let Input { file, numbers, described, counts, next } = input;
@@ -191,7 +191,7 @@ impl Merging {
                     numbers.push(described.number(iface, options, &mut self.ifaces, &mut self.writer));
                 }
                 Ok(Some(FileRecord::Statistics(found))) => {
-                    // What was counted last includes what was counted before.
+                    // The latest counts include the earlier ones.
                     let number = numbers.get(found.iface as usize).copied().unwrap_or(NO_PLACE);
                     if let Some(iface) = self.ifaces.get_mut(number as usize) {
                         iface.stamp = found.stamp;
@@ -204,7 +204,7 @@ impl Merging {
         }
     }
 
-    /// Adds the counts of the file's section, whose interfaces are forgotten.
+    /// Adds the counts of the file's section, and forgets its interfaces.
     fn end_section(&mut self, input: &mut Input) {
         for (number, counts) in input.counts.drain() {
             if let Some(iface) = self.ifaces.get_mut(number as usize) {
@@ -235,8 +235,8 @@ fn put_comments(options: FileOptions<'_>, out: &mut Vec<u8>) {
 }
 
 impl Descriptions {
-    /// The number of an interface: one that another section of this file describes alike, or a new one. `NO_PLACE` if
-    /// there are too many.
+    /// The number of an interface: that of an equal description in another section of this file, or a new one.
+    /// `NO_PLACE` if there are too many.
     fn number(
         &mut self,
         iface: &FileIface,
@@ -248,7 +248,7 @@ impl Descriptions {
         options.put_little_endian(blocks::INTERFACE, &mut key);
         let is_compared = key.len() <= DESCRIPTION_MAX;
         if is_compared {
-            // Two that one section describes alike are two.
+            // Two equal descriptions within one section are two interfaces.
             let nth = self.in_section.entry(key.clone()).or_default();
             key.extend_from_slice(&nth.to_le_bytes());
             *nth += 1;

@@ -1,4 +1,4 @@
-//! `netwren capture`: packets of interfaces, as they come, and of files.
+//! `netwren capture`: shows packets of interfaces as they arrive, and packets of files.
 
 mod beside;
 mod copying;
@@ -69,7 +69,7 @@ const SCOPE: Scope = Scope::ROWS
     .and(Scope::CAPTURE)
     .and(Scope::SHIP);
 
-/// Rates by the second of the groups of a round.
+/// Rates per second of the groups in a round.
 const RATES: &[GroupRate] = &[
     GroupRate { of: "count", name: "packets_per_s", kind: Kind::Count },
     GroupRate { of: "sum_len", name: "bytes_per_s", kind: Kind::Bytes },
@@ -105,21 +105,21 @@ Examples:
   netwren capture -r dump.pcap --by proto,dport --sum len   what is in it
 ";
 
-/// The longest time of `--for`: ten years.
+/// Valid range of `--for` in seconds, up to ten years.
 const FOR_S: std::ops::RangeInclusive<f64> = 0.001..=315_360_000.0;
-/// How often figures are shown.
+/// Valid range of the interval for showing counts.
 const WATCH_S: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
-/// Room for what waits, where packets are cut; where they are whole.
+/// Default ring sizes in bytes: for truncated packets, and for whole packets.
 const BUFFER_BYTES: u32 = 16 << 20;
 const WHOLE_BUFFER_BYTES: u32 = 64 << 20;
-/// With more rings than these each has this room.
+/// Each ring has the small size if there are more than this.
 const RINGS_MANY: usize = 4;
 const SMALL_BUFFER_BYTES: u32 = 4 << 20;
-/// How late a block of packets for a file may be: each hand-over is a timer of the kernel, also while nothing comes.
+/// Maximum delay of a block of packets for a file in ms. Each block uses a kernel timer, even without packets.
 const FILE_RETIRE_MS: u32 = 125;
-/// With several threads packets for a file wait for those of all rings: so late is a block then.
+/// Maximum delay of a block with several threads in ms, because packets for a file wait for the blocks of all rings.
 const SHARED_RETIRE_MS: u32 = 10;
-/// Threads for an interface, each with a ring.
+/// Maximum number of threads per interface, each with its own ring.
 const THREADS_MAX: usize = 64;
 /// The word for all interfaces.
 const ANY: &str = "any";
@@ -127,21 +127,21 @@ const ANY: &str = "any";
 /// A parsed `capture`.
 #[derive(Debug)]
 struct Capture {
-    /// What is chosen and how it is shown.
+    /// The selected rows and their format.
     request: Request,
-    /// FILTER, as far as it is in the language of pcap-filter.
+    /// The part of FILTER in pcap-filter's language.
     filter: Option<PcapFilter>,
     /// `-d`, `-dd`, `-ddd`
     printed: Option<u8>,
     /// `-w`
     output: Option<PathBuf>,
-    /// `--comment`: the columns are its fields.
+    /// `--comment`: true if the columns are its fields.
     has_comments: bool,
-    /// The `--rotate-…` flags with it.
+    /// The `--rotate-…` flags for `-w`.
     rotation: Option<RotationRequest>,
     /// `-r`
     file: Option<PathBuf>,
-    /// `-i`; none for all.
+    /// `-i`; empty for all.
     ifaces: Vec<String>,
     /// `--latency`
     latency: Latency,
@@ -153,7 +153,7 @@ struct Capture {
     threads: usize,
     /// `--snaplen`
     snaplen: Option<u32>,
-    /// `--no-promiscuous` was not given.
+    /// False with `--no-promiscuous`.
     promiscuous: bool,
     /// `--time-stamp-type`
     clock: StampClock,
@@ -163,7 +163,7 @@ struct Capture {
     watch: Option<Duration>,
     /// `-Z`
     user: Option<String>,
-    /// `-v`
+    /// The allowed delay of packets.
     is_verbose: bool,
 }
 
@@ -171,7 +171,7 @@ struct Capture {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Latency {
     Auto,
-    /// Each packet at once, always.
+    /// Every packet immediately, always.
     None,
     Ms(u32),
 }
@@ -200,7 +200,7 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
     })
 }
 
-/// True if names are looked up that may be new ones while packets come.
+/// True if lookups need names that may appear during the capture.
 fn needs_names(plan: &Plan<CapturedPackets>) -> bool {
     LookupId::ALL.into_iter().any(|id| id != LookupId::Netns && plan.needs_lookup(id))
 }
@@ -219,7 +219,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         }
     }
     if let Some(ship) = request.ship.as_mut().filter(|_| file.is_some() && !line.is_given("when-full")) {
-        // A file waits; what receivers do not take at once is not lost.
+        // A file can wait, so data that receivers do not accept at once is not lost.
         ship.when_full = WhenFull::Block;
     }
     let number = |flag, range| line.value(flag).map(|text| bytes(flag, text, range)).transpose();
@@ -254,8 +254,8 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     })
 }
 
-/// Makes columns of the fields of `--comment`; false if there are none. What is only written has a column that costs
-/// nothing.
+/// Adds the fields of `--comment` as columns; false if there are none. If packets are only written, uses a column that
+/// costs nothing.
 fn comments(line: &ParsedWords<'_>, request: &mut Request) -> Result<bool, String> {
     let Some(fields) = line.value("comment") else {
         if line.has_file("write") {
@@ -275,18 +275,18 @@ fn comments(line: &ParsedWords<'_>, request: &mut Request) -> Result<bool, Strin
     Ok(true)
 }
 
-/// True for fields that `--comment` takes: what is not in the packet itself.
+/// True for fields that `--comment` accepts, which are not part of the packet itself.
 fn is_noted(field: &Field<CapturedPackets>) -> bool {
     let is_of_ends = field.need & capture_need::OWNERS != 0 && field.kind != Kind::Owners;
     is_of_ends || field.need & capture_need::ENTRY != 0 || matches!(field.name, "netns" | "netns_id")
 }
 
-/// Their names.
+/// The names of these fields.
 const NOTED: &str = "fields of both ends (process, pid, uid, user, container, pod, unit, cmdline, state, or these with \
                      src_, dst_), of the connection (nat, client, published, backend, orig_src … reply_dport, \
                      ct_state, ct_direction, ct_status, ct_mark, ct_id) and of the namespace (netns, netns_id)";
 
-/// Groups of rounds have bytes, and their rates; what has most comes first.
+/// Groups of rounds show bytes and rates; the largest group comes first.
 fn in_rounds(request: &mut Request) {
     let shown = &mut request.shown;
     let [sum, ..] = &mut shown.aggregates;
@@ -297,17 +297,17 @@ fn in_rounds(request: &mut Request) {
     }
     shown.order = Some("sum_len:desc");
     if let Some(sort) = &mut shown.sort {
-        // The order of rates is that of what they are made of.
+        // Sorting by a rate is the same as sorting by the value that it is computed from.
         for rate in RATES {
             *sort = sort.replace(rate.name, rate.of);
         }
     }
 }
 
-/// Bytes of a packet, which groups add up.
+/// The bytes of a packet, which groups add up.
 const LENGTH: &str = "len";
 
-/// Refuses what goes with interfaces only where there is a file, and groups that would be shipped.
+/// Rejects flags for interfaces when reading a file, and shipping of groups.
 fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Result<(), String> {
     let live = [
         "interface",
@@ -382,7 +382,7 @@ fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result
 }
 
 impl Capture {
-    /// Bytes of each packet that are captured: whole packets where a target stores packets.
+    /// Number of bytes to capture of each packet: whole packets if a target stores packets.
     fn live_snaplen(&self) -> u32 {
         let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);
         let stores =
@@ -390,7 +390,7 @@ impl Capture {
         self.snaplen.unwrap_or(if stores { capture::SNAPLEN_MAX } else { capture::SNAPLEN })
     }
 
-    /// The delivery that the output needs: blocks for files, packets at once for everything else.
+    /// The delivery that the output needs: blocks for files, immediate packets for everything else.
     fn delivery(&self) -> Delivery {
         let sleep = match self.latency {
             Latency::Auto => Some(Pacing::AUTO),
@@ -411,7 +411,7 @@ impl Capture {
         }
     }
 
-    /// Bytes of each of so many rings.
+    /// Size of each ring in bytes, for this number of rings.
     fn ring_bytes(&self, rings: usize) -> usize {
         let usual = match rings {
             0..=RINGS_MANY if self.live_snaplen() > capture::SNAPLEN => WHOLE_BUFFER_BYTES,

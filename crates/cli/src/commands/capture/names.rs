@@ -1,4 +1,4 @@
-//! Names in filters: those of this machine's files, and hosts as the system finds them.
+//! Resolves names in filters: from this machine's files, and host names through the system's resolver.
 
 use pcapfilter::{NameFiles, NameSource};
 use std::cell::{OnceCell, RefCell};
@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use sys::Host;
 
-/// Reads each file when a name is asked for that may stand in it, and asks for a host once: the programs for all link
-/// types know it by the same addresses, and those that are compiled later need no right to ask.
+/// Reads each file at the first lookup of a name that it may contain, and resolves each host once, so that the
+/// programs for all link types use the same addresses, and programs compiled later need no privilege for it.
 #[derive(Debug, Default)]
 pub(crate) struct HostNames {
     texts: [OnceCell<String>; 4],
     hosts: RefCell<HashMap<String, Vec<IpAddr>>>,
 }
 
-/// The files, in the order of `texts`.
+/// Paths of the files, in the order of `texts`.
 const FILES: [&str; 4] = ["/etc/services", "/etc/protocols", "/etc/networks", "/etc/ethers"];
 
 impl HostNames {
@@ -22,7 +22,7 @@ impl HostNames {
         let (Some(cell), Some(file)) = (self.texts.get(nth), FILES.get(nth)) else { return "" };
         cell.get_or_init(|| {
             let mut text = Vec::new();
-            // Without the file no word is a name.
+            // If the file is missing, no word is a name.
             let _ = Host::live().read_file(file, &mut text);
             String::from_utf8_lossy(&text).into_owned()
         })

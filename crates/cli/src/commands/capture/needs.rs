@@ -1,4 +1,4 @@
-//! Which rights a capture needs while it parses packets.
+//! The privileges that a capture needs while it parses packets.
 
 use super::Capture;
 use crate::flags::ship::ShipRequest;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use sys::caps::{Cap, CapSet};
 
 impl Capture {
-    /// The rights that the packets are parsed with. The error is about `-Z`.
+    /// The privileges for parsing packets. The error is about `-Z`.
     pub(super) fn needed_rights(&self, plan: &Plan<CapturedPackets>) -> Result<NeededRights, String> {
         let ship = self.request.ship.as_ref();
         let account = self.user.as_deref().map(account).transpose()?;
@@ -23,7 +23,7 @@ impl Capture {
         Ok(NeededRights {
             account,
             caps: CapSet::of(caps),
-            // For a file of packets names are read before.
+            // For a packet file, names are read earlier.
             reads_files: ship.is_some()
                 || self.output.is_none() && LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)),
             writable: ship.map(writable).unwrap_or_default(),
@@ -36,7 +36,7 @@ impl Capture {
     }
 }
 
-/// The paths that outputs open themselves, now and when files are moved away.
+/// The paths that outputs open themselves, at the start and after rotation.
 fn files(ship: &ShipRequest) -> impl Iterator<Item = &Path> {
     ship.targets.iter().filter_map(|target: &Target| match &target.address {
         Address::File(path) => Some(path.as_path()),
@@ -44,10 +44,10 @@ fn files(ship: &ShipRequest) -> impl Iterator<Item = &Path> {
     })
 }
 
-/// Where the parsing thread itself makes and removes files: what waits, and the socket that is asked for figures.
+/// Directories in which the parsing thread itself creates and removes files: the spool, and the control socket's.
 fn writable(ship: &ShipRequest) -> Vec<PathBuf> {
     let spool = ship.spool.iter().map(|spool| spool.dir.clone());
     let control = ship.control.iter().filter_map(|path| path.parent().map(Path::to_owned));
-    // One that is not there yet cannot be named to the kernel; opening it was refused before.
+    // A directory that does not exist cannot be allowed; opening it has already failed.
     spool.chain(control).filter(|path| path.is_dir()).collect()
 }

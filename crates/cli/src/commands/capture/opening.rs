@@ -1,4 +1,4 @@
-//! Making the file of `-w`, or the first of several.
+//! Creates the file of `-w`, or the first file of a series.
 
 use super::Capture;
 use super::rotation::{Rotation, RotationRequest};
@@ -9,14 +9,15 @@ use engine::RunError;
 use std::io;
 use std::path::PathBuf;
 
-/// The output of `-w` before rights are given up: one file is made, of several what runs commands is started.
+/// The output of `-w` before privileges are dropped: a single file is created, and for a series the command runner is
+/// started.
 pub(super) enum Opened {
     One(Box<PacketWriter>),
     Several(PathBuf, RotationRequest, Option<FileCommands>),
 }
 
 impl Opened {
-    /// The output that `-w` asks for; `None` without it.
+    /// Opens the output of `-w`; `None` without it.
     pub(super) fn of(capture: &Capture, run: &RunState) -> Result<Option<Opened>, RunError> {
         let Some(path) = &capture.output else { return Ok(None) };
         let failed = |error: io::Error| not_made(path, &error);
@@ -30,7 +31,8 @@ impl Opened {
         Ok(Some(Opened::Several(path.clone(), request.clone(), commands)))
     }
 
-    /// The writer, after rights are given up: who makes the first file can make those that follow.
+    /// The writer, opened after privileges were dropped: if the first file of a series can be created, so can the
+    /// rest.
     pub(super) fn writer(self) -> Result<PacketWriter, RunError> {
         match self {
             Opened::One(writer) => Ok(*writer),

@@ -1,4 +1,4 @@
-//! `-d`, `-dd`, `-ddd`: the program of a filter, as tcpdump prints it.
+//! `-d`, `-dd`, `-ddd`: prints the program of a filter in tcpdump's format.
 
 use super::Capture;
 use super::filter::live_target;
@@ -6,7 +6,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use pcapfilter::{LinkType, Program};
 
-/// Prints what the kernel runs on packets of Ethernet, and what is left to us.
+/// Prints the kernel's program for Ethernet packets, and the part that netwren tests.
 pub(super) fn filter(capture: &Capture, form: u8) -> Result<Outcome, String> {
     let Some(filter) = &capture.filter else {
         return Err("-d prints the program of a filter in the language of pcap-filter: fields are tested here".into());

@@ -35,7 +35,7 @@ enum Reach {
     Exact,
     /// The filter for packets without an out-of-band VLAN tag. Packets with such a tag pass.
     Untagged,
-    /// The same filter for Ethernet only. All packets of other link types pass.
+    /// Like [`Reach::Untagged`], for Ethernet only. All packets of other link types pass.
     Ethernet,
 }
 
@@ -44,7 +44,7 @@ enum Reach {
 pub(super) struct Programs<'f> {
     filter: &'f PcapFilter,
     snaplen: u32,
-    /// By link type and byte order; `None` for one that the filter is not for.
+    /// Compiled filters by link type and byte order; `None` for a link type that the filter does not support.
     compiled: RefCell<Vec<(u16, bool, Option<Filter>)>>,
     is_live: bool,
     reach: Cell<Reach>,
@@ -70,7 +70,8 @@ impl<'f> Programs<'f> {
         }
     }
 
-    /// For packets of a file, whose first interface has this link type. Fails if the filter is none for that.
+    /// Creates the programs for packets of a file whose first interface has this link type. Fails if the filter does
+    /// not support it.
     pub(super) fn of_file(filter: &'f PcapFilter, link_type: u32, is_swapped: bool) -> Result<Programs<'f>, String> {
         let programs = Programs { is_live: false, ..Programs::live(filter, u32::MAX, true) };
         let number = u16::try_from(link_type).unwrap_or(u16::MAX);
@@ -90,7 +91,7 @@ impl<'f> Programs<'f> {
     /// link type run the program for that type; packets of link types that the filter does not support are rejected. If
     /// the programs together are too long, the kernel passes more packets and [`Programs::passes`] tests them.
     pub(super) fn kernel(&self) -> Result<Vec<Instruction>, String> {
-        // The ring puts a few more before it.
+        // The ring prepends a few more instructions.
         let fits = |program: &Vec<Instruction>| program.len() + 8 <= PROGRAM_MAX;
         let mut program = self.joined()?;
         for reach in [Reach::Exact, Reach::Untagged, Reach::Ethernet] {
@@ -108,7 +109,7 @@ impl<'f> Programs<'f> {
         }
     }
 
-    /// The instructions for packets of a link type; none if the filter is not for it.
+    /// The instructions for packets of a link type; empty if the filter does not support it.
     fn body(&self, link: LinkType) -> Result<Vec<Instruction>, String> {
         if link != LinkType::Ethernet && self.reach.get() == Reach::Ethernet {
             return Ok(accept_all(self.snaplen));
@@ -169,7 +170,7 @@ impl<'f> Programs<'f> {
         let heads_bytes = 1 + places.len() * 2 + 1;
         for (number, begin) in places {
             heads.push(Instruction { code: JUMP_EQUAL, jump_true: 0, jump_false: 1, k: number });
-            // From the instruction behind the jump to the program.
+            // The distance from the instruction after the jump to the program.
             let distance = heads_bytes + begin - heads.len() - 1;
             heads.push(Instruction { code: JUMP, jump_true: 0, jump_false: 0, k: distance as u32 });
         }
@@ -178,8 +179,8 @@ impl<'f> Programs<'f> {
         Ok(heads)
     }
 
-    /// True if the kernel's program takes more than it should, or runs on none of the packets: then each is judged by
-    /// [`Programs::passes`].
+    /// True if the kernel's program passes too many packets, or tests none: then [`Programs::passes`] tests each
+    /// packet.
     pub(super) fn is_rest_needed(&self) -> bool {
         let rest = |link| {
             let filter = self.filter.compile(&live_target(link, self.snaplen));
@@ -217,7 +218,7 @@ impl<'f> Programs<'f> {
         let program = filter.rest.as_ref().unwrap_or(&filter.kernel);
         let mut answer = |number: usize| {
             let own = filter.extras.get(number).and_then(|extra| self.filter.own(extra.word));
-            // What the plan tests counts as true here.
+            // Comparisons tested by the plan count as true here.
             own.is_none_or(|own| {
                 let mut info = Vec::new();
                 own.predicate.matches(&complete(*row, own.need, &mut info), &Lookups::none())
@@ -262,7 +263,7 @@ mod tests {
     use crate::flags::parser;
     use record::rows::LinkType as RowLinkType;
 
-    /// A packet of a tunnel: an IPv4 header and nothing else.
+    /// A packet from a tunnel interface, which has only an IPv4 header.
     fn of_tunnel(destination: [u8; 4]) -> Vec<u8> {
         [&[0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1][..], &destination].concat()
     }

@@ -1,10 +1,10 @@
-//! A file of packets that was read: its figures, and the row that they make.
+//! A packet file that was read: its summary, and the row made from it.
 
 use capture::{FileError, FileFormat, FileSummary, IfaceCounts, IfaceSummary, UnreadFile};
 use record::rows::{CaptureFile, CaptureFileIface};
 use std::path::Path;
 
-/// A file that was read.
+/// A packet file that was read.
 pub(super) struct ReadFile {
     /// Its name.
     pub(super) name: Vec<u8>,
@@ -18,7 +18,7 @@ pub(super) struct ReadFile {
 }
 
 impl ReadFile {
-    /// Reads it to its end, or to what is broken.
+    /// Reads the file to its end, or to the first error.
     pub(super) fn of(path: &Path, opened: Result<UnreadFile, FileError>) -> ReadFile {
         let summary = match opened.and_then(UnreadFile::read) {
             Ok(mut file) => FileSummary::read(&mut file, &|| false),
@@ -45,7 +45,7 @@ impl ReadFile {
         }
     }
 
-    /// Its row; none if it could not be opened.
+    /// The row of the file; None if it could not be opened.
     pub(super) fn row(&self) -> Option<CaptureFile<'_>> {
         let summary = &self.summary;
         Some(CaptureFile {

@@ -1,4 +1,4 @@
-//! `-w` with `--rotate-…`: packets into files that follow one another.
+//! `-w` with `--rotate-…`: writes packets to a series of files.
 
 use crate::command::ParsedWords;
 use crate::flags::rotation::{ROTATE_FLAGS, rotate_age, rotate_keep, rotate_size};
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Most packets of `--rotate-packets`.
+/// Maximum value of `--rotate-packets`.
 const PACKETS_MAX: u64 = 1 << 40;
 
 /// The `--rotate-…` flags with `-w`.
@@ -26,7 +26,7 @@ pub(super) struct RotationRequest {
 }
 
 impl RotationRequest {
-    /// The rotation that the words ask for; none without a flag of rotation.
+    /// Parses the rotation from a command line; None without a rotation flag.
     pub(super) fn of(words: &ParsedWords<'_>) -> Result<Option<RotationRequest>, String> {
         let Some(path) = words.file("write") else {
             let alone = ["rotate-packets", "rotate-command"].into_iter().find(|flag| words.is_given(flag));
@@ -61,7 +61,8 @@ impl RotationRequest {
 }
 
 impl RotationRequest {
-    /// Starts what runs commands with the files beside `path`; `None` without a command. Before rights are given up.
+    /// Starts the process that runs commands on the files next to `path`; `None` without a command. Must be called
+    /// before privileges are dropped.
     pub(super) fn start_commands(&self, path: &Path, user: Option<&str>) -> io::Result<Option<FileCommands>> {
         let Some(program) = &self.command else { return Ok(None) };
         let prefix = place_of(path).join(NumberedNames::new(path).stem());
@@ -69,7 +70,7 @@ impl RotationRequest {
     }
 }
 
-/// The files that follow one another, and how far the current one is.
+/// The file series, and the state of the current file.
 pub(super) struct Rotation {
     series: FileSeries,
     names: NumberedNames,
@@ -79,7 +80,7 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// Files beside `path`, none of which is begun yet.
+    /// A series of files next to `path`; creates no file yet.
     pub(super) fn open(path: &Path, request: &RotationRequest, commands: Option<FileCommands>) -> io::Result<Rotation> {
         let mut series = FileSeries::open(place_of(path), request.keep)?;
         if let Some(commands) = commands {
@@ -90,7 +91,7 @@ impl Rotation {
         Ok(Rotation { series, names, state, current: PathBuf::new(), has_said: false })
     }
 
-    /// Begins the first file.
+    /// Starts the first file.
     pub(super) fn begin(&mut self) -> io::Result<BegunFile> {
         let begun = self.make()?;
         self.current.clone_from(&begun.path);
@@ -100,12 +101,12 @@ impl Rotation {
     fn make(&mut self) -> io::Result<BegunFile> {
         let mut names = self.names.clone();
         let begun = self.series.begin(NextName::New(&mut || names.next()))?;
-        // Where no file was made no number is missing.
+        // If no file was created, its number is used again.
         self.names = names;
         Ok(begun)
     }
 
-    /// Opens the next file. Where that fails the current one goes on, which is said once.
+    /// Opens the next file. If that fails, the current file continues, which is reported once.
     pub(super) fn begin_next(&mut self) -> Option<BegunFile> {
         match self.make() {
             Ok(begun) => Some(begun),
@@ -120,19 +121,19 @@ impl Rotation {
         }
     }
 
-    /// Packets go into this file from now on; the one before is complete.
+    /// Switches to the file at `path`; the previous file is complete.
     pub(super) fn moved_to(&mut self, path: PathBuf) {
         let before = std::mem::replace(&mut self.current, path);
         self.series.completed(&before);
         self.state.begin(sys::clock::boottime_ns());
     }
 
-    /// True if the file is so old that another is begun.
+    /// True if the file is old enough to start a new file.
     pub(super) fn is_due(&mut self) -> bool {
         self.state.is_old(sys::clock::boottime_ns())
     }
 
-    /// Closes the last file, and waits for the commands for a while; returns what the files are called together.
+    /// Closes the last file, and waits for the commands for a limited time; returns the common name of the files.
     pub(super) fn finish(mut self, last: OutputFile, stats: &mut Accounting) -> String {
         let name = last.name.clone();
         drop(last);
@@ -144,7 +145,7 @@ impl Rotation {
     }
 }
 
-/// Says what did not happen though it was asked for.
+/// Reports requested operations that failed.
 fn tell(report: &SeriesReport, stats: &mut Accounting) {
     let SeriesReport { not_begun, not_removed, commands, .. } = report;
     for (count, text) in [

@@ -1,4 +1,4 @@
-//! `netwren capture stats`: what is in files of packets, in one reading and constant memory.
+//! `netwren capture stats`: summarizes packet files, in one pass and constant memory.
 
 use super::file;
 use super::read_file::ReadFile;
@@ -41,7 +41,7 @@ Examples:
   netwren capture stats dump.pcap --by src,dst --limit 10   who talks most: FIELDS as of `netwren capture`
 ";
 
-/// Asks packets where there are groups, else files.
+/// Shows packets if groups are requested, otherwise files.
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let files = words.files("files");
     if words.is_given("netns") {
@@ -57,7 +57,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let (shows_cost, wants_code, before) = (request.cost, request.exit_code, cost::so_far());
     let asked = MadeRows::<CaptureFiles>::plan(request)?;
     let mut messages = Vec::new();
-    // All are open before the first byte is looked at: then no other can be opened.
+    // All files are opened before the first byte is parsed, because no others can be opened after that.
     let opened: Vec<_> = files.iter().map(|path| UnreadFile::open(path)).collect();
     let needed = NeededRights::default();
     needed.drop_capabilities(None, None)?;
@@ -85,7 +85,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// `--by`: packets of all files in groups, with their bytes.
+/// `--by`: groups the packets of all files, with their bytes.
 fn talkers(words: &ParsedWords<'_>, files: &[PathBuf]) -> Result<Outcome, String> {
     let mut capture = super::asked(words)?;
     let folds = &mut capture.request.shown.aggregates;

@@ -1,4 +1,4 @@
-//! The text of `capture stats`: a paragraph for each file.
+//! The text of `capture stats`: a paragraph per file.
 
 use super::read_file::{ReadFile, format_word, link_type_words};
 use capture::{FileSummary, IfaceSummary, LENGTH_CLASSES};
@@ -6,7 +6,7 @@ use record::rows::CaptureFile;
 use record::text;
 use std::fmt::Write;
 
-/// Everything that is known of a file, a line for each matter that there is something to say of.
+/// All information about a file, with a line per topic that has any.
 pub(super) fn text_of(file: &ReadFile) -> String {
     let (Some(row), summary) = (file.row(), &file.summary) else { return String::new() };
     let mut out = escaped(&file.name);
@@ -65,7 +65,7 @@ fn packets(summary: &FileSummary) -> String {
     line
 }
 
-/// Shortest, longest, mean, and the share of each class that has packets.
+/// Minimum, maximum and mean length, and the share of each class that has packets.
 fn put_sizes(out: &mut String, row: &CaptureFile<'_>, summary: &FileSummary) {
     let (Some((least, most)), Some(mean)) = (row.lengths, row.mean_length()) else { return };
     let mut line = format!("{least} to {most} bytes, mean {mean}");

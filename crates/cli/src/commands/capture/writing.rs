@@ -1,4 +1,4 @@
-//! `-w`: packets into a file of their own, each whole or not in it.
+//! `-w`: writes packets to a file, each completely or not at all.
 
 use super::figures::{Figures, Written};
 use super::rotation::Rotation;
@@ -24,7 +24,7 @@ impl Format {
         if is_pcap(path) { Format::Pcap(CapturedPcap::new()) } else { Format::Pcapng(CapturedPcapNg::new()) }
     }
 
-    /// Bytes that the end of the file has at most, the description of one more interface included.
+    /// Maximum size of the end of the file, including the description of one more interface.
     fn end_bytes(&self) -> usize {
         match self {
             Format::Pcap(_) => 0,
@@ -33,35 +33,35 @@ impl Format {
     }
 }
 
-/// Bytes beside the packet in its record, at most.
+/// Maximum number of bytes in a record in addition to the packet.
 const RECORD_BYTES: usize = 64;
 /// Reason for leaving out a packet whose link type is not the file's.
 const OTHER_LINK_TYPE: &str = "pcap has one link type only: name the file .pcapng";
 
-/// A file that packets are written into.
+/// A file that packets are written to.
 pub(super) struct PacketWriter {
     file: OutputFile,
     format: Format,
     /// `--comment`
     notes: Option<ConnectionNotes>,
-    /// `None`: all packets belong into this file.
+    /// `None` if all packets belong in this file.
     rotation: Option<Rotation>,
     written: Written,
-    /// Packets that came.
+    /// Number of packets received.
     taken: u64,
-    /// Where an interface is captured.
+    /// The capture's counts, if packets come from an interface.
     figures: Option<Rc<Figures>>,
     is_closed: bool,
     has_said: bool,
 }
 
 impl PacketWriter {
-    /// Makes the file, or empties the one that is there; `-` is standard output.
+    /// Creates the file, or empties an existing one; `-` is standard output.
     pub(super) fn create(path: &Path) -> io::Result<PacketWriter> {
         Ok(PacketWriter::new(path, OutputFile::create_packed(path)?, None))
     }
 
-    /// Makes the first of several files.
+    /// Creates the first file of a series.
     pub(super) fn begin(path: &Path, mut rotation: Rotation) -> io::Result<PacketWriter> {
         let BegunFile { file, path: begun } = rotation.begin()?;
         let file = OutputFile::new(file, begun.display().to_string())?;
@@ -83,7 +83,7 @@ impl PacketWriter {
         }
     }
 
-    /// Has the figures told, and asks them for those of interfaces.
+    /// Reports counts to `figures`, and reads the interfaces' counts from it.
     pub(super) fn tell(&mut self, figures: Rc<Figures>) {
         figures.set_written(0, Written::default());
         self.figures = Some(figures);
@@ -98,7 +98,7 @@ impl PacketWriter {
         if self.notes.is_none() {
             return self.put_captured(&row.captured());
         }
-        // Another file may begin, in which nothing is said yet.
+        // This may start a new file, in which no notes have been written yet.
         self.begin_packet(row.frame.len());
         if let (Format::Pcapng(pcapng), Some(notes)) = (&mut self.format, &mut self.notes) {
             let fields = &notes.of(row, cells.all())[..];
@@ -107,7 +107,7 @@ impl PacketWriter {
         self.end_packet();
     }
 
-    /// Writes packets that are alike, at once where none of them may begin another file.
+    /// Writes packets with equal metadata, all at once if none of them can start a new file.
     fn put_alike(&mut self, packets: &CapturedFrames<'_>) {
         if self.rotation.is_some() {
             return packets.iter().for_each(|packet| self.put_captured(&packet));
@@ -163,10 +163,11 @@ impl PacketWriter {
         }
     }
 
-    /// Goes on in another file, which is open before this one is ended. Where there is none, goes on in this one.
+    /// Switches to a new file, which is opened before the current one is ended. If that fails, continues in the
+    /// current file.
     #[cold]
     fn rotate(&mut self) {
-        // A disk without room for a packet of this file has none for another.
+        // If the disk has no room for the packets of this file, it has none for a new file.
         self.write_out();
         if self.file.is_empty() {
             return;
@@ -186,7 +187,7 @@ impl PacketWriter {
         }
     }
 
-    /// Counts packets that are not written; the reason is said once.
+    /// Counts packets that are not written, and reports the first reason.
     fn refuse(&mut self, packets: u64, why: &str) {
         self.written.not_written += packets;
         if !std::mem::replace(&mut self.has_said, true) {
@@ -194,8 +195,8 @@ impl PacketWriter {
         }
     }
 
-    /// Writes what waits. After a failure what follows names its interfaces anew: their blocks may be among what was
-    /// taken back.
+    /// Writes waiting data. After a failure, later packets describe their interfaces again, because the lost data may
+    /// have contained these blocks.
     fn write_out(&mut self) {
         let (packets, failure) = self.file.write_out();
         self.written.packets += packets;
@@ -212,7 +213,7 @@ impl PacketWriter {
         self.refuse(failure.packets, &failure.why);
     }
 
-    /// Writes the rest of the file, with the counts of each interface as they were known last.
+    /// Writes the rest of the file, with the latest counts of each interface.
     fn end_file(&mut self) {
         let report = self.figures.as_ref().map(|figures| figures.report());
         let counts =
@@ -268,13 +269,13 @@ impl RenewedLookups for KnownBefore<'_> {
     }
 }
 
-/// The error of a file that cannot be made.
+/// The error for a file that cannot be created.
 pub(super) fn not_made(path: &Path, error: &io::Error) -> RunError {
     let cause = format!("cannot write {}: {}", path.display(), words_of(error)).into();
     RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
 }
 
-/// Writes the packets of the stream until it ends. [`finished`] writes what then waits.
+/// Writes the packets of the stream until it ends. [`finished`] writes the waiting rest.
 pub(super) fn written(
     writer: &mut PacketWriter,
     plan: &Plan<CapturedPackets>,
@@ -284,7 +285,7 @@ pub(super) fn written(
     plan.follow_rows(stream, &mut KnownBefore(lookups), writer, &|| false)
 }
 
-/// Writes all packets of a capture as they lie in the ring, until it ends or the reader goes away.
+/// Writes all packets of a capture directly from the ring, until the capture ends or the reader closes the output.
 pub(super) fn all_written(writer: &mut PacketWriter, stream: &mut PacketStream<'_>) -> Result<Run, RunError> {
     let (mut ended, mut failed) = (Ended::Whole, None);
     writer.flush();
@@ -317,7 +318,7 @@ pub(super) fn all_written(writer: &mut PacketWriter, stream: &mut PacketStream<'
     Ok(Run { stats, ended })
 }
 
-/// Writes the end of the file; returns the line about it.
+/// Writes the end of the file; returns the message about it.
 pub(super) fn finished(mut writer: PacketWriter, run: &mut Run) -> String {
     writer.end_file();
     let PacketWriter { file, written, rotation, .. } = writer;

@@ -1,7 +1,7 @@
-//! The entry of connection tracking that each captured packet belongs to: what NAT makes of it (docs/adr/0024, 0027).
+//! Assigns a conntrack entry to each captured packet, to show its NAT (docs/adr/0024, 0027).
 //!
-//! A process beside the one that reads packets asks the kernel, which takes CAP_NET_ADMIN: it gets addresses and ports,
-//! and no byte else of a packet.
+//! A helper process queries the kernel, which requires CAP_NET_ADMIN. It receives addresses and ports only, and no
+//! other bytes of a packet.
 
 mod process;
 mod stream;
@@ -20,10 +20,10 @@ use std::rc::Rc;
 use std::time::Duration;
 use sys::Blocks;
 
-/// The longest time for which the kernel is asked about a batch. Then nothing more is asked.
+/// Time limit for the queries of one batch. After it is exceeded, no more queries are made.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Sentences about packets without their entry.
+/// Messages about packets without their entry.
 const WORDS: UnknownWords = UnknownWords {
     unknown: "connections of packets cannot be looked up",
     missing: "packets without an entry of connection tracking: not confirmed (a first packet that a rule dropped), \
@@ -35,7 +35,7 @@ const WORDS: UnknownWords = UnknownWords {
     left_out: "packets without their connection: at most 50,000 connections a second are looked up",
 };
 
-/// Gets ready to look up entries, where the plan, or what is written, needs them.
+/// Prepares lookups of entries if the plan, or the written file, needs them.
 pub(super) fn lookups(
     capture: &Capture,
     plan: &Plan<CapturedPackets>,

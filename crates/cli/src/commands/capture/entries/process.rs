@@ -1,4 +1,4 @@
-//! The process that asks the kernel for entries.
+//! The process that queries entries from the kernel.
 
 use super::super::beside;
 use crate::exit::Exit;
@@ -9,20 +9,20 @@ use std::ffi::OsString;
 use sys::caps::{Cap, CapSet};
 use sys::rights::{self, CallGroups, FileRules};
 
-/// The name that the program is called by to be this process.
+/// The program name that selects this process.
 pub(crate) const NAME: &str = "netwren-entries";
 
-/// The first message where something can be asked, and where nothing can.
+/// The first message: whether any queries are possible.
 const SOMETHING: &[u8] = b"1";
 pub(super) const NOTHING: &[u8] = b"0";
 
-/// Its command line: whether all namespaces are asked, or the one that it is started in.
+/// Its command line: whether all namespaces are queried, or only the one that it is started in.
 pub(super) fn words(all_netns: bool) -> [&'static str; 1] {
     [if all_netns { "1" } else { "0" }]
 }
 
-/// Answers questions that come from stdin, a socket, until its other end is closed. Says first whether the kernel can
-/// be asked. Keeps CAP_NET_ADMIN alone, which each question takes, and opens no file and no other socket from then on.
+/// Answers questions from stdin, a socket, until its other end is closed. First reports whether the kernel can be
+/// queried. Keeps only CAP_NET_ADMIN, which each query requires, and opens no files or sockets from then on.
 pub(crate) fn run(mut words: impl Iterator<Item = OsString>) -> Exit {
     let Some(all_netns) = words.next().map(|word| word == "1") else { return Exit::Usage };
     let Some(mut stream) = beside::begin(NAME) else { return Exit::Usage };
@@ -39,7 +39,7 @@ pub(crate) fn run(mut words: impl Iterator<Item = OsString>) -> Exit {
     if send(&mut stream, opened, trouble.as_deref().unwrap_or_default()).is_err() {
         return Exit::Failed;
     }
-    // The end of the other process is an error, too.
+    // The end of the other process also appears as an error.
     let _ = answer_all(&mut stream, &mut queries);
     Exit::Ok
 }

@@ -1,7 +1,7 @@
 //! Packets with their entries.
 //!
-//! A packet whose connection is known goes on at once. One whose connection must be asked for waits, copied, and all
-//! behind it wait in order, until its batch is over: then the kernel is asked for all of them together.
+//! A packet of a known connection is passed on at once. A packet whose connection must be queried is copied and waits,
+//! as do all packets after it, until its batch is over; then the kernel is queried for all of them together.
 
 use super::WORDS;
 use crate::packet_entries::{EntryLookups, SeenPacket};
@@ -11,28 +11,28 @@ use record::rows::{CapturedPacket, CapturedPackets};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
 use sys::clock;
 
-/// Packets that no entry can be found by.
+/// The message about packets that cannot have an entry.
 const NO_TUPLE: &str = "packets that no connection is found by: later fragments, GRE, ICMP that is about the link, \
                         what was cut within its ports";
 
-/// Packets of another stream with their entries of connection tracking.
+/// The packets of another stream with their conntrack entries.
 pub(in crate::commands::capture) struct EntryPackets<'s> {
     packets: &'s mut dyn Stream<CapturedPackets>,
     found: FoundEntries,
     waiting: WaitingPackets,
     info: Vec<u8>,
-    /// Packets that waited when no more were wanted.
+    /// Number of packets that were waiting when no more were wanted.
     unwanted: u64,
 }
 
-/// Entries, and how many packets can have none.
+/// The lookups, and the number of packets that cannot have an entry.
 struct FoundEntries {
     lookups: EntryLookups<'static>,
     without_tuple: u64,
 }
 
 impl FoundEntries {
-    /// Hands out a packet with its entry.
+    /// Passes on a packet with its entry.
     fn hand_out(
         &mut self,
         row: &CapturedPacket<'_>,
@@ -52,7 +52,7 @@ fn seen(row: &CapturedPacket<'_>) -> Option<SeenPacket> {
 }
 
 impl<'s> EntryPackets<'s> {
-    /// Packets of `packets` with the entries that `lookups` finds.
+    /// Adds the entries that `lookups` finds to the packets of `packets`.
     pub(in crate::commands::capture) fn new(
         packets: &'s mut dyn Stream<CapturedPackets>,
         lookups: EntryLookups<'static>,
@@ -62,7 +62,7 @@ impl<'s> EntryPackets<'s> {
     }
 }
 
-/// Asks for the entries of what waits, and hands it out.
+/// Queries the entries of the waiting packets, and passes them on.
 fn release(
     found: &mut FoundEntries,
     waiting: &mut WaitingPackets,
@@ -123,7 +123,7 @@ impl Stream<CapturedPackets> for EntryPackets<'_> {
 
     fn close(&mut self) -> Accounting {
         let mut stats = self.packets.close();
-        // What nobody wanted any more was never handed out.
+        // Packets no longer wanted were never passed on.
         stats.seen = stats.seen.saturating_sub(self.unwanted);
         self.found.lookups.tell(&WORDS, &mut stats);
         if self.found.without_tuple > 0 {

@@ -1,4 +1,4 @@
-//! Connections of TCP as they are established and end, and sockets of UDP as they send, as messages.
+//! Sends TCP connections as they are established and closed, and UDP sockets as they send, as messages.
 
 use super::message::{MessageWriter, SocketWords, ToldEvent};
 use super::options::OwnerOptions;
@@ -12,15 +12,15 @@ use sockets::{Follow, LiveConnections, UdpSenders};
 use std::cell::Cell;
 use sys::clock;
 
-/// Words about the holder, in the order of [`SocketWords::words`].
+/// Words about the owner, in the order of [`SocketWords::words`].
 const WORDS: [&str; 5] = ["user", "container", "pod", "unit", "cmdline"];
 
-/// Follows events until the reader of the messages has gone; at once, if BPF cannot. Calls `begun` when what happens
-/// from then on is seen.
+/// Follows events until the reader of the messages closes its end; returns at once if BPF is unavailable. Calls
+/// `begun` once all later events will be seen.
 pub(super) fn follow(options: OwnerOptions, of: EventsOf, messages: &Outbox, begun: &dyn Fn()) {
     let target = SessionTarget { all_netns: options.all_netns, ..SessionTarget::default() };
     let (Ok(session), Some(plan)) = (Session::open(target), plan(options.need)) else { return };
-    // Asked before each look at the ring: what had happened at the look before was sent since.
+    // Called before each look at the ring: events up to the previous look have been sent.
     let looked_ns = Cell::new(0);
     let look = || {
         messages.note_sent(of, looked_ns.replace(clock::monotonic_ns()));
@@ -30,14 +30,14 @@ pub(super) fn follow(options: OwnerOptions, of: EventsOf, messages: &Outbox, beg
         via: Some(Via::Bpf),
         netns_id: session.netns_id(),
         all_netns: options.all_netns,
-        // Others may want to attach to the root cgroup while packets are captured.
+        // Other programs may want to attach to the root cgroup during the capture.
         hooks: false,
         stop: &look,
     };
     let mut sink = EventSink { messages, out: Vec::new(), has_ended: false };
     let mut read = |stream: &mut dyn Stream<SocketEvents>| {
         begun();
-        // What is missing at its end is found by readings.
+        // Events missing at its end are found by readings.
         let _ = follow_rows(&session, &plan, stream, &mut sink);
     };
     match of {
@@ -54,20 +54,20 @@ pub(super) fn follow(options: OwnerOptions, of: EventsOf, messages: &Outbox, beg
     }
 }
 
-/// A cell for each of [`WORDS`]; a constant one where the word is not needed.
+/// A plan with a cell for each of [`WORDS`], constant for words that are not needed.
 fn plan(need: u64) -> Option<Plan<SocketEvents>> {
     let is_wanted = |name: &str| match name {
         "user" => true,
         "cmdline" => need & capture_need::CMDLINES == capture_need::CMDLINES,
         _ => need & capture_need::PLACES == capture_need::PLACES,
     };
-    // A number is no word.
+    // A numeric field replaces an unneeded word, because its cell is not text.
     let of = |name| field_index::<SocketEvents>(if is_wanted(name) { name } else { "netns_id" });
     let columns: Option<Vec<usize>> = WORDS.into_iter().map(of).collect();
     Plan::new(PlanRequest { columns: columns?, ..PlanRequest::default() }).ok()
 }
 
-/// Writes events as messages.
+/// A sink that writes events as messages.
 struct EventSink<'m> {
     messages: &'m Outbox,
     out: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The end that reads packets.
+//! The end of the process that reads packets.
 
 use super::super::{Capture, beside};
 use super::message::{First, OwnerMessage, SharedWords, ToldEvent, first};
@@ -17,24 +17,24 @@ use std::rc::Rc;
 use std::time::Duration;
 use sys::clock;
 
-/// Bytes that are taken at one time: some 2,000 sockets, half a millisecond.
+/// Bytes to process at a time: some 2,000 sockets, or half a millisecond.
 const PORTION: usize = 256 << 10;
-/// Where nothing wakes us, what has come is taken so often.
+/// If nothing wakes the reader, messages are processed at this interval.
 const TURN_NS: u64 = 20_000_000;
-/// The longest time that the first reading takes.
+/// Time limit for the first reading.
 const FIRST: Duration = Duration::from_secs(60);
 
-/// The message where the other process has ended before us.
+/// The message if the helper process has ended early.
 const ENDED: &str = "owners are missing: the process that looks them up has ended";
 
-/// The process that looks up owners, and the sockets that are known before the first packet.
+/// The process that looks up owners, and the sockets known before the first packet.
 pub(in crate::commands::capture) struct Owners {
     pub(in crate::commands::capture) feed: OwnerFeed,
     pub(in crate::commands::capture) sockets: PacketSockets,
 }
 
 impl Owners {
-    /// Begins to look up owners where the plan, or what is written, needs them.
+    /// Starts to look up owners if the plan, or the written file, needs them.
     pub(in crate::commands::capture) fn of(
         capture: &Capture,
         plan: &Plan<CapturedPackets>,
@@ -47,36 +47,36 @@ impl Owners {
     }
 }
 
-/// Ends a wait for packets when the other process sends something.
+/// Ends a wait for packets when the helper process sends something.
 pub(in crate::commands::capture) struct Wake {
     stream: Rc<UnixStream>,
     has_come: Rc<Cell<bool>>,
 }
 
 impl Wake {
-    /// As the stream of packets wants it.
+    /// The wake-up in the form that the packet stream needs.
     pub(in crate::commands::capture) fn of_capture(&self) -> WakeUp<'_> {
         WakeUp { file: self.stream.as_fd(), has_come: &self.has_come }
     }
 }
 
-/// Sockets and connections, as the other process tells them.
+/// Sockets and connections reported by the helper process.
 pub(in crate::commands::capture) struct OwnerFeed {
     stream: Rc<UnixStream>,
     has_come: Rc<Cell<bool>>,
     taken_ns: u64,
     portion: Vec<u8>,
-    /// Received bytes that are no whole message yet.
+    /// Received bytes of an incomplete message.
     bytes: Vec<u8>,
     shared: SharedWords,
     is_asked: bool,
     is_alive: bool,
-    /// Reasons of the newest reading: what it could not read.
+    /// Errors of the newest reading.
     troubles: Accounting,
 }
 
 impl OwnerFeed {
-    /// Starts the other process in the calling thread's network namespace, and waits for its first reading.
+    /// Starts the helper process in the calling thread's network namespace, and waits for its first reading.
     fn start(options: OwnerOptions) -> Result<Owners, String> {
         let failed = |error: io::Error| format!("cannot look up owners of packets: {error}");
         let stream = beside::start(process::NAME, options.words()).map_err(failed)?;
@@ -102,12 +102,12 @@ impl OwnerFeed {
         Ok(Owners { feed, sockets })
     }
 
-    /// The socket that a wait for packets waits for as well.
+    /// The socket that a wait for packets also waits for.
     pub(in crate::commands::capture) fn wake(&self) -> Wake {
         Wake { stream: Rc::clone(&self.stream), has_come: Rc::clone(&self.has_come) }
     }
 
-    /// Takes what has come, some of it. False if there was nothing.
+    /// Processes a part of the received data. False if there was none.
     fn read_portion(&mut self, into: &mut PacketSockets) -> bool {
         let read = (&*self.stream).read(&mut self.portion);
         let taken = self.portion.get(..*read.as_ref().unwrap_or(&0)).unwrap_or_default();
@@ -177,7 +177,7 @@ impl SocketNews for &mut OwnerFeed {
         if self.is_asked || !self.is_alive {
             return;
         }
-        // A byte always finds room: one is on its way at most.
+        // There is always room for a byte, because at most one is on its way.
         match (&*self.stream).write(&[1]) {
             Ok(_) => self.is_asked = true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

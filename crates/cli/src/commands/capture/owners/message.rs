@@ -1,15 +1,15 @@
-//! Messages of the process that looks owners up to the one that reads packets. Both are the same program.
+//! Messages from the process that looks up owners to the one that reads packets. Both are the same program.
 
 use record::rows::{Endpoint, HolderWords, PacketSocket, Socket};
 use record::{Addr, Comm, Owner, Proto, State};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// The longest message; a longer one is refused.
+/// Maximum length of a message; a longer one is rejected.
 const MESSAGE_MAX: usize = 64 << 10;
-/// Holders of one socket in a message, at most.
+/// Maximum number of owners of one socket in a message.
 pub(super) const OWNERS_MAX: usize = 64;
-/// Bytes of a word (a command line, a container) in a message, at most.
+/// Maximum length of a word (a command line, a container) in a message.
 const WORD_MAX: usize = 4096;
 
 const BEGIN: u8 = 1;
@@ -27,13 +27,13 @@ const SENDS: u8 = 8;
 pub(super) enum ToldEvent {
     /// A connection was established.
     Opened = OPENED,
-    /// It has ended.
+    /// A connection was closed.
     Closed = CLOSED,
-    /// A socket of UDP sends.
+    /// A UDP socket sends.
     Sends = SENDS,
 }
 
-/// The facts about one socket.
+/// The data on one socket.
 #[derive(Debug)]
 pub(super) struct ToldSocket {
     netns_id: u64,
@@ -57,21 +57,21 @@ impl ToldSocket {
 /// One message.
 #[derive(Debug)]
 pub(super) enum OwnerMessage<'m> {
-    /// A reading that began then, in ns since 1970.
+    /// The start of a reading, in ns since 1970.
     Begin(u64),
     /// An address of a namespace.
     Address(u64, Addr),
     /// A socket of the reading.
     Socket(ToldSocket),
-    /// The reading is whole.
+    /// The end of a reading.
     End,
-    /// Something happened to a socket at this time.
+    /// An event of a socket, with its time.
     Event(ToldEvent, u64, ToldSocket),
-    /// Something could not be read: how often, and a sentence.
+    /// A read error: its count, and a sentence.
     Trouble(u64, &'m [u8]),
 }
 
-/// The same, as it is written: what it borrows is not copied before.
+/// The data on a socket for writing, borrowed to avoid copies.
 pub(super) struct SocketWords<'m> {
     pub(super) uid: Option<u32>,
     pub(super) owners: &'m [Owner],
@@ -79,7 +79,7 @@ pub(super) struct SocketWords<'m> {
     pub(super) words: [&'m [u8]; 5],
 }
 
-/// Appends messages to bytes.
+/// Appends messages to a buffer.
 pub(super) struct MessageWriter<'o>(pub(super) &'o mut Vec<u8>);
 
 impl MessageWriter<'_> {
@@ -170,21 +170,21 @@ fn put_socket(out: &mut Vec<u8>, ends: &Socket<'_>, words: &SocketWords<'_>) {
     words.words.iter().for_each(|word| put_word(out, word));
 }
 
-/// The first message of some bytes and how many it takes.
+/// The first message in a buffer.
 pub(super) enum First<'m> {
-    /// It is not whole yet.
+    /// The message is incomplete.
     Part,
-    /// It, and its bytes.
+    /// The message, and its length in bytes.
     Whole(OwnerMessage<'m>, usize),
-    /// No program of ours wrote this.
+    /// Bytes that netwren does not write.
     Broken,
 }
 
-/// Words that many sockets share; they are kept once.
+/// Words shared by many sockets, stored once.
 #[derive(Debug, Default)]
 pub(super) struct SharedWords(HashSet<Rc<HolderWords>>);
 
-/// Different words that are kept.
+/// Maximum number of different words to store.
 const SHARED_MAX: usize = 1 << 14;
 
 impl SharedWords {
@@ -201,7 +201,7 @@ impl SharedWords {
     }
 }
 
-/// Reads the first message.
+/// Parses the first message.
 pub(super) fn first<'m>(bytes: &'m [u8], shared: &mut SharedWords) -> First<'m> {
     let Some(length) = bytes.first_chunk::<4>().map(|length| u32::from_ne_bytes(*length) as usize) else {
         return First::Part;
@@ -230,7 +230,7 @@ fn decode<'m>(from: &mut MessageReader<'m>, shared: &mut SharedWords) -> Option<
     })
 }
 
-/// The rest of a message.
+/// The unparsed rest of a message.
 struct MessageReader<'m>(&'m [u8]);
 
 impl<'m> MessageReader<'m> {

@@ -1,9 +1,8 @@
-//! Owners of packets: a process beside the one that reads packets looks up sockets and who holds them
-//! (docs/adr/0027).
+//! Owners of packets: a helper process looks up sockets and their owners (docs/adr/0027).
 //!
-//! It is this program again, started before rights are given up: it keeps those that looking needs, and gets no byte
-//! of a packet. It is asked with one byte for another reading, and answers with [`message`]s; connections come as they
-//! are established and end, where BPF tells.
+//! It is this program, started again before privileges are dropped: it keeps the privileges for lookups, and gets no
+//! bytes of packets. One byte requests another reading, which it answers with [`message`]s. If BPF is available, it
+//! also sends connections as they are established and closed.
 
 mod events;
 mod feed;

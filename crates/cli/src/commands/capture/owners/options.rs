@@ -1,18 +1,18 @@
-//! Options of the process that looks up owners, as words of its command line.
+//! Options of the process that looks up owners, passed on its command line.
 
 use std::ffi::OsString;
 
 /// The options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands::capture) struct OwnerOptions {
-    /// In every network namespace.
+    /// True to look in every network namespace.
     pub(in crate::commands::capture) all_netns: bool,
     /// Bits of `capture_need`.
     pub(in crate::commands::capture) need: u64,
 }
 
 impl OwnerOptions {
-    /// As words of the command line.
+    /// The options as words of a command line.
     pub(super) fn words(self) -> [String; 2] {
         [u8::from(self.all_netns).to_string(), self.need.to_string()]
     }

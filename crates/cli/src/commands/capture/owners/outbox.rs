@@ -1,4 +1,4 @@
-//! Where messages of the process that looks up owners go.
+//! The output for messages of the process that looks up owners.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sys::clock;
 
-/// The longest wait for events: their ring is looked at a hundred times a second.
+/// Maximum wait for events, whose ring is read a hundred times per second.
 const EVENTS_NS_MAX: u64 = 100_000_000;
 
 /// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventsOf {
-    /// Connections of TCP, as they are established and end.
+    /// TCP connections as they are established and closed.
     Connections,
-    /// Sockets of UDP, as they send.
+    /// UDP sockets as they send.
     Senders,
 }
 
-/// Where messages go: each caller writes whole ones.
+/// The output for messages: each caller writes whole ones.
 #[derive(Clone)]
 pub(super) struct Outbox {
     stream: Arc<Mutex<UnixStream>>,
-    /// Events before these times, on the monotonic clock, were sent: of connections, of sockets of UDP.
+    /// Events before these monotonic times were sent: of connections, and of UDP sockets.
     sent_until_ns: Arc<[AtomicU64; 2]>,
 }
 
@@ -32,7 +32,7 @@ impl Outbox {
         Outbox { stream: Arc::new(Mutex::new(stream)), sent_until_ns: Arc::new([u64::MAX; 2].map(AtomicU64::new)) }
     }
 
-    /// Writes whole messages, and empties `bytes`. False once the reader has gone.
+    /// Writes whole messages, and empties `bytes`. False once the reader has closed its end.
     pub(super) fn send(&self, bytes: &mut Vec<u8>) -> bool {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = stream.write_all(bytes);
@@ -40,15 +40,15 @@ impl Outbox {
         sent.is_ok()
     }
 
-    /// Notes that events were sent which happened before `until_ns`; `u64::MAX` where none will come.
+    /// Notes that events before `until_ns` were sent; `u64::MAX` if none will come.
     pub(super) fn note_sent(&self, of: EventsOf, until_ns: u64) {
         if let Some(sent) = self.sent_until_ns.get(of as usize) {
             sent.store(until_ns, Ordering::Release);
         }
     }
 
-    /// Waits until events were sent that happened before `until_ns`: a connection that a reading no longer has is in
-    /// one of them.
+    /// Waits until the events before `until_ns` were sent, because a connection missing from a reading is in one of
+    /// them.
     pub(super) fn await_events(&self, until_ns: u64) {
         let begin_ns = clock::monotonic_ns();
         let is_late = || clock::monotonic_ns().saturating_sub(begin_ns) > EVENTS_NS_MAX;

@@ -15,20 +15,20 @@ use std::time::Duration;
 use sys::caps::{Cap, CapSet};
 use sys::{clock, rights};
 
-/// The name that the program is called by to be this process.
+/// The program name that selects this process.
 pub(crate) const NAME: &str = "netwren-owners";
 
-/// The shortest time between two readings.
+/// Minimum time between two readings.
 const PAUSE_NS: u64 = 50_000_000;
-/// The longest, for however many sockets: packets wait for a reading.
+/// Maximum time between two readings, for any number of sockets, because packets wait for a reading.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
-/// A pause is so many times as long as the reading before: a quarter of a CPU at most.
+/// A pause lasts this many times as long as the previous reading, which limits the process to a quarter of a CPU.
 const PAUSES: u64 = 3;
 
 /// Capabilities for descriptors of other users' processes, other namespaces, sockets and their events.
 const NEEDED: [Cap; 6] = [Cap::DacReadSearch, Cap::NetAdmin, Cap::SysPtrace, Cap::SysAdmin, Cap::Perfmon, Cap::Bpf];
 
-/// Looks up sockets whenever a byte comes from stdin, a socket, and writes messages there; until its other end is
+/// Looks up sockets whenever a byte arrives on stdin, a socket, and writes messages there until its other end is
 /// closed.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     let Some(options) = OwnerOptions::parse(words) else { return Exit::Usage };
@@ -66,7 +66,8 @@ fn told(options: OwnerOptions, messages: &Outbox, mut asked: UnixStream) -> Opti
     }
 }
 
-/// Follows events on a thread of their own, from before the first reading on. Without BPF readings tell it all.
+/// Follows events in a separate thread, starting before the first reading. Without BPF, readings alone provide the
+/// data.
 fn follow_events(options: OwnerOptions, of: EventsOf, messages: Outbox) {
     let (begun, has_begun) = mpsc::channel();
     let thread = std::thread::Builder::new().name("events".into());
@@ -75,7 +76,7 @@ fn follow_events(options: OwnerOptions, of: EventsOf, messages: Outbox) {
         messages.note_sent(of, u64::MAX);
     });
     if started.is_ok() {
-        // An error: it has ended without beginning.
+        // An error means that the thread has ended without starting.
         let _ = has_begun.recv();
     }
 }

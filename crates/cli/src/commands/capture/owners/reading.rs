@@ -11,17 +11,17 @@ use record::{Accounting, Demand, LookupId, Lookups, Next, Owner, Table, Value, f
 use std::cell::RefCell;
 use sys::clock;
 
-/// Outbox are sent when so many bytes wait.
+/// Messages are sent when this many bytes are waiting.
 const PORTION: usize = 64 << 10;
-/// Words about the holder, in the order of [`SocketWords::words`].
+/// Words about the owner, in the order of [`SocketWords::words`].
 const WORDS: [&str; 5] = ["user", "container", "pod", "unit", "cmdline"];
 
-/// Reads sockets again and again.
+/// Reads sockets repeatedly.
 pub(super) struct SocketReader<'s> {
     session: &'s Session,
     demand: Demand<Sockets>,
     lookups: Vec<LookupId>,
-    /// Fields of [`WORDS`]; `None` for those that are not needed.
+    /// Fields of [`WORDS`]; `None` for words that are not needed.
     words: [Option<usize>; 5],
 }
 
@@ -46,7 +46,7 @@ impl<'s> SocketReader<'s> {
         SocketReader { session, demand, lookups, words }
     }
 
-    /// Takes a reading. False once the reader of the messages has gone.
+    /// Takes a reading. False once the reader of the messages has closed its end.
     pub(super) fn read(&mut self, messages: &Outbox) -> bool {
         let (mut out, mut stats) = (Vec::with_capacity(2 * PORTION), Accounting::default());
         let begun_ns = clock::monotonic_ns();

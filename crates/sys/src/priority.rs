@@ -1,12 +1,12 @@
-//! How much of a busy processor this process gets.
+//! The scheduling priority of this process.
 use crate::errno::{Errno, SysError};
 
-/// A tenth of what others get: nice value 10 (setpriority(2)). One system call.
+/// Sets nice value 10 (setpriority(2)), which leaves this process a tenth of the CPU time of others. One system call.
 pub fn lower() -> Result<(), SysError> {
     set(10)
 }
 
-/// The last priority: nice value 19. One system call.
+/// Sets the lowest priority: nice value 19. One system call.
 pub fn lowest() -> Result<(), SysError> {
     set(19)
 }

@@ -1,4 +1,4 @@
-//! BPF programs that are kept loaded from one reading to the next, and why one could not be used.
+//! BPF programs that stay loaded from one reading to the next, and the reasons for not using them.
 use std::cell::{Ref, RefCell};
 use std::error::Error;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use crate::SysError;
 use crate::caps::{self, CapSet};
 
-/// Why a BPF program did not read a table to its end.
+/// The reason why a BPF program did not read a table completely.
 #[derive(Debug)]
 pub enum WalkError {
-    /// The program could not be loaded, or its table not be found: no row came.
+    /// The program could not be loaded, or its table was not found: no rows were read.
     Unavailable(Box<dyn Error + Send + Sync>),
-    /// The reading broke off.
+    /// The reading was interrupted by an error.
     Broken(SysError),
 }
 
 impl WalkError {
-    /// The walk cannot be had because of `cause`.
+    /// The walk is unavailable because of `cause`.
     pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> WalkError {
         WalkError::Unavailable(cause.into())
     }
@@ -37,9 +37,9 @@ impl fmt::Display for WalkError {
     }
 }
 
-/// One kind of program, loaded when it is first needed and then kept, or the reason why the kernel refused it.
+/// One kind of program, loaded on first use and then kept, or the reason why the kernel refused it.
 ///
-/// A program that was refused once is not tried again.
+/// A program that was refused once is not loaded again.
 #[derive(Debug)]
 pub struct ProgramCache<P> {
     program: RefCell<Option<P>>,
@@ -53,12 +53,12 @@ impl<P> Default for ProgramCache<P> {
 }
 
 impl<P> ProgramCache<P> {
-    /// A cache that loads nothing, as on a kernel that refuses the program for the reason `why`. For tests.
+    /// A cache that loads nothing, as if the kernel had refused the program for the reason `why`. For tests.
     pub fn refusing(why: &str) -> ProgramCache<P> {
         ProgramCache { program: RefCell::new(None), refused: RefCell::new(Some(why.into())) }
     }
 
-    /// Why the program was refused, if loading it was tried.
+    /// The reason why the program was refused, if loading it was tried.
     pub fn refused(&self) -> Option<Box<str>> {
         self.refused.borrow().clone()
     }
@@ -68,14 +68,14 @@ impl<P> ProgramCache<P> {
         self.refused.borrow().is_some()
     }
 
-    /// True if a program is loaded for which `covers` holds.
+    /// True if a program is loaded and `covers` holds for it.
     pub fn has(&self, covers: impl FnOnce(&P) -> bool) -> bool {
         self.program.borrow().as_ref().is_some_and(covers)
     }
 
-    /// The program, loaded by `load` if there is none for which `covers` holds.
+    /// The cached program if `covers` holds for it; otherwise loads one with `load`.
     ///
-    /// Fails with [`WalkError::Unavailable`] if the program is refused now or was before.
+    /// Fails with [`WalkError::Unavailable`] if the program is refused now or was refused before.
     pub fn get<E>(
         &self,
         covers: impl FnOnce(&P) -> bool,
@@ -100,13 +100,13 @@ impl<P> ProgramCache<P> {
     }
 }
 
-/// Why the calling thread may not load tracing programs, in words; `None` if it may. One system call.
+/// Why the calling thread may not load tracing programs, as text; `None` if it may. One system call.
 pub fn lacks_bpf_rights() -> Option<&'static str> {
     let may = caps::effective().is_ok_and(CapSet::may_trace);
     (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
 }
 
-/// What is said in place of BPF by a build without it.
+/// The reason that a build without BPF gives for not using it.
 pub const WITHOUT_BPF: &str = "this netwren was built without BPF";
 
 #[cfg(test)]

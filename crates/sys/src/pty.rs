@@ -1,5 +1,5 @@
-//! Pseudo-terminals, for tests: a program sees a terminal of a given size, and its bytes are ours. The program never
-//! calls this.
+//! Pseudo-terminals for tests: a program gets a terminal of a given size, and the test reads its output. The product
+//! never uses this.
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,14 +11,14 @@ use crate::errno::SysError;
 use crate::syscall::call;
 use crate::term::TermSize;
 
-/// The end of a pseudo-terminal that a terminal emulator has.
+/// The terminal emulator's end of a pseudo-terminal.
 #[derive(Debug)]
 pub struct Pty {
     master: File,
 }
 
 impl Pty {
-    /// A new one of that size. Fails where there is no /dev/ptmx.
+    /// Opens a pseudo-terminal of this size. Fails if /dev/ptmx does not exist.
     pub fn open(size: TermSize) -> io::Result<Pty> {
         let mut options = File::options();
         let master = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx")?;
@@ -31,12 +31,12 @@ impl Pty {
         Ok(pty)
     }
 
-    /// What the program writes can be read from it, what is written to it is typed.
+    /// Reading it returns the program's output; bytes written to it are typed input.
     pub fn master(&self) -> &File {
         &self.master
     }
 
-    /// Gives the terminal another size; the program in its foreground gets SIGWINCH.
+    /// Changes the terminal's size; its foreground program gets SIGWINCH.
     pub fn resize(&self, size: TermSize) -> Result<(), SysError> {
         let cells = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         // SAFETY: winsize holds integers, for which all bits zero is a value.
@@ -47,7 +47,7 @@ impl Pty {
         call("ioctl", set).map(drop).map_err(|errno| SysError::new("ioctl", "size of a terminal", errno))
     }
 
-    /// Makes `command` run in a session of its own whose terminal this is, on descriptors 0, 1 and 2.
+    /// Makes `command` run in a session of its own with this terminal on descriptors 0, 1 and 2.
     pub fn attach(&self, command: &mut Command) -> io::Result<()> {
         let mut number: libc::c_int = 0;
         // SAFETY: TIOCGPTN fills one live int.
@@ -59,10 +59,11 @@ impl Pty {
         let own = || terminal.try_clone().map(Stdio::from);
         command.stdin(own()?).stdout(own()?).stderr(own()?);
         let become_leader = || {
-            // SAFETY: setsid takes nothing; TIOCSCTTY takes an integer; signal sets a default. All three are
+            // SAFETY: setsid has no arguments; TIOCSCTTY takes an integer; signal restores a default. All three are
             // async-signal-safe.
             let ok = unsafe {
-                // Whoever runs the tests may ignore them, as nohup(1) and background jobs do.
+                // The test runner may have been started with these signals ignored, as nohup(1) and background jobs
+                // do.
                 for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
                     libc::signal(signal, libc::SIG_DFL);
                 }
@@ -70,7 +71,7 @@ impl Pty {
             };
             if ok { Ok(()) } else { Err(io::Error::last_os_error()) }
         };
-        // SAFETY: between fork and exec only async-signal-safe things may happen: see the closure.
+        // SAFETY: only async-signal-safe calls are allowed between fork and exec: see the closure.
         unsafe { command.pre_exec(become_leader) };
         Ok(())
     }
@@ -92,7 +93,7 @@ mod tests {
         command.args(["-c", "stty size; tty >/dev/null && echo is one"]);
         pty.attach(&mut command).unwrap();
         let mut child = command.spawn().unwrap();
-        // The command holds copies of the other end, which would keep it open.
+        // The command has copies of the other end, which would keep it open.
         drop(command);
         let (mut said, mut bytes) = (Vec::new(), [0; 256]);
         // EIO: the last program has closed the other end.

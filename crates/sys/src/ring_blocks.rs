@@ -1,35 +1,36 @@
-//! A ring buffer of events of the kernel as blocks: for the tape, and for the decoder.
+//! A ring buffer of kernel events as a stream of blocks, for the tape and for the decoder.
 //!
-//! No thread of its own: the ring is the buffer, and taking what waits in it costs 20 to 60 ns per event.
+//! It needs no thread of its own: the ring is the buffer, and taking waiting events from it costs 20 to 60 ns per
+//! event.
 use crate::blocks::Blocks;
 use crate::errno::SysError;
 
-/// The ring is looked at this often even without a wake-up: programs wake the reader only when 64 KiB wait.
+/// Interval at which the ring is checked even without a wake-up: programs wake the reader only when 64 KiB wait.
 const LOOK_MS: i32 = 10;
-/// Blocks handed out after the end was asked for: events on their way still come, but a flood does not delay the end.
+/// Number of blocks handed out after a stop request: pending events still arrive, but a flood does not delay the end.
 const BLOCKS_AFTER_STOP: u32 = 64;
 
 /// A program that writes events into a ring buffer.
 pub trait EventProgram {
-    /// Bytes of the header before the events of a block.
+    /// Size of the header before the events of a block, in bytes.
     const HEADER: usize;
 
-    /// Appends every event that waits to `block`; true if there was one.
+    /// Appends every waiting event to `block`; true if there was one.
     fn take(&mut self, block: &mut Vec<u8>) -> Result<bool, SysError>;
 
-    /// Fills in the header of a block that is complete: clock, counters of losses.
+    /// Fills in the header of a complete block: clock, loss counters.
     fn write_header(&mut self, header: &mut [u8]);
 
-    /// Called each time no event waits: true if a block without events shall be handed out now.
+    /// Called whenever no event waits: true if a block without events must be handed out now.
     fn wants_empty_block(&mut self) -> bool {
         false
     }
 
-    /// Waits for events, for `timeout_ms` at most.
+    /// Waits at most `timeout_ms` for events.
     fn wait(&self, timeout_ms: i32) -> Result<(), SysError>;
 }
 
-/// The blocks of a program, until `stop` says so.
+/// The blocks of a program, until `stop` returns true.
 pub struct RingBlocks<'h, P> {
     program: P,
     block: Vec<u8>,
@@ -38,7 +39,7 @@ pub struct RingBlocks<'h, P> {
 }
 
 impl<'h, P: EventProgram> RingBlocks<'h, P> {
-    /// `stop` is asked before every block and after every wait.
+    /// Calls `stop` before every block and after every wait.
     pub fn new(program: P, stop: &'h dyn Fn() -> bool) -> RingBlocks<'h, P> {
         RingBlocks { program, block: Vec::new(), stop, blocks_after_stop: 0 }
     }
@@ -63,7 +64,7 @@ impl<P: EventProgram> Blocks for RingBlocks<'_, P> {
                 return Ok(self.complete());
             }
             if stopped {
-                // One more block, without events, for the last counters.
+                // One more block, without events, carries the last counters.
                 self.blocks_after_stop = BLOCKS_AFTER_STOP;
                 return Ok(self.complete());
             }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// Events that come one a look, as many as there are.
+    /// Events that arrive one per check, as long as there are any.
     struct Given {
         left: u32,
         waits: Cell<u32>,

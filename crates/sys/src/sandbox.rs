@@ -1,8 +1,7 @@
-//! Taking rights away, for tests: what a user without them sees is made for real, in a child process.
+//! Removes rights, for tests: a child process really experiences what a user without these rights does.
 //!
-//! [`confine`] prepares a [`Command`]; each [`Limit`] is applied in the child between fork and
-//! exec. The other functions act on the calling thread and cannot be undone: call them in a
-//! child or a thread of its own.
+//! [`confine`] prepares a [`Command`]; each [`Limit`] is applied in the child between fork and exec. The other
+//! functions act on the calling thread and cannot be undone: call them in a child or in a dedicated thread.
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,11 +17,12 @@ use crate::fd::Fd;
 use crate::fs;
 use crate::syscall::call;
 
-/// One thing a child shall not have, or shall see differently.
+/// A restriction of a child process.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Limit {
-    /// Without these capabilities, for good (bounding set included, so exec as root does not give them back).
+    /// The child permanently lacks these capabilities (also in the bounding set, so exec as root does not restore
+    /// them).
     WithoutCaps(Vec<Cap>),
     /// `socket(family, _, protocol)` fails with this errno; every protocol if `None`.
     NoSocket {
@@ -30,43 +30,43 @@ pub enum Limit {
         family: i32,
         /// Protocol (NETLINK_SOCK_DIAG = 4).
         protocol: Option<i32>,
-        /// What socket() then fails with.
+        /// The error of socket().
         errno: Errno,
     },
-    /// bpf(2) fails with this errno, whatever the command.
+    /// bpf(2) fails with this errno for every command.
     NoBpf(Errno),
-    /// As this user and group, without supplementary groups and without capabilities.
+    /// The child runs as this user and group, without supplementary groups and without capabilities.
     User {
         /// User id.
         uid: u32,
         /// Group id.
         gid: u32,
     },
-    /// In a new, empty network namespace.
+    /// The child runs in a new, empty network namespace.
     EmptyNetwork,
-    /// In the network namespace behind this path.
+    /// The child runs in the network namespace at this path.
     Network(PathBuf),
-    /// /proc mounted anew with this `hidepid=` value (0, 1, 2) in a mount namespace of its own.
+    /// /proc is remounted with this `hidepid=` value (0, 1, 2) in a mount namespace of its own.
     HidePid(u8),
-    /// `place` is covered by `with` (a bind mount, a file over a file or a directory over a directory).
+    /// `with` is mounted over `place` (a bind mount, a file over a file or a directory over a directory).
     Cover {
-        /// What shall be seen.
+        /// The file or directory that the child sees.
         with: PathBuf,
-        /// Where.
+        /// The path at which it sees it.
         place: PathBuf,
     },
     /// At most this many open files.
     OpenFiles(u64),
     /// At most this many bytes of address space.
     AddressSpace(u64),
-    /// SIGHUP is not ignored, though the caller may run below nohup(1).
+    /// SIGHUP is not ignored, even if the caller runs under nohup(1).
     HangupHeard,
-    /// With these files as descriptors 3, 4 …, as a service manager hands them over.
+    /// The child gets these files as descriptors 3, 4 …, as a service manager passes them.
     Files(Vec<Arc<OwnedFd>>),
 }
 
-/// Makes `command` run under these limits, applied in this order. What needs privileges (mounts,
-/// namespaces) should come before what takes them away.
+/// Makes `command` run under these limits, applied in this order. Limits that need privileges (mounts, namespaces)
+/// should come before limits that remove privileges.
 pub fn confine(command: &mut Command, limits: &[Limit]) -> Result<(), SysError> {
     let steps = limits.iter().map(Step::prepare).collect::<Result<Vec<_>, _>>()?;
     let apply = move || {
@@ -75,8 +75,8 @@ pub fn confine(command: &mut Command, limits: &[Limit]) -> Result<(), SysError> 
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only async-signal-safe things may happen. `apply` makes bare
-    // system calls on values prepared before the fork: no allocation, no lock, no printing.
+    // SAFETY: only async-signal-safe calls are allowed between fork and exec. `apply` makes bare system calls on
+    // values prepared before the fork: no allocation, no lock, no printing.
     unsafe { command.pre_exec(apply) };
     Ok(())
 }
@@ -85,24 +85,24 @@ pub fn confine(command: &mut Command, limits: &[Limit]) -> Result<(), SysError> 
 pub const PLAIN_CHROOT: &str = "needs a root directory that is a mount point, and this chroot is a plain folder (leave \
                                 it, and before you enter it again: mount --bind DIR DIR)";
 
-/// Whether the root directory is a mount point, as it is but in a chroot into a plain folder. There no mount namespace
-/// can be made private (mount(2): EINVAL), so [`confine`] with mounts and `ip netns exec` fail. True where /proc does
-/// not tell.
+/// Whether the root directory is a mount point. It always is, except in a chroot into a plain folder: there no mount
+/// namespace can be made private (mount(2): EINVAL), so [`confine`] with mounts and `ip netns exec` fail. True if
+/// /proc does not show it.
 pub fn has_mounted_root() -> bool {
     let mut text = Vec::new();
     let read = fs::read_file(Path::new("/proc/thread-self/mountinfo"), &mut text);
     read.is_err() || mounts_root(&text)
 }
 
-/// The fifth field is where it is mounted, as seen from our root directory.
+/// The fifth field is the mount point, as seen from our root directory.
 fn mounts_root(mountinfo: &[u8]) -> bool {
     mountinfo.split(|&b| b == b'\n').any(|line| line.split(|&b| b == b' ').nth(4) == Some(b"/"))
 }
 
-/// True if this is root with all of [`Cap::ALL`]. Else says on stderr that `what` is skipped; panics
-/// with NETWREN_REQUIRE_ROOT=1, so that a missing privilege is no silent success. For the `root_` tests of the crates
-/// below testkit; the program never calls it.
-// A test fails by panicking: no byte from outside decides over it.
+/// True if this is root with all of [`Cap::ALL`]. Otherwise prints to stderr that `what` is skipped; with
+/// NETWREN_REQUIRE_ROOT=1 it panics instead, so that a missing privilege cannot look like a success. For the `root_`
+/// tests of the crates below testkit; the product never calls it.
+// A test fails by panicking; no outside bytes can trigger it.
 #[allow(clippy::panic)]
 pub fn root_or_skip(what: &str) -> bool {
     let is_root = caps::effective().is_ok_and(|set| Cap::ALL.iter().all(|cap| set.has(*cap)));
@@ -114,34 +114,35 @@ pub fn root_or_skip(what: &str) -> bool {
     if std::env::var_os("NETWREN_REQUIRE_ROOT").is_some_and(|value| value == "1") {
         panic!("{what} {lack}, and NETWREN_REQUIRE_ROOT=1 forbids skipping");
     }
-    // Straight to the descriptor: the test harness keeps what eprintln says of a passing test.
+    // Written directly to the descriptor, because the test harness captures eprintln output of passing tests.
     let _ = crate::out::Out::stderr().write_all(format!("skipped: {what} {lack}\n").as_bytes());
     false
 }
 
-/// Drops capabilities of the calling thread, for good.
+/// Permanently drops capabilities of the calling thread.
 pub fn drop_caps(dropped: &[Cap]) -> Result<(), SysError> {
     without_caps(dropped).map_err(|errno| SysError::new("capset", "own capabilities", errno))
 }
 
-/// Makes `socket(family, …)` fail with `errno` on the calling thread, for good.
+/// Permanently makes `socket(family, …)` fail with `errno` on the calling thread.
 pub fn refuse_socket(family: i32, errno: Errno) -> Result<(), SysError> {
     install(&Filter::refusing(family, None, errno)).map_err(|errno| SysError::new("seccomp", "socket filter", errno))
 }
 
-/// Gives the calling thread a mount namespace of its own whose changes reach nobody else. Needs CAP_SYS_ADMIN.
+/// Gives the calling thread a mount namespace of its own, so that its changes affect no other process. Needs
+/// CAP_SYS_ADMIN.
 pub fn own_mounts() -> Result<(), SysError> {
     own_mounts_raw().map_err(|errno| SysError::new("unshare", "mount namespace", errno))
 }
 
-/// Covers `place` by `with`; after [`own_mounts`].
+/// Mounts `with` over `place`; call [`own_mounts`] first.
 pub fn bind_mount(with: &Path, place: &Path) -> Result<(), SysError> {
     let failed = |errno| SysError::on_bytes("mount", place.as_os_str().as_bytes(), errno);
     let (with, place) = (c_path(with)?, c_path(place)?);
     mount(Some(&with), &place, None, libc::MS_BIND | libc::MS_REC, None).map_err(failed)
 }
 
-/// Mounts an empty file system with room for `bytes` bytes at `place`; after [`own_mounts`].
+/// Mounts an empty file system of `bytes` bytes at `place`; call [`own_mounts`] first.
 pub fn small_tmpfs(place: &Path, bytes: u64) -> Result<(), SysError> {
     let name = place.as_os_str().as_bytes();
     let failed = |errno| SysError::on_bytes("mount", name, errno);
@@ -149,8 +150,8 @@ pub fn small_tmpfs(place: &Path, bytes: u64) -> Result<(), SysError> {
     mount(Some(c"none"), &c_path(place)?, Some(c"tmpfs"), 0, Some(&options)).map_err(failed)
 }
 
-/// Raises the limit of open files of this process as far as its right goes; returns the new limit.
-/// For load generators: as root up to `wanted`.
+/// Raises this process's limit of open files as far as its rights allow; returns the new limit. For load generators:
+/// as root up to `wanted`.
 pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {
     let failed = |errno| SysError::new("setrlimit", "limit of open files", errno);
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
@@ -159,7 +160,7 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {
     if limit.rlim_cur >= wanted {
         return Ok(limit.rlim_cur);
     }
-    // First as root may, then as anybody may. Above nr_open not even root may.
+    // First as far as root may, then as far as any user may. Even root may not exceed nr_open.
     let mut text = Vec::new();
     let _ = fs::read_file(Path::new("/proc/sys/fs/nr_open"), &mut text);
     let ceiling = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 20);
@@ -184,14 +185,14 @@ pub fn use_open_files() -> u64 {
     }
 }
 
-/// Takes off the limit of locked memory (RLIMIT_MEMLOCK), which kernels before 5.11 count BPF maps against.
-/// Needs CAP_SYS_RESOURCE.
+/// Removes the limit of locked memory (RLIMIT_MEMLOCK), against which kernels before 5.11 count BPF maps. Needs
+/// CAP_SYS_RESOURCE.
 pub fn raise_locked_memory() -> Result<(), SysError> {
     limit_resource(libc::RLIMIT_MEMLOCK, libc::RLIM64_INFINITY, libc::RLIM64_INFINITY)
         .map_err(|errno| SysError::new("setrlimit", "limit of locked memory", errno))
 }
 
-/// A limit with everything allocated that applying it needs.
+/// A limit with everything that applying it needs already allocated.
 enum Step {
     Caps(Vec<Cap>),
     Filter(Filter),
@@ -253,7 +254,7 @@ impl Step {
     }
 }
 
-/// A duplicate that is not among the first descriptors.
+/// A duplicate with a number above the first descriptors.
 fn out_of_the_way(file: &OwnedFd) -> Result<Fd, SysError> {
     let raw = file.as_raw_fd();
     // SAFETY: fcntl with F_DUPFD_CLOEXEC takes integers.
@@ -263,7 +264,7 @@ fn out_of_the_way(file: &OwnedFd) -> Result<Fd, SysError> {
     Ok(unsafe { Fd::take(fd) })
 }
 
-// glibc has an enum type of its own for it, musl an int.
+// glibc has its own enum type for it, musl an int.
 #[cfg(target_env = "gnu")]
 type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
@@ -282,7 +283,7 @@ fn unshare(what: libc::c_int) -> Result<(), Errno> {
 
 fn own_mounts_raw() -> Result<(), Errno> {
     unshare(libc::CLONE_NEWNS)?;
-    // Without this, mounts made here would travel back to the host where / is shared (systemd).
+    // Without this, mounts made here would propagate back to the host if / is shared (systemd).
     mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)
 }
 
@@ -317,15 +318,15 @@ fn limit_resource(resource: Resource, now: u64, most: u64) -> Result<(), Errno> 
 }
 
 fn hear_hangup() -> Result<(), Errno> {
-    // SAFETY: SIG_DFL is no handler; no code of ours runs for the signal.
+    // SAFETY: SIG_DFL installs no handler; no code of ours runs for the signal.
     match unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) } {
         libc::SIG_ERR => Err(Errno::INVAL),
         _ => Ok(()),
     }
 }
 
-// The raw calls, not glibc's: those stop all threads of the process to change them together,
-// which is no thing to do between fork and exec.
+// The raw calls instead of glibc's wrappers: those stop all threads of the process to change them together, which is
+// not possible between fork and exec.
 fn become_user(uid: u32, gid: u32) -> Result<(), Errno> {
     let none = std::ptr::null::<libc::gid_t>();
     // SAFETY: an empty list needs no memory.
@@ -340,8 +341,8 @@ fn become_user(uid: u32, gid: u32) -> Result<(), Errno> {
 fn without_caps(dropped: &[Cap]) -> Result<(), Errno> {
     for cap in dropped {
         let number = *cap as libc::c_ulong;
-        // SAFETY: takes integers only. First of all, because it needs CAP_SETPCAP; a user
-        // without it has no bounding set worth cutting, so its refusal does not matter.
+        // SAFETY: takes integers only. Done first, because it needs CAP_SETPCAP; for a user without it the bounding
+        // set does not matter, so the failure can be ignored.
         let _ = call("prctl", || unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) }.into());
     }
     let mut sets = caps::read()?;
@@ -363,11 +364,11 @@ const DATA_ARGS: u32 = 16;
 const LOW: u32 = if cfg!(target_endian = "little") { 0 } else { 4 };
 
 impl Filter {
-    // Looks at call number and arguments, not at the architecture: a 32-bit call would pass, but
-    // this only has to stop our own binary, not an attacker.
+    // Checks the call number and arguments, not the architecture: a 32-bit call would pass, but this only has to stop
+    // our own binary, not an attacker.
     fn refusing(family: i32, protocol: Option<i32>, errno: Errno) -> Filter {
         let load = |offset: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
-        // Falls through if equal, else jumps over `skip` steps.
+        // Falls through if equal, otherwise skips `skip` steps.
         let unless = |value: u32, skip: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, skip, value);
         let ret = |value: u32| step(libc::BPF_RET | libc::BPF_K, 0, 0, value);
         let fail = libc::SECCOMP_RET_ERRNO | (errno.0 as u32 & libc::SECCOMP_RET_DATA);
@@ -385,7 +386,7 @@ impl Filter {
         ])
     }
 
-    /// The same for one system call as a whole.
+    /// A filter that makes one system call fail completely.
     fn refusing_call(number: libc::c_long, errno: Errno) -> Filter {
         let allow = step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW);
         let mut steps = [allow; 9];
@@ -432,7 +433,7 @@ mod tests {
         assert!(!mounts_root(proc.as_bytes()) && !mounts_root(b""));
     }
 
-    /// A chroot into a folder, made for real: no mount there is at its root.
+    /// Uses a real chroot into a folder whose root is not a mount point.
     #[test]
     fn root_issue_10_a_plain_chroot_is_told() {
         if !root_or_skip("a chroot") {
@@ -480,7 +481,7 @@ mod tests {
 
     #[test]
     fn a_thread_without_netlink() {
-        // Needs no privilege: seccomp with no_new_privs. The filter dies with the thread.
+        // Needs no privilege: seccomp with no_new_privs. The filter ends with the thread.
         let errors = std::thread::spawn(|| {
             refuse_socket(libc::AF_NETLINK, Errno::PERM).unwrap();
             let refused = crate::NetlinkSocket::open(libc::NETLINK_INET_DIAG).unwrap_err().errno;

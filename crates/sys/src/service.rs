@@ -1,7 +1,7 @@
 //! The service manager's protocols, without its library: sd_notify(3) over a datagram socket, and the descriptors that
-//! it keeps from one run to the next (sd_listen_fds(3), FDSTORE).
+//! it stores from one run to the next (sd_listen_fds(3), FDSTORE).
 //!
-//! Knows no message but its framing; knows nothing of what is kept.
+//! Knows only the framing of messages, and nothing about the stored files.
 use std::ffi::OsString;
 use std::fs::File;
 use std::mem::size_of;
@@ -16,16 +16,16 @@ use crate::fd::Fd;
 use crate::socket;
 use crate::syscall::call;
 
-/// Names the socket in errors.
+/// The service manager's name in errors.
 const OBJECT: &str = "the service manager";
-/// Room in a sockaddr_un.
+/// Length of a path in sockaddr_un.
 const PATH_MAX: usize = 107;
-/// First descriptor that a service manager hands over (SD_LISTEN_FDS_START).
+/// First descriptor that a service manager passes (SD_LISTEN_FDS_START).
 const FIRST: i32 = 3;
-/// More than a unit can keep.
+/// A bound above the number of descriptors that a unit can store.
 const KEPT_MAX: i32 = 1 << 16;
 
-/// Descriptors have one owner, so they are handed out once in the life of the process.
+/// Descriptors have one owner, so they are handed out once per process.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The service manager that started this process.
@@ -37,7 +37,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// The one whose socket is in `NOTIFY_SOCKET`; `None` if there is none.
+    /// The service manager whose socket is named by `NOTIFY_SOCKET`; `None` if the variable is not set.
     pub fn of_environment() -> Result<Option<Manager>, SysError> {
         match std::env::var_os("NOTIFY_SOCKET") {
             Some(path) if !path.is_empty() => Manager::at(&path).map(Some),
@@ -45,7 +45,7 @@ impl Manager {
         }
     }
 
-    /// The one that listens at `path`; an `@` in front stands for the zero byte of an abstract name.
+    /// The service manager that listens at `path`; a leading `@` stands for the zero byte of an abstract name.
     fn at(path: &OsString) -> Result<Manager, SysError> {
         let mut name = path.as_bytes().to_vec();
         let is_abstract = name.first() == Some(&b'@');
@@ -63,14 +63,14 @@ impl Manager {
         Ok(Manager { socket: socket::open(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, address })
     }
 
-    /// Sends assignments, one a line (`READY=1`), with files if there are some.
+    /// Sends assignments, one per line (`READY=1`), and optionally files.
     pub fn tell(&self, text: &str, files: &[BorrowedFd<'_>]) -> Result<(), SysError> {
         send_with(&self.socket, &self.address, text.as_bytes(), files)
             .map_err(|errno| SysError::new("sendmsg", OBJECT, errno))
     }
 }
 
-/// How often the service manager wants a sign of life at least, if it does.
+/// The maximum interval between signs of life that the service manager expects, if it does.
 pub fn watchdog() -> Option<Duration> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
@@ -78,8 +78,8 @@ pub fn watchdog() -> Option<Duration> {
     Some(Duration::from_micros(period))
 }
 
-/// True if the service manager keeps descriptors. Those before systemd 254 do not tell whether they do; systemd is
-/// known by the id that it gives each start.
+/// True if the service manager stores descriptors. Versions of systemd before 254 do not announce it; systemd is
+/// recognized by the id that it assigns to each start.
 pub fn keeps_files() -> bool {
     match std::env::var("FDSTORE") {
         Ok(most) => most.parse::<u32>().is_ok_and(|most| most > 0),
@@ -87,16 +87,16 @@ pub fn keeps_files() -> bool {
     }
 }
 
-/// A descriptor that the service manager kept.
+/// A descriptor that the service manager stored.
 #[derive(Debug)]
 pub struct KeptFile {
-    /// What it was called when it was given to be kept.
+    /// The name under which it was stored.
     pub name: String,
-    /// The descriptor; closed when a program is started.
+    /// The descriptor; closed on exec.
     pub file: OwnedFd,
 }
 
-/// What the service manager kept from an earlier run; empty when called again.
+/// The descriptors that the service manager stored for an earlier run; empty on later calls.
 pub fn take_kept_files() -> Vec<KeptFile> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
     let is_ours = number("LISTEN_PID").is_some_and(|pid| u32::try_from(pid) == Ok(std::process::id()));
@@ -109,16 +109,16 @@ pub fn take_kept_files() -> Vec<KeptFile> {
     (FIRST..FIRST + count)
         .filter_map(|fd| {
             let name = names.next().unwrap_or_default().to_owned();
-            // SAFETY: fcntl with F_SETFD takes integers; a number that is no open descriptor gives EBADF.
+            // SAFETY: fcntl with F_SETFD takes integers; a number without an open descriptor gives EBADF.
             call("fcntl", || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).ok()?;
-            // SAFETY: open, as fcntl just said. It came with the start of the process: LISTEN_PID is this one, so
-            // nothing here opened it, and `TAKEN` lets it be taken once.
+            // SAFETY: open, as fcntl just confirmed. The process started with it: LISTEN_PID is this process, so
+            // nothing here opened it, and `TAKEN` lets it be taken only once.
             Some(KeptFile { name, file: unsafe { Fd::take(fd.into()) }.into() })
         })
         .collect()
 }
 
-/// A file in memory that lasts as long as somebody holds it open.
+/// Creates a file in memory that exists as long as a descriptor of it is open.
 pub fn memory_file(name: &std::ffi::CStr) -> Result<File, SysError> {
     let flags = libc::MFD_CLOEXEC;
     // SAFETY: `name` is a live string that ends with a zero byte.

@@ -1,7 +1,7 @@
 //! Signals as flags: an interruption ends a run cleanly, with its totals.
 //!
-//! The handler stores a number and pokes an eventfd, nothing else. Waiting polls that eventfd,
-//! so a signal that arrives just before the wait begins still ends it.
+//! The handler only stores a number and writes to an eventfd. Waits poll that eventfd, so a signal that arrives just
+//! before the wait begins still ends it.
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
 
 use crate::alternate_screen;
@@ -9,12 +9,12 @@ use crate::clock;
 use crate::errno::{Errno, SysError};
 use crate::syscall::call;
 
-// Signals belong to the process, so their flags do too: the one global state besides the counters.
+// Signals belong to the process, so their flags do too: the only global state besides the counters.
 static REQUESTED: AtomicI32 = AtomicI32::new(0);
 static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
 static RESIZED: AtomicBool = AtomicBool::new(false);
 static HANGUP_REOPENS: AtomicBool = AtomicBool::new(false);
-/// True if SIGHUP was ignored at the start, as nohup(1) asks for.
+/// True if SIGHUP was ignored at the start, as with nohup(1).
 static HANGUP_ENDS_NOTHING: AtomicBool = AtomicBool::new(false);
 static HAD_TERMINAL: AtomicBool = AtomicBool::new(false);
 static HANGUPS: AtomicU64 = AtomicU64::new(0);
@@ -23,77 +23,77 @@ static FLUSHES: AtomicU64 = AtomicU64::new(0);
 static CONTINUATIONS: AtomicU64 = AtomicU64::new(0);
 static POKE: AtomicI32 = AtomicI32::new(-1);
 
-/// Signals within this time are one request: timeout(1) sends its signal to the process and to its group, and a shell
-/// may do so as well.
+/// Signals within this time count as one request: timeout(1) sends its signal to the process and to its group, and a
+/// shell may do the same.
 const ONE_REQUEST_NS: u64 = 200_000_000;
 
 /// Proof that the handlers are installed.
 #[derive(Debug, Clone, Copy)]
 pub struct Interrupt(());
 
-/// Why a wait ended.
+/// The reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woke {
-    /// The time has come.
+    /// The deadline has passed.
     Deadline,
     /// SIGINT, SIGTERM or SIGHUP: end the run.
     Interrupted,
-    /// SIGWINCH: the terminal has a new size.
+    /// SIGWINCH: the terminal's size changed.
     Resized,
 }
 
-/// True once a signal asked for the end, for code that holds no [`Interrupt`]: loops that the kernel could keep going.
-/// Never true where no handler was installed. Free.
+/// True once a signal has requested the end of the run, for code without an [`Interrupt`]: loops that the kernel could
+/// keep busy. Never true if no handler was installed. No cost.
 pub fn is_requested() -> bool {
     REQUESTED.load(SeqCst) != 0
 }
 
-/// Ends the run like Ctrl-C if `q` was pressed on the alternate screen. Checks at most once in 50 ms.
+/// Ends the run like Ctrl-C if `q` was pressed on the alternate screen. Checks at most once every 50 ms.
 pub fn end_on_quit() {
     if alternate_screen::take_quit() {
         request(libc::SIGINT, clock::monotonic_ns());
     }
 }
 
-/// From now on SIGHUP asks for files to be opened anew ([`hangups`]) and ends nothing, as log rotation and service
-/// managers expect; but where the process has a terminal and loses it, SIGHUP ends the run as ever, unless it was
-/// ignored at the start.
+/// Makes SIGHUP request that files be reopened ([`hangups`]) instead of ending the run, as log rotation and service
+/// managers expect. If the process had a terminal and loses it, SIGHUP still ends the run, unless it was ignored at
+/// the start.
 pub fn reopen_on_hangup() {
     HAD_TERMINAL.store(has_terminal(), SeqCst);
     HANGUP_REOPENS.store(true, SeqCst);
 }
 
-/// How often files were asked to be opened anew since [`reopen_on_hangup`]. Free.
+/// Number of requests to reopen files since [`reopen_on_hangup`]. No cost.
 pub fn hangups() -> u64 {
     HANGUPS.load(SeqCst)
 }
 
-/// From now on SIGUSR1, which would end the process, asks for figures instead ([`reports`]).
+/// Makes SIGUSR1, which would end the process, request statistics instead ([`reports`]).
 pub fn report_on_usr1() -> Result<(), SysError> {
     catch(libc::SIGUSR1)
 }
 
-/// How often figures were asked for since [`report_on_usr1`]. Free.
+/// Number of requests for statistics since [`report_on_usr1`]. No cost.
 pub fn reports() -> u64 {
     REPORTS.load(SeqCst)
 }
 
-/// From now on SIGUSR2, which would end the process, asks for what waits to be written ([`flushes`]).
+/// Makes SIGUSR2, which would end the process, request that waiting data be written ([`flushes`]).
 pub fn flush_on_usr2() -> Result<(), SysError> {
     catch(libc::SIGUSR2)
 }
 
-/// How often that was asked for since [`flush_on_usr2`]. Free.
+/// Number of such requests since [`flush_on_usr2`]. No cost.
 pub fn flushes() -> u64 {
     FLUSHES.load(SeqCst)
 }
 
-/// From now on it is counted how often the process goes on after a stop ([`continuations`]).
+/// Starts counting how often the process continues after a stop ([`continuations`]).
 pub fn note_continuing() -> Result<(), SysError> {
     catch(libc::SIGCONT)
 }
 
-/// How often that was since [`note_continuing`]. Free.
+/// Number of continuations since [`note_continuing`]. No cost.
 pub fn continuations() -> u64 {
     CONTINUATIONS.load(SeqCst)
 }
@@ -108,21 +108,21 @@ fn catch(signal: libc::c_int) -> Result<(), SysError> {
     Ok(())
 }
 
-/// Signals that stop or end the process at once: the alternate screen is left before.
+/// Signals that stop or end the process immediately: their handlers leave the alternate screen first.
 const AT_ONCE: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGQUIT, libc::SIGABRT];
 
-/// From now on signals that stop or end the process at once leave the alternate screen first.
+/// Makes signals that stop or end the process immediately leave the alternate screen first.
 pub fn catch_stops() -> Result<(), SysError> {
     AT_ONCE.into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(true)).try_for_each(catch)
 }
 
-// Called inside a signal handler, too: open and close are async-signal-safe.
+// Also called inside a signal handler: open and close are async-signal-safe.
 fn has_terminal() -> bool {
     let flags = libc::O_RDONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
     // SAFETY: the path is a constant that ends with a zero byte.
     let fd = unsafe { libc::open(c"/dev/tty".as_ptr(), flags) };
     if fd >= 0 {
-        // SAFETY: `fd` was opened just above and nobody else knows it.
+        // SAFETY: `fd` was opened just above and no other code knows it.
         unsafe { libc::close(fd) };
     }
     fd >= 0
@@ -131,18 +131,18 @@ fn has_terminal() -> bool {
 impl Interrupt {
     /// Catches SIGINT, SIGTERM, SIGHUP and SIGWINCH from now on. Calling it again changes nothing.
     ///
-    /// SIGHUP (the terminal or the ssh session is gone) ends a run as Ctrl-C does, unless the process was started with
-    /// SIGHUP ignored, which nohup(1) asks for, or [`reopen_on_hangup`] was called. What was ignored is caught, too:
-    /// log rotation asks a run below nohup(1) for new files as any other.
+    /// SIGHUP (the terminal or the ssh session was closed) ends a run as Ctrl-C does, unless the process was started
+    /// with SIGHUP ignored, as with nohup(1), or [`reopen_on_hangup`] was called. An ignored SIGHUP is caught as well,
+    /// because log rotation asks a run under nohup(1) for new files like any other run.
     ///
-    /// A second request, 0.2 s after the first or later, ends the process at once: the first may have hit a run that
-    /// cannot end.
+    /// A second request, at least 0.2 s after the first, ends the process immediately: the first may have reached a
+    /// run that cannot end.
     pub fn install() -> Result<Interrupt, SysError> {
         if POKE.load(SeqCst) < 0 {
             // SAFETY: eventfd takes two integers.
             let fd = call("eventfd2", || unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }.into())
                 .map_err(|errno| SysError::new("eventfd2", "event descriptor", errno))?;
-            // Stays open as long as the process, because a handler may use it at any time.
+            // Stays open for the life of the process, because a handler may use it at any time.
             POKE.store(fd as i32, SeqCst);
         }
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGWINCH] {
@@ -154,7 +154,7 @@ impl Interrupt {
         Ok(Interrupt(()))
     }
 
-    /// The signal that asked for the end (SIGHUP = 1, SIGINT = 2, SIGTERM = 15), if one did. Free.
+    /// The signal that requested the end (SIGHUP = 1, SIGINT = 2, SIGTERM = 15), if any. No cost.
     pub fn requested(self) -> Option<i32> {
         match REQUESTED.load(SeqCst) {
             0 => None,
@@ -162,7 +162,8 @@ impl Interrupt {
         }
     }
 
-    /// True if SIGINT asked for the end; from then on it has asked for nothing: what it ended is less than the run.
+    /// True if SIGINT requested the end; the request is then withdrawn, because it ended something smaller than the
+    /// run.
     pub fn take_interrupt(self) -> bool {
         let is_it = REQUESTED.compare_exchange(libc::SIGINT, 0, SeqCst, SeqCst).is_ok();
         if is_it {
@@ -171,7 +172,7 @@ impl Interrupt {
         is_it
     }
 
-    /// True once after each change of the terminal's size.
+    /// Returns true once after each change of the terminal's size.
     pub fn take_resized(self) -> bool {
         RESIZED.swap(false, SeqCst)
     }
@@ -207,7 +208,7 @@ pub(crate) fn block_all_on_this_thread() {
         libc::sigfillset(&raw mut all);
         all
     };
-    // SAFETY: `all` is live; no old mask is asked for. It fails only for an unknown first argument.
+    // SAFETY: `all` is live; the old mask is not requested. It fails only for an unknown first argument.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut()) };
 }
 
@@ -230,7 +231,7 @@ fn on_hangup() {
     }
 }
 
-// Runs inside a signal handler: only atomics and system calls that are async-signal-safe. errno is put back, because
+// Runs inside a signal handler: only atomics and system calls that are async-signal-safe. errno is restored, because
 // the interrupted code may be about to read its own.
 extern "C" fn on_signal(signal: libc::c_int) {
     // SAFETY: errno's location is valid for the running thread.
@@ -252,7 +253,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
         _ => request(signal, clock::monotonic_ns()),
     }
     let one: u64 = 1;
-    // SAFETY: writes 8 bytes of a live u64; a bad or full descriptor only gives an error we do not need.
+    // SAFETY: writes 8 bytes of a live u64; the error from a bad or full descriptor can be ignored.
     unsafe { libc::write(POKE.load(SeqCst), (&raw const one).cast(), 8) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -269,7 +270,7 @@ fn request(signal: libc::c_int, now_ns: u64) {
     }
 }
 
-// Runs inside a signal handler, which the signal waits for before it ends the process.
+// Runs inside a signal handler: the signal, which is blocked there, ends the process when the handler returns.
 fn end_by(signal: libc::c_int) {
     // SAFETY: both are async-signal-safe.
     unsafe {
@@ -278,8 +279,9 @@ fn end_by(signal: libc::c_int) {
     }
 }
 
-// Runs inside the handler of SIGTSTP: stops the process on the normal screen, and shows the alternate one again when it
-// goes on in the foreground. In the background (`bg`) it stops once more, as whatever draws on a terminal.
+// Runs inside the handler of SIGTSTP: stops the process on the normal screen, and shows the alternate screen again
+// when it continues in the foreground. In the background (`bg`) it stops again, like any program that draws on a
+// terminal.
 fn on_stop() {
     let was_shown = alternate_screen::leave_at_once();
     stop_by(libc::SIGTSTP);
@@ -292,7 +294,7 @@ fn on_stop() {
     }
 }
 
-// Stops the process by the signal's default action, inside a handler; returns when it goes on.
+// Stops the process with the signal's default action, inside a handler; returns when it continues.
 fn stop_by(signal: libc::c_int) {
     // SAFETY: sigaction and a signal set hold integers and pointers, for which all bits zero is a value; every call is
     // async-signal-safe, and all pointers are to live values.
@@ -310,7 +312,7 @@ fn stop_by(signal: libc::c_int) {
     }
 }
 
-// Inside a signal handler: may this process draw on the terminal?
+// True if this process may draw on the terminal. Called inside a signal handler.
 fn is_in_foreground() -> bool {
     // SAFETY: both take integers and are async-signal-safe.
     unsafe { libc::tcgetpgrp(libc::STDOUT_FILENO) == libc::getpgrp() }
@@ -328,7 +330,7 @@ fn sleep_or_poke(left_ns: u64) -> Result<bool, Errno> {
     };
     // SAFETY: two live pollfds, one live timespec, no signal mask.
     call("ppoll", || unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &raw const left, std::ptr::null()) }.into())?;
-    // ppoll would report a closed terminal again at once; SIGHUP ends the run.
+    // ppoll would report a closed terminal again immediately; SIGHUP ends the run.
     if polls[1].revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
         alternate_screen::forget_keys();
     }
@@ -337,7 +339,7 @@ fn sleep_or_poke(left_ns: u64) -> Result<bool, Errno> {
 
 fn drain() {
     let mut count: u64 = 0;
-    // SAFETY: room for 8 bytes; the descriptor does not block, an empty one gives EAGAIN.
+    // SAFETY: room for 8 bytes; the descriptor is non-blocking, an empty one gives EAGAIN.
     let _ = call("read", || unsafe { libc::read(POKE.load(SeqCst), (&raw mut count).cast(), 8) } as i64);
 }
 
@@ -346,10 +348,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    // One test, because signals are the whole process's.
+    // A single test, because signals belong to the whole process.
     #[test]
     fn a_wait_ends_on_time_or_on_a_signal() {
-        // SAFETY: SIG_DFL is no handler. Whoever runs the tests may ignore hangups, as nohup(1) does.
+        // SAFETY: SIG_DFL installs no handler. The test runner may ignore hangups, as with nohup(1).
         unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
         let interrupt = Interrupt::install().unwrap();
         assert_eq!(Interrupt::install().unwrap().requested(), None);
@@ -372,7 +374,8 @@ mod tests {
         assert_eq!(interrupt.requested(), Some(libc::SIGTERM));
         assert_eq!(hangups(), 0);
         reopen_on_hangup();
-        // SAFETY: raise sends a signal with a handler; as long as there is a terminal, or was none, it ends nothing.
+        // SAFETY: raise sends a signal with a handler; it ends nothing as long as there is a terminal, or never was
+        // one.
         assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
         assert_eq!((hangups(), interrupt.requested()), (1, Some(libc::SIGTERM)));
         assert!(!is_ignored(libc::SIGHUP).unwrap(), "a hangup ends a run, too");

@@ -1,7 +1,7 @@
-//! Ordinary sockets with the options that the standard library does not offer.
+//! Ordinary sockets with options that the standard library does not offer.
 //!
-//! For tests and load generators (a backlog of 1, v6-only, marks, devices, raw and packet
-//! sockets). The result converts into the standard library's types: `OwnedFd::from(socket)`.
+//! For tests and load generators (a backlog of 1, v6-only, marks, devices, raw and packet sockets). The result
+//! converts into the standard library's types: `OwnedFd::from(socket)`.
 use std::mem::size_of;
 use std::net::SocketAddr;
 
@@ -40,7 +40,7 @@ pub fn set_bytes(socket: &Fd, level: i32, option: i32, value: &[u8]) -> Result<(
     Ok(())
 }
 
-/// Reads an option into `into`; returns its bytes.
+/// Reads an option into `into`; returns its size in bytes.
 pub fn get_bytes(socket: &Fd, level: i32, option: i32, into: &mut [u8]) -> Result<usize, Errno> {
     let (to, mut size) = (into.as_mut_ptr().cast(), into.len() as libc::socklen_t);
     // SAFETY: `to` points to `size` bytes that are borrowed for writing, and `size` is ours.
@@ -61,7 +61,7 @@ pub fn bind_bytes(socket: &Fd, address: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Connects; waits until it is done unless the socket does not block.
+/// Connects; waits until it is done unless the socket is non-blocking.
 pub fn connect(socket: &Fd, address: &SocketAddr) -> Result<(), SysError> {
     let bytes = address_bytes(address);
     let size = bytes.len() as libc::socklen_t;
@@ -79,7 +79,7 @@ pub fn connect_bytes(socket: &Fd, address: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Listens with room for `backlog` connections that were not accepted yet.
+/// Listens with room for `backlog` connections that have not been accepted.
 pub fn listen(socket: &Fd, backlog: i32) -> Result<(), SysError> {
     // SAFETY: listen takes two integers.
     call("listen", || unsafe { libc::listen(socket.raw(), backlog) }.into())
@@ -87,12 +87,12 @@ pub fn listen(socket: &Fd, backlog: i32) -> Result<(), SysError> {
     Ok(())
 }
 
-/// Waits until nobody else holds a lock (flock) on this open file. It ends with the file.
+/// Waits for an exclusive lock (flock) on this open file. Closing the file releases it.
 pub fn lock_file(file: &Fd) -> Result<(), SysError> {
     flock(file, libc::LOCK_EX)
 }
 
-/// Waits until nobody else has this open file for himself alone; others may share it. It ends with the file.
+/// Waits for a shared lock (flock) on this open file. Closing the file releases it.
 pub fn share_file(file: &Fd) -> Result<(), SysError> {
     flock(file, libc::LOCK_SH)
 }
@@ -104,7 +104,7 @@ fn flock(file: &Fd, how: i32) -> Result<(), SysError> {
     Ok(())
 }
 
-/// sockaddr_in (16 bytes) or sockaddr_in6 (28 bytes), as include/uapi/linux/in{,6}.h has them.
+/// sockaddr_in (16 bytes) or sockaddr_in6 (28 bytes), as declared in include/uapi/linux/in{,6}.h.
 pub fn address_bytes(address: &SocketAddr) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size_of::<libc::sockaddr_in6>());
     match address {

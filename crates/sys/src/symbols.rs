@@ -1,51 +1,50 @@
-//! Names of the kernel's functions (/proc/kallsyms, 10 MB of text): for those addresses alone that are asked for.
+//! Names of the kernel's functions (/proc/kallsyms, 10 MB of text), only for the requested addresses.
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use crate::{Blocks, FileBlocks, Host, Lines, SysError};
 
-/// Longest line that is kept: the kernel's names are shorter than 512 bytes (KSYM_NAME_LEN).
+/// Maximum length of a line that is kept: the kernel's names are shorter than 512 bytes (KSYM_NAME_LEN).
 const LINE_MAX: usize = 640;
 
-/// Names by address. Each address is looked for once; one without a name stays without.
+/// Names by address. Each address is looked up once; if it has no name, that is remembered.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    /// Where the function begins, and its whole name.
+    /// Start and full name of the function.
     names: HashMap<u64, (u64, Box<[u8]>)>,
-    /// The kernel hides its addresses from this process.
+    /// True if the kernel hides its addresses from this process.
     hidden: bool,
 }
 
 impl Symbols {
-    /// The function at `address` without what the compiler appends to its parts, or empty.
+    /// The function at `address` without the compiler's suffixes, or an empty name.
     pub fn name(&self, address: u64) -> &[u8] {
         self.names.get(&address).map_or(&[], |(_, name)| plain(name))
     }
 
-    /// The whole name of the function at `address`, and how far behind its beginning that is.
+    /// The full name of the function at `address`, and the offset of the address from its start.
     pub fn place(&self, address: u64) -> Option<(&[u8], u64)> {
         let (begin, name) = self.names.get(&address).filter(|(_, name)| !name.is_empty())?;
         Some((name, address.saturating_sub(*begin)))
     }
 
-    /// True if the kernel showed no address of any function.
+    /// True if the kernel hid the addresses of all functions.
     pub fn are_hidden(&self) -> bool {
         self.hidden
     }
 
-    /// True if this address was not looked for yet.
+    /// True if this address has not been looked up yet.
     pub fn is_new(&self, address: u64) -> bool {
         address != 0 && !self.hidden && !self.names.contains_key(&address)
     }
 
-    /// Adds the function at `address`, which is known from elsewhere: its name, and how far behind its beginning the
-    /// address is.
+    /// Adds a function known from elsewhere for `address`: its name, and the offset of the address from its start.
     pub fn add(&mut self, address: u64, name: &[u8], behind: u64) {
         self.names.insert(address, (address.saturating_sub(behind), name.into()));
     }
 
-    /// Finds the names of the addresses that were not looked for yet. Without new ones nothing is read; otherwise 50 to
-    /// 100 ms, most of them the kernel's. A file that cannot be read hides the names as well.
+    /// Looks up the names of addresses that have not been looked up yet. Reads nothing without new ones; otherwise it
+    /// takes 50 to 100 ms, mostly in the kernel. If the file cannot be read, names count as hidden.
     pub fn find(&mut self, host: &Host, addresses: impl Iterator<Item = u64>) {
         if self.hidden {
             return;
@@ -62,7 +61,7 @@ impl Symbols {
     }
 }
 
-/// True if the kernel shows this process where its functions are. Reads the beginning of the file.
+/// True if the kernel shows function addresses to this process. Reads the beginning of the file.
 pub fn are_shown(host: &Host) -> bool {
     let mut search = Search::new(Vec::new());
     let Ok(mut file) = FileBlocks::open(&host.proc_path("kallsyms")) else { return false };
@@ -72,7 +71,7 @@ pub fn are_shown(host: &Host) -> bool {
     search.functions > search.at_zero
 }
 
-/// Shows every line of the file to the search.
+/// Passes every line of the file to the search.
 fn read(host: &Host, search: &mut Search) -> Result<(), SysError> {
     let mut file = FileBlocks::open(&host.proc_path("kallsyms"))?;
     let mut lines = Lines::new(LINE_MAX);
@@ -87,19 +86,19 @@ fn read(host: &Host, search: &mut Search) -> Result<(), SysError> {
     Ok(())
 }
 
-/// One pass over the lines of /proc/kallsyms: for each address the last function that begins before it.
+/// One pass over the lines of /proc/kallsyms: finds for each address the last function that starts before it.
 #[derive(Debug)]
 pub struct Search {
-    /// Ascending.
+    /// The addresses, ascending.
     addresses: Vec<u64>,
-    /// For each address the best function so far: its beginning and name.
+    /// For each address the best function so far: its start and name.
     found: Vec<(u64, Box<[u8]>)>,
     functions: u64,
     at_zero: u64,
 }
 
 impl Search {
-    /// Looks for these addresses.
+    /// A search for these addresses.
     pub fn new(mut addresses: Vec<u64>) -> Search {
         addresses.sort_unstable();
         addresses.dedup();
@@ -107,30 +106,31 @@ impl Search {
         Search { addresses, found, functions: 0, at_zero: 0 }
     }
 
-    /// `ffffffff81000000 T name`, of a module with a tab and `[module]` after it. Other lines are passed.
+    /// Parses `ffffffff81000000 T name`, for a module followed by a tab and `[module]`. Ignores other lines.
     pub fn line(&mut self, line: &[u8]) {
         let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
         let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { return };
         let (Some(begin), true) = (hex(address), matches!(kind, b"T" | b"t" | b"W" | b"w")) else { return };
         self.functions += 1;
         self.at_zero += u64::from(begin == 0);
-        // A return address may be the first byte behind a function that never returns: the call was before it.
+        // A return address may be the first byte after a function that never returns: the call was before it.
         let at = self.addresses.partition_point(|address| *address <= begin);
         if let Some((best, of)) = self.found.get_mut(at).filter(|(best, _)| begin > *best) {
             (*best, *of) = (begin, name.into());
         }
     }
 
-    /// True if there were functions, and every one at address 0.
+    /// True if there were functions and all of them were at address 0.
     pub fn is_hidden(&self) -> bool {
         self.functions > 0 && self.functions == self.at_zero
     }
 
-    /// Calls back with each address, the beginning of its function and its name; empty if none begins before it.
+    /// Calls `each` with each address, the start of its function and its name; the name is empty if no function starts
+    /// before it.
     pub fn finish(mut self, mut each: impl FnMut(u64, u64, &[u8])) {
         let mut before: (u64, Box<[u8]>) = Default::default();
         for (address, found) in self.addresses.iter().zip(&mut self.found) {
-            // What begins before a lower address begins before this one, too.
+            // A function that starts before a lower address also starts before this one.
             if found.0 < before.0 {
                 *found = before.clone();
             }
@@ -140,7 +140,7 @@ impl Search {
     }
 }
 
-/// The name without what the compiler appends to its parts: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
+/// The name without the compiler's suffixes: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
 fn plain(name: &[u8]) -> &[u8] {
     let end = name.iter().skip(1).position(|byte| *byte == b'.').map_or(name.len(), |dot| dot + 1);
     name.get(..end).unwrap_or(name)

@@ -1,15 +1,15 @@
-//! The one gate through which every system call of this crate goes: counted, and open to faults in tests.
+//! The single gate for every system call of this crate: calls are counted, and tests can inject faults.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::errno::Errno;
 use crate::fault;
 
-// Relaxed: no other memory depends on these numbers, they are only shown. One locked add is about 5 ns beside a system
-// call of 100 ns and more.
+// Relaxed: no other memory depends on these numbers, they are only displayed. One locked add takes about 5 ns,
+// compared with 100 ns or more for a system call.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static BYTES_READ: AtomicU64 = AtomicU64::new(0);
 
-/// Makes one call; `-1` becomes the errno.
+/// Makes a system call; `-1` becomes the errno.
 pub(crate) fn call(name: &'static str, make: impl FnOnce() -> i64) -> Result<i64, Errno> {
     count();
     if let Some(result) = fault::before(name)? {
@@ -27,7 +27,7 @@ pub(crate) fn count() {
     CALLS.fetch_add(1, Relaxed);
 }
 
-/// Counts bytes that came from the kernel or from a file.
+/// Counts bytes read from the kernel or from a file.
 pub(crate) fn count_read(bytes: usize) {
     BYTES_READ.fetch_add(bytes as u64, Relaxed);
 }
@@ -42,7 +42,7 @@ pub(crate) fn bytes_read() -> u64 {
     BYTES_READ.load(Relaxed)
 }
 
-/// The same, made again as long as a signal interrupts it. For calls that end soon by themselves.
+/// Makes a system call and repeats it as long as a signal interrupts it. For calls that end soon on their own.
 pub(crate) fn retried(name: &'static str, mut make: impl FnMut() -> i64) -> Result<i64, Errno> {
     loop {
         match call(name, &mut make) {
@@ -52,7 +52,7 @@ pub(crate) fn retried(name: &'static str, mut make: impl FnMut() -> i64) -> Resu
     }
 }
 
-/// A byte count that the kernel gave, never more than it was allowed to fill.
+/// A byte count that the kernel returned, limited to the size that it was allowed to fill.
 pub(crate) fn length(result: i64, limit: usize) -> usize {
     usize::try_from(result).unwrap_or(0).min(limit)
 }

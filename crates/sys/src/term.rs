@@ -1,4 +1,4 @@
-//! The terminal: is there one, and how wide is it.
+//! Whether a descriptor is a terminal, and the terminal's size.
 use crate::syscall::call;
 
 /// Standard output's descriptor.
@@ -6,9 +6,9 @@ pub const STDOUT: i32 = libc::STDOUT_FILENO;
 /// Standard error's descriptor.
 pub const STDERR: i32 = libc::STDERR_FILENO;
 
-/// True if `fd` is a pipe or socket whose other end nobody reads any more. One call.
+/// True if `fd` is a pipe or socket whose other end has been closed. One system call.
 pub fn reader_is_gone(fd: i32) -> bool {
-    // Nothing is asked for: errors are told all the same.
+    // Requests no events: errors are always reported.
     let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
     // SAFETY: one live pollfd; a timeout of 0 does not wait.
     let ready = call("poll", || unsafe { libc::poll(&raw mut poll, 1, 0) }.into());
@@ -17,20 +17,20 @@ pub fn reader_is_gone(fd: i32) -> bool {
 
 /// True if the descriptor is a terminal.
 pub fn is_terminal(fd: i32) -> bool {
-    // SAFETY: isatty takes a number; a closed descriptor is answered with 0.
+    // SAFETY: isatty takes a number; it returns 0 for a closed descriptor.
     call("ioctl", || i64::from(unsafe { libc::isatty(fd) })).is_ok_and(|answer| answer == 1)
 }
 
 /// The size of a terminal in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TermSize {
-    /// Lines from top to bottom.
+    /// Number of lines.
     pub rows: usize,
-    /// Cells of a line.
+    /// Number of cells per line.
     pub columns: usize,
 }
 
-/// The size of the terminal behind `fd`; `None` if it is none, or does not know its size.
+/// The size of the terminal `fd`; `None` if it is not a terminal or does not know its size.
 pub fn size(fd: i32) -> Option<TermSize> {
     // SAFETY: winsize holds integers, for which all bits zero is a value.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
@@ -40,7 +40,8 @@ pub fn size(fd: i32) -> Option<TermSize> {
     (size.columns > 0).then_some(size)
 }
 
-/// Columns of the terminal behind `fd`; else the environment's `COLUMNS`; else `None`.
+/// Number of columns of the terminal `fd`, otherwise the value of the environment variable `COLUMNS`, otherwise
+/// `None`.
 pub fn width(fd: i32) -> Option<usize> {
     let given = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
     size(fd).map(|size| size.columns).or_else(given)

@@ -5,7 +5,7 @@ use crate::syscall::call;
 /// `KCMP_FILES` (include/uapi/linux/kcmp.h).
 const FILES: libc::c_long = 2;
 
-/// True if two threads, given by their numbers in our pid namespace, share one descriptor table. Costs 0.4 µs.
+/// True if two threads, given by their ids in our pid namespace, share one descriptor table. Costs 0.4 µs.
 ///
 /// Fails with ENOSYS if the kernel was built without kcmp(2), with EPERM without the privilege to trace both threads,
 /// and with ESRCH if a thread has ended.

@@ -1,15 +1,15 @@
-//! What became of trying whether something can be used here: for `netwren support`.
+//! The result of trying a feature on this host, for `netwren support`.
 
 use crate::errno::Errno;
 
-/// What is missing for something to be used.
+/// The reason why a feature does not work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// A right of this process.
+    /// This process lacks a right.
     Right,
     /// The kernel was built without it, or is too old.
     KernelOption,
-    /// A module of the kernel that has it is not loaded, or it is not known whether it is; asking would load it.
+    /// The kernel module that contains it is not loaded, or may not be loaded; a request would load it.
     Module,
     /// This program was built without it.
     Build,
@@ -18,7 +18,7 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// What this error of the kernel says.
+    /// The reason that this kernel error indicates.
     pub fn of(errno: Errno) -> Missing {
         match errno {
             errno if errno.is_denied() => Missing::Right,
@@ -28,17 +28,17 @@ impl Missing {
     }
 }
 
-/// What became of trying something.
+/// The result of trying a feature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
-    /// What is missing; `None` if it works.
+    /// The reason why it does not work; `None` if it works.
     pub missing: Option<Missing>,
     /// How it works, or why it does not: lower case, no full stop.
     pub words: String,
 }
 
 impl Tried {
-    /// It works, in this way.
+    /// It works, in the way that `words` describes.
     pub fn works(words: impl Into<String>) -> Tried {
         Tried { missing: None, words: words.into() }
     }
@@ -48,7 +48,7 @@ impl Tried {
         Tried { missing: Some(missing), words: words.into() }
     }
 
-    /// It does not work because of this error of the kernel; `None`: of another one.
+    /// It does not work because of this kernel error, or for a different reason if `None`.
     pub fn refused(errno: Option<Errno>, words: impl Into<String>) -> Tried {
         Tried::fails(errno.map_or(Missing::Other, Missing::of), words)
     }

@@ -73,14 +73,14 @@ impl Blocks {
         }
     }
 
-    /// Gives a block back whose packets were all read.
+    /// Returns a block to the kernel once all its packets have been read.
     pub(super) fn give_back(&mut self, map: &Mapping) {
         if self.left == 0 {
             self.close(map);
         }
     }
 
-    /// The stamp of the next packet.
+    /// The time stamp of the next packet.
     #[inline]
     pub(super) fn next_ns(&mut self, map: &Mapping) -> Option<u64> {
         if !self.open(map) {
@@ -95,8 +95,8 @@ impl Blocks {
         if is_inside { map.bytes(self.block * self.block_bytes + self.next, HEADER) } else { None }
     }
 
-    /// Hands the next packets of one block to `take`, at most so many, until it returns false; returns how many. The
-    /// blocks before are given back.
+    /// Passes the next packets of one block to `take`, at most `most` of them, until it returns false; returns their
+    /// number. Earlier blocks are returned to the kernel.
     #[inline]
     pub(super) fn take_many(&mut self, map: &mut Mapping, most: u64, mut take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
         if !self.open(map) {
@@ -119,8 +119,8 @@ impl Blocks {
         taken
     }
 
-    /// As `take_many`, but of packets that are alike, with the offset of each. `None` if there is none, or the next one
-    /// is not whole as it lies there: it has a tag to be put back, or no bytes.
+    /// Works like `take_many`, but for a run of similar packets, and also passes the offset of each. `None` if there
+    /// is no packet, or if the next one must be changed first because its VLAN tag was removed, or has no bytes.
     #[inline]
     pub(super) fn take_alike<'m>(
         &mut self,
@@ -153,9 +153,9 @@ impl Blocks {
     }
 }
 
-/// `struct tpacket3_hdr` of a packet, and where its bytes are in the block.
+/// `struct tpacket3_hdr` of a packet, and the position of its bytes in the block.
 struct Packet {
-    /// Offset of the next one.
+    /// Offset of the next packet.
     next: usize,
     start: usize,
     captured: usize,
@@ -164,8 +164,8 @@ struct Packet {
 }
 
 impl Packet {
-    /// Reads the header at `at`; `None` beyond the end: no kernel writes such an offset, and what is left of the block
-    /// cannot be found.
+    /// Reads the header at `at`; `None` beyond the end. Kernels never write such an offset; the rest of the block
+    /// cannot be found then.
     #[inline]
     fn read(block: &[u8], at: usize) -> Option<Packet> {
         let header = block.get(at..at.checked_add(HEADER)?)?;
@@ -189,8 +189,9 @@ impl Packet {
         })
     }
 
-    /// Fetches what lies ahead of this packet, whose header is at `at`, and was not fetched before; returns the end of
-    /// that. Another processor has written the packets, and each line of them is waited for otherwise.
+    /// Prefetches the memory after this packet, whose header is at `at`, as far as it was not prefetched before;
+    /// returns the end of the prefetched part. Another processor has written the packets, so without this each cache
+    /// line of them would have to be waited for.
     #[inline]
     fn fetch_ahead(&self, at: usize, block: &[u8], fetched: usize) -> usize {
         let ahead = self.next.saturating_add(AHEAD_BYTES.max(self.next.saturating_sub(at))) / LINE * LINE;
@@ -198,20 +199,20 @@ impl Packet {
         fetched.max(ahead)
     }
 
-    /// True if it can be handed out as it lies there.
+    /// True if it can be handed out unmodified.
     #[inline]
     fn is_whole(&self) -> bool {
         self.captured > 0 && self.tag.is_none()
     }
 
-    /// The packet with its bytes, as they lie there.
+    /// The packet with its bytes, unmodified.
     #[inline]
     fn bare<'m>(&self, block: &'m [u8]) -> Frame<'m> {
         let bytes = block.get(self.start..).and_then(|rest| rest.get(..self.captured)).unwrap_or_default();
         Frame { bytes, ..self.frame }
     }
 
-    /// The packet with its bytes, and its tag back in its place.
+    /// The packet with its bytes, and its VLAN tag back in place.
     #[inline]
     fn frame(self, block: &mut [u8]) -> Frame<'_> {
         let Packet { start, captured, tag, .. } = self;
@@ -222,8 +223,8 @@ impl Packet {
     }
 }
 
-/// `struct tpacket3_hdr`: offset of the next, seconds, nanoseconds, captured, length, status, u16 offset of the packet,
-/// u16 of its network header, hash, u32 VLAN tag, u16 kind of tag, padding; then `struct sockaddr_ll`.
+/// `struct tpacket3_hdr`: offset of the next, seconds, nanoseconds, captured, length, status, u16 offset of the
+/// packet, u16 offset of its network header, hash, u32 VLAN tag, u16 tag type, padding; then `struct sockaddr_ll`.
 fn stamp(header: &[u8]) -> u64 {
     u64::from(word(header, 4)) * 1_000_000_000 + u64::from(word(header, 8))
 }

@@ -1,26 +1,26 @@
-//! One packet in the ring.
+//! A packet in the ring.
 
-/// A packet as the kernel handed it over; the bytes lie in the ring.
+/// A packet as the kernel delivered it; its bytes are in the ring.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'r> {
-    /// What was captured, from the link-layer header on. A VLAN tag that the kernel has taken out is back in its place.
+    /// The captured bytes, starting with the link-layer header. A VLAN tag that the kernel removed is back in place.
     pub bytes: &'r [u8],
-    /// Bytes that the packet had.
+    /// Original length in bytes.
     pub len: u32,
     /// When it was received or sent, in ns since 1970.
     pub time_ns: u64,
-    /// Interface it was seen on.
+    /// Index of the interface on which it was seen.
     pub ifindex: u32,
     /// `ARPHRD_…` of that interface: 1 Ethernet, 772 loopback, 65534 none.
     pub hardware: u16,
-    /// Whom it is for.
+    /// The packet type that the kernel assigned.
     pub packet_type: PacketType,
-    /// What the kernel says about it.
+    /// The kernel's status bits for it.
     pub status: FrameStatus,
 }
 
 impl Frame<'_> {
-    /// True if interface, type and clock are the same. What the kernel says of checksums may differ.
+    /// True if interface, packet type and clock are the same. The status of checksums may differ.
     #[inline]
     pub(super) fn is_like(&self, other: &Frame<'_>) -> bool {
         let stamped = FrameStatus::STAMPED_BY_ADAPTER;
@@ -29,12 +29,12 @@ impl Frame<'_> {
     }
 }
 
-/// Packets one behind the other, all of the interface, type and clock of the first.
+/// Consecutive packets, all with the interface, packet type and clock of the first.
 #[derive(Debug, Clone, Copy)]
 pub struct AlikeFrames<'r> {
-    /// The first one.
+    /// The first packet.
     pub first: Frame<'r>,
-    /// The memory in which all of them lie.
+    /// The memory that contains all of them.
     pub memory: &'r [u8],
 }
 
@@ -43,13 +43,13 @@ pub struct AlikeFrames<'r> {
 pub struct PacketType(pub u8);
 
 impl PacketType {
-    /// For this host.
+    /// Addressed to this host.
     pub const HOST: PacketType = PacketType(0);
-    /// For all hosts of the link.
+    /// Addressed to all hosts on the link.
     pub const BROADCAST: PacketType = PacketType(1);
-    /// For a group of hosts.
+    /// Addressed to a multicast group.
     pub const MULTICAST: PacketType = PacketType(2);
-    /// For another host; seen because the interface is promiscuous.
+    /// Addressed to another host; seen because the interface is promiscuous.
     pub const OTHER_HOST: PacketType = PacketType(3);
     /// Sent by this host.
     pub const OUTGOING: PacketType = PacketType(4);
@@ -60,25 +60,25 @@ impl PacketType {
 pub struct FrameStatus(pub u32);
 
 impl FrameStatus {
-    /// The frame is the reader's.
+    /// The frame belongs to the reader.
     pub(super) const USER: u32 = 1;
-    /// The slot was too short for it: the whole packet waits at the socket (`TP_STATUS_COPY`).
+    /// The slot was too short: the whole packet waits on the socket (`TP_STATUS_COPY`).
     pub(super) const WAITS_WHOLE: u32 = 1 << 1;
     /// Packets were dropped before it.
     pub const LOSING: u32 = 1 << 2;
-    /// The checksum is filled in by the device later: what stands there is no error.
+    /// The device will fill in the checksum later: an incorrect value is not an error.
     pub const CHECKSUM_NOT_READY: u32 = 1 << 3;
-    /// `tp_vlan_tci` is one.
+    /// `tp_vlan_tci` is valid.
     pub(super) const VLAN_VALID: u32 = 1 << 4;
-    /// `tp_vlan_tpid` is one, too.
+    /// `tp_vlan_tpid` is also valid.
     pub(super) const VLAN_TPID_VALID: u32 = 1 << 6;
-    /// The checksum was found to be right.
+    /// The checksum was verified.
     pub const CHECKSUM_VALID: u32 = 1 << 7;
-    /// Several TCP segments in one (since 6.0).
+    /// The packet consists of several TCP segments (since 6.0).
     pub const GSO_TCP: u32 = 1 << 8;
-    /// The stamp is the host's, of the moment when the packet was received.
+    /// The time stamp comes from the host's clock, at reception.
     pub const STAMPED_BY_HOST: u32 = 1 << 29;
-    /// The stamp is that of the adapter's clock.
+    /// The time stamp comes from the adapter's clock.
     pub const STAMPED_BY_ADAPTER: u32 = 1 << 31;
 
     /// True if one of these bits is set.
@@ -87,14 +87,14 @@ impl FrameStatus {
     }
 }
 
-/// Bytes of a VLAN tag; so much is kept free in front of each packet.
+/// Size of a VLAN tag in bytes; this much space is kept free before each packet.
 pub(super) const TAG_BYTES: usize = 4;
-/// The tag stands behind the two Ethernet addresses.
+/// The tag follows the two Ethernet addresses.
 const TAG_AT: usize = 12;
-/// `ETH_P_8021Q`: the kind of tag where the kernel names none.
+/// `ETH_P_8021Q`: the tag type if the kernel does not report it.
 const ETH_P_8021Q: u16 = 0x8100;
 
-/// A tag that the kernel has taken out of a packet.
+/// A VLAN tag that the kernel has removed from a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StrippedTag {
     pub(super) tci: u16,
@@ -102,15 +102,15 @@ pub(super) struct StrippedTag {
 }
 
 impl StrippedTag {
-    /// The tag, if the status says that there is one.
+    /// The tag, if the status says that it is valid.
     pub(super) fn of(status: u32, tci: u16, tpid: u16) -> Option<StrippedTag> {
         let is_there = status & FrameStatus::VLAN_VALID != 0;
         let tpid = if status & FrameStatus::VLAN_TPID_VALID != 0 { tpid } else { ETH_P_8021Q };
         is_there.then_some(StrippedTag { tci, tpid })
     }
 
-    /// Puts the tag back into `place`: [`TAG_BYTES`] of free room, then the packet. False if too little of the packet
-    /// was captured: then nothing is changed.
+    /// Puts the tag back into `place`: [`TAG_BYTES`] of free space, followed by the packet. Returns false and changes
+    /// nothing if too little of the packet was captured.
     pub(super) fn put_back(self, place: &mut [u8]) -> bool {
         if place.len() < TAG_BYTES + TAG_AT {
             return false;

@@ -1,4 +1,4 @@
-//! The memory that the kernel and the reader share.
+//! The memory shared by the kernel and the reader.
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
@@ -7,27 +7,27 @@ use crate::errno::Errno;
 use crate::fd::Fd;
 use crate::syscall::call;
 
-/// A ring's memory. Every access is checked against its bounds; what the kernel wrote is judged like any outside bytes.
+/// A ring's memory. Every access is bounds-checked; the contents are treated like any outside bytes.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; it is read and changed only through its one owner.
+// SAFETY: a mapping belongs to the process, not to a thread; it is read and changed only through its single owner.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps the first `bytes` bytes of the socket's ring.
     pub(super) fn of(fd: &Fd, bytes: usize) -> Result<Mapping, Errno> {
         let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
-        // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps no memory of ours.
         let start =
             call("mmap", || unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, flags, fd.raw(), 0) as i64 })?;
         Ok(Mapping { start: NonNull::new(start as *mut u8).ok_or(Errno::NOMEM)?, bytes })
     }
 
-    /// The word at offset `at` that says whose a frame or a block is; `None` beyond the end, or if not aligned.
+    /// The word at offset `at` that records who owns a frame or a block; `None` beyond the end, or if not aligned.
     #[inline]
     pub(super) fn status(&self, at: usize) -> Option<&AtomicU32> {
         if at % 4 != 0 || at.checked_add(4)? > self.bytes {
@@ -38,21 +38,21 @@ impl Mapping {
         Some(unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) })
     }
 
-    /// `len` bytes at offset `at`; `None` if they are not all in the mapping.
+    /// `len` bytes at offset `at`; `None` unless all of them are in the mapping.
     ///
-    /// To be called for what the kernel has handed over only (its status word was read with acquire), and not once it
-    /// was given back: meanwhile the kernel does not write there.
+    /// Call it only for memory that the kernel has handed over (its status word was read with acquire) and that was
+    /// not returned since then: the kernel does not write there during that time.
     #[inline]
     pub(super) fn bytes(&self, at: usize, len: usize) -> Option<&[u8]> {
         if at.checked_add(len)? > self.bytes {
             return None;
         }
-        // SAFETY: in the mapping, as just checked. Who calls reads only what the kernel has handed over; every byte
-        // pattern is a `u8`, so a kernel that wrote there nevertheless would only give torn values.
+        // SAFETY: in the mapping, as just checked. The caller reads only memory that the kernel has handed over; every
+        // byte pattern is a `u8`, so a kernel that wrote there nevertheless would only cause torn values.
         Some(unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) })
     }
 
-    /// Has the processor fetch `len` bytes from `at` on meanwhile, which another one wrote. Nothing beyond the end.
+    /// Prefetches `len` bytes from `at`, which another processor wrote. Ignores bytes beyond the end.
     #[inline]
     pub(super) fn fetch_ahead(&self, at: usize, len: usize) {
         if at.checked_add(len).is_none_or(|end| end > self.bytes) {
@@ -61,7 +61,7 @@ impl Mapping {
         (at..at + len).step_by(LINE).for_each(|line| fetch_line(self.start.as_ptr().wrapping_add(line)));
     }
 
-    /// As [`Mapping::bytes`], for writing.
+    /// Does what [`Mapping::bytes`] does, for writing.
     #[inline]
     pub(super) fn bytes_mut(&mut self, at: usize, len: usize) -> Option<&mut [u8]> {
         if at.checked_add(len)? > self.bytes {
@@ -72,10 +72,10 @@ impl Mapping {
     }
 }
 
-/// Bytes that a processor fetches at once.
+/// Size of a cache line in bytes.
 pub(super) const LINE: usize = 64;
 
-/// Has the processor fetch these bytes of `memory` meanwhile, which another one wrote. Nothing beyond the end.
+/// Prefetches these bytes of `memory`, which another processor wrote. Ignores bytes beyond the end.
 #[inline]
 pub(super) fn fetch(memory: &[u8], bytes: Range<usize>) {
     let lines = (bytes.start..bytes.end.min(memory.len())).step_by(LINE);
@@ -87,7 +87,7 @@ fn fetch_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing into the program, and faults at no address.
+        // SAFETY: a prefetch loads nothing into the program, and faults at no address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -96,7 +96,7 @@ fn fetch_line(at: *const u8) {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: made by `of` with this length; no slice outlives `self`. It cannot fail for a mapping that exists.
+        // SAFETY: made by `of` with this length; no slice outlives `self`. It cannot fail for an existing mapping.
         let _ = call("munmap", || unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) }.into());
     }
 }
@@ -117,7 +117,7 @@ pub(super) fn half(bytes: &[u8], at: usize) -> u16 {
 mod tests {
     use super::*;
 
-    /// Offsets come from headers of packets.
+    /// The offsets come from packet headers, so they may be beyond the end.
     #[test]
     fn nothing_beyond_the_end_is_fetched() {
         let memory = [0; 200];

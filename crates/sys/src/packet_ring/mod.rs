@@ -1,8 +1,8 @@
-//! Packets of interfaces by AF_PACKET: a ring of memory that the kernel fills and the caller reads.
+//! Captures packets of interfaces via AF_PACKET: a ring of memory that the kernel fills and the caller reads.
 //!
-//! The socket is opened for no protocol, then gets version, room, ring and filter, and is bound last: no packet comes
-//! in before the filter is there (packet(7), Documentation/networking/packet_mmap.rst). Start reading at
-//! [`PacketRing::open`].
+//! The socket is opened for no protocol. It then gets its version, headroom, ring and filter, and is bound last, so
+//! that no packet arrives before the filter is attached (packet(7), Documentation/networking/packet_mmap.rst). Start
+//! reading at [`PacketRing::open`].
 mod blocks;
 mod frame;
 mod mapping;
@@ -20,10 +20,10 @@ pub(crate) use socket::attach_filter;
 pub use socket::{PacketRing, PacketSocket, RingKind, RingRequest, RingStatistics};
 pub use stamps::{StampClock, stamp_clocks};
 
-/// From now on sleeps of the calling thread are late by 1 µs at most, instead of 50: `PR_SET_TIMERSLACK`.
+/// Makes the calling thread's sleeps late by at most 1 µs instead of 50 µs: `PR_SET_TIMERSLACK`.
 pub fn sleep_precisely() {
     const SLACK_NS: libc::c_ulong = 1000;
-    // SAFETY: prctl takes integers here. A failure leaves sleeps as they are.
+    // SAFETY: prctl takes integers here. If it fails, sleeps stay as they are.
     let _ = crate::syscall::call("prctl", || unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) }.into());
 }
 

@@ -1,4 +1,4 @@
-//! Classic BPF programs, which choose packets before they are copied.
+//! Classic BPF programs, which select packets before they are copied.
 
 /// `struct sock_filter` (include/uapi/linux/filter.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -7,13 +7,13 @@ pub struct Instruction {
     pub code: u16,
     /// Instructions to skip if the comparison is true.
     pub jump_true: u8,
-    /// Instructions to skip if it is false.
+    /// Instructions to skip if the comparison is false.
     pub jump_false: u8,
     /// Operand.
     pub k: u32,
 }
 
-/// `BPF_MAXINSNS`: the kernel takes no longer program.
+/// `BPF_MAXINSNS`: the kernel rejects longer programs.
 pub const PROGRAM_MAX: usize = 4096;
 
 /// `BPF_LD | BPF_W | BPF_ABS`
@@ -36,26 +36,26 @@ const fn plain(code: u16, k: u32) -> Instruction {
     Instruction { code, jump_true: 0, jump_false: 0, k }
 }
 
-/// Every packet, of each at most `snaplen` bytes.
+/// A program that accepts every packet, truncated to `snaplen` bytes.
 pub fn accept_all(snaplen: u32) -> Vec<Instruction> {
     vec![plain(RETURN, snaplen)]
 }
 
-/// No packet is longer: what libpcap and tcpdump take at most (`MAXIMUM_SNAPLEN`).
+/// The maximum packet length that libpcap and tcpdump capture (`MAXIMUM_SNAPLEN`); packets are never longer.
 const WHOLE: u32 = 262_144;
 
-/// True for a program that takes every packet with all its bytes: a ring does without it.
+/// True for a program that accepts every packet with all its bytes: a ring needs no program for that.
 pub fn accepts_all_whole(program: &[Instruction]) -> bool {
     matches!(program, [only] if *only == plain(RETURN, only.k) && only.k >= WHOLE)
 }
 
-/// No packet.
+/// A program that accepts no packet.
 pub fn reject_all() -> Vec<Instruction> {
     accept_all(0)
 }
 
-/// `program`, but a packet of the loopback interface is seen once, when it comes in; without this it is seen when it
-/// goes out, too.
+/// Extends `program` so that a packet on the loopback interface is seen only once, when it arrives; otherwise it is
+/// also seen when it leaves.
 pub fn without_own_echo(program: &[Instruction]) -> Vec<Instruction> {
     let first = [
         plain(LOAD_WORD, HARDWARE),
@@ -67,7 +67,7 @@ pub fn without_own_echo(program: &[Instruction]) -> Vec<Instruction> {
     [&first, program].concat()
 }
 
-/// `program`, but only for packets that this host sent, or only for the others.
+/// Restricts `program` to packets that this host sent, or to all others.
 pub fn one_direction(program: &[Instruction], outgoing: bool) -> Vec<Instruction> {
     let (jump_true, jump_false) = if outgoing { (1, 0) } else { (0, 1) };
     let first = [
@@ -78,8 +78,9 @@ pub fn one_direction(program: &[Instruction], outgoing: bool) -> Vec<Instruction
     [&first, program].concat()
 }
 
-/// `program`, but only for packets that come by each `of`th CPU from `which` on: of programs with all numbers below
-/// `of` exactly one lets a packet in. Not by the packet's hash: another reader may compute it between ours.
+/// Restricts `program` to packets that arrive on every `of`th CPU, starting at `which`. Exactly one of the programs
+/// with all values of `which` below `of` accepts a given packet. The packet's hash is not used, because another reader
+/// may compute it between our programs.
 pub fn of_some_cpus(program: &[Instruction], which: u32, of: u32) -> Vec<Instruction> {
     let first = [
         plain(LOAD_WORD, CPU),
@@ -91,7 +92,7 @@ pub fn of_some_cpus(program: &[Instruction], which: u32, of: u32) -> Vec<Instruc
 }
 
 impl Instruction {
-    /// As the kernel has it.
+    /// The instruction in the kernel's layout.
     pub(super) fn bytes(self) -> [u8; 8] {
         let mut bytes = [0; 8];
         bytes[..2].copy_from_slice(&self.code.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! The second form of rings (TPACKET_V2): a slot for each packet, handed over when it is copied.
+//! Version 2 of packet rings (TPACKET_V2): one slot per packet, delivered as soon as the packet is copied.
 use std::sync::atomic::Ordering;
 
 use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
@@ -6,17 +6,17 @@ use super::mapping::{Mapping, half, word};
 use super::whole::WholePackets;
 use crate::fd::Fd;
 
-/// Offset of `struct sockaddr_ll` behind `struct tpacket2_hdr`, and bytes of both.
+/// Offset of `struct sockaddr_ll` after `struct tpacket2_hdr`, and size of both.
 const ADDRESS: usize = 32;
 const HEADER: usize = ADDRESS + 20;
 
-/// Packets taken in a row from which on more will follow.
+/// After this many packets in a row, more are expected to follow.
 const MANY_IN_A_ROW: u32 = 3;
-/// How far ahead slots are fetched, and how much of each: the header and a short packet.
+/// Number of slots to prefetch ahead, and bytes of each: the header and a short packet.
 const AHEAD: usize = 3;
 const AHEAD_BYTES: usize = 192;
 
-/// Where the reader is.
+/// The position of the reader.
 #[derive(Debug)]
 pub(super) struct Slots {
     slot_bytes: usize,
@@ -24,11 +24,11 @@ pub(super) struct Slots {
     slots: usize,
     /// The next slot.
     next: usize,
-    /// True if it was handed out already, but not given back.
+    /// True if it was handed out but not returned yet.
     is_out: bool,
-    /// Packets taken since a slot was found empty.
+    /// Packets taken since a slot was last found empty.
     in_a_row: u32,
-    /// Reads what is longer than a slot; `None`: it stays cut.
+    /// Reads packets that are longer than a slot; without it (`None`) they stay truncated.
     whole: Option<WholePackets>,
 }
 
@@ -38,7 +38,7 @@ impl Slots {
         Slots { slot_bytes, block_bytes, slots, next: 0, is_out: false, in_a_row: 0, whole }
     }
 
-    /// Offset of the next slot. A slot does not go beyond its block.
+    /// Offset of the next slot. A slot does not extend beyond its block.
     fn offset(&self) -> usize {
         self.offset_of(self.next)
     }
@@ -48,7 +48,7 @@ impl Slots {
         slot / per_block * self.block_bytes + slot % per_block * self.slot_bytes
     }
 
-    /// The stamp of the next packet; `None` if there is none for now.
+    /// The time stamp of the next packet; `None` without a packet.
     #[inline]
     pub(super) fn next_ns(&self, map: &Mapping) -> Option<u64> {
         let at = self.offset();
@@ -57,19 +57,19 @@ impl Slots {
         Some(stamp(header))
     }
 
-    /// Gives the packet before back and hands out the next one.
+    /// Returns the previous packet to the kernel and hands out the next one.
     #[inline]
     pub(super) fn take<'m>(&'m mut self, map: &'m mut Mapping, fd: &Fd) -> Option<Frame<'m>> {
         self.give_back(map);
         let at = self.offset();
-        // Acquire: what the kernel wrote before it handed the slot over is seen after this.
+        // Acquire: everything that the kernel wrote before it handed the slot over is visible after this.
         let status = map.status(at)?.load(Ordering::Acquire);
         if status & FrameStatus::USER == 0 {
             self.in_a_row = 0;
             return None;
         }
         self.is_out = true;
-        // Where packets are few, fetching slots that the kernel has yet to write would make it wait for them.
+        // When packets are rare, prefetching slots that the kernel has not written yet would slow down its writes.
         self.in_a_row = self.in_a_row.saturating_add(1);
         if self.in_a_row > MANY_IN_A_ROW {
             map.fetch_ahead(self.offset_of((self.next + AHEAD) % self.slots.max(1)), AHEAD_BYTES);
@@ -81,20 +81,20 @@ impl Slots {
         }
     }
 
-    /// Keeps packets that wait at the socket although the slot of none is there yet.
+    /// Saves packets that wait on the socket although their slots have not arrived yet.
     pub(super) fn keep_early(&mut self, fd: &Fd) {
         if let Some(whole) = &mut self.whole {
             whole.keep_early(fd);
         }
     }
 
-    /// Gives the packet that is out back to the kernel.
+    /// Returns the packet that is handed out to the kernel.
     #[inline]
     pub(super) fn give_back(&mut self, map: &Mapping) {
         if !std::mem::take(&mut self.is_out) {
             return;
         }
-        // Release: our reads of the slot are over before the kernel writes to it again.
+        // Release: our reads of the slot happen before the kernel writes to it again.
         if let Some(status) = map.status(self.offset()) {
             status.store(0, Ordering::Release);
         }
@@ -106,8 +106,8 @@ fn stamp(header: &[u8]) -> u64 {
     u64::from(word(header, 16)) * 1_000_000_000 + u64::from(word(header, 20))
 }
 
-/// `struct tpacket2_hdr`: status, length, captured, u16 offset of the packet, u16 of its network header, seconds,
-/// nanoseconds, u16 VLAN tag, u16 kind of tag, padding; then `struct sockaddr_ll`.
+/// `struct tpacket2_hdr`: status, length, captured, u16 offset of the packet, u16 offset of its network header,
+/// seconds, nanoseconds, u16 VLAN tag, u16 tag type, padding; then `struct sockaddr_ll`.
 struct SlotHeader {
     len: u32,
     time_ns: u64,
@@ -116,8 +116,7 @@ struct SlotHeader {
     packet_type: PacketType,
     tci: u16,
     tpid: u16,
-    /// Where the packet's bytes are in the ring, and how many; none in a slot that makes no sense, which no kernel
-    /// writes.
+    /// Position and number of the packet's bytes in the ring; empty for an invalid slot, which kernels never write.
     start: usize,
     captured: usize,
 }
@@ -167,7 +166,7 @@ impl SlotHeader {
         Some(with_bytes(bare, memory, TAG_BYTES, self.captured, tag))
     }
 
-    /// The packet as it waits at the socket; as it is in the slot where it does not.
+    /// The packet from the socket's queue; the packet in the slot if it is not in the queue.
     #[cold]
     fn whole_frame<'m>(
         &self,
@@ -187,7 +186,7 @@ impl SlotHeader {
     }
 }
 
-/// The packet with its `captured` bytes at `at`, behind at least [`TAG_BYTES`] of free room, and its tag.
+/// The packet with its `captured` bytes at `at`, after at least [`TAG_BYTES`] of free space, and its tag.
 #[inline]
 pub(super) fn with_bytes<'m>(
     frame: Frame<'static>,

@@ -1,4 +1,4 @@
-//! The socket, its options and its counters.
+//! The packet socket, its options and its counters.
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::blocks::Blocks;
@@ -25,7 +25,7 @@ const PACKET_TIMESTAMP: i32 = 17;
 const PACKET_FANOUT: i32 = 18;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const PACKET_MR_PROMISC: u16 = 1;
-/// By flow: the packets of both directions go to one socket, in their order.
+/// By flow: the packets of both directions go to the same socket, in order.
 const PACKET_FANOUT_HASH: u32 = 0;
 const PACKET_FANOUT_FLAG_UNIQUEID: u32 = 0x2000;
 const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: u32 = 0x4000;
@@ -33,56 +33,57 @@ const TPACKET_V2: i32 = 1;
 const TPACKET_V3: i32 = 2;
 const ETH_P_ALL: u16 = 3;
 
-/// Least bytes of a ring: what is tried last where memory is short.
+/// Minimum size of a ring in bytes: the last attempt if memory is short.
 const RING_BYTES_MIN: usize = 256 << 10;
-/// Bytes of a block, of a ring that is large enough.
+/// Block size in bytes, if the ring is large enough.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Slots are a multiple of it (`TPACKET_ALIGNMENT`), and of a page's part.
+/// The size of a slot is a multiple of this value (`TPACKET_ALIGNMENT`), and divides a page.
 const SLOT_BYTES_MIN: usize = 256;
 const WHAT: &str = "packet socket";
 
-/// Which form the ring has.
+/// The layout of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RingKind {
-    /// A slot for each packet, handed over at once.
+    /// One slot per packet, delivered immediately.
     Slots {
-        /// Bytes of a slot: a power of two.
+        /// Size of a slot in bytes: a power of two.
         slot_bytes: usize,
-        /// Bytes that are captured of packets that do not fit into a slot, for a system call each; `None`: they are
-        /// cut to fit.
+        /// Maximum number of bytes captured of packets that do not fit into a slot, at a cost of one system call each.
+        /// `None` truncates them to the slot.
         whole: Option<u32>,
     },
-    /// Blocks of packets of any length, handed over when they are full or that time is over.
+    /// Blocks of packets of any length, delivered when they are full or their timeout expires.
     Blocks {
-        /// Milliseconds, from 1 on.
+        /// The timeout in milliseconds, at least 1.
         retire_ms: u32,
     },
 }
 
-/// What is captured.
+/// Parameters of a capture.
 #[derive(Debug, Clone, Copy)]
 pub struct RingRequest<'r> {
-    /// The interface; 0 for all of the namespace, those that come later, too.
+    /// Index of the interface; 0 for all interfaces of the namespace, including later ones.
     pub ifindex: u32,
-    /// Form of the ring.
+    /// Layout of the ring.
     pub kind: RingKind,
-    /// Bytes of the ring, rounded to a power of two; less where the kernel has not so much ([`PacketRing::bytes`]).
+    /// Size of the ring in bytes, rounded to a power of two; smaller if the kernel lacks memory
+    /// ([`PacketRing::bytes`]).
     pub ring_bytes: usize,
-    /// Chooses packets, and how much of each is copied. One that takes all of each is not attached: the kernel does
-    /// that without, and each packet of the host pays for the call.
+    /// Selects packets, and the number of bytes copied of each. A program that accepts everything is not attached,
+    /// because the kernel accepts everything without one, and every packet of the host would pay for the call.
     pub program: &'r [Instruction],
-    /// True to see the packets of other hosts, too, as far as they reach the interface.
+    /// True to also see packets addressed to other hosts, if they reach the interface.
     pub promiscuous: bool,
-    /// True to leave out what this host sends (since Linux 4.20).
+    /// True to ignore packets that this host sends (since Linux 4.20).
     pub ignore_outgoing: bool,
 }
 
 /// Counters of a socket since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RingStatistics {
-    /// Packets that the program let through, those included for which there was no room.
+    /// Packets that the program accepted, including those dropped for lack of space.
     pub packets: u64,
-    /// Those of them for which there was no room.
+    /// The accepted packets that were dropped for lack of space.
     pub drops: u64,
     /// How often a ring of blocks was full.
     pub freezes: u64,
@@ -94,32 +95,33 @@ enum RingReader {
     Blocks(Blocks),
 }
 
-/// A packet socket that is bound to nothing yet. Opening it needs CAP_NET_RAW; making a ring of it, later, needs no
-/// right.
+/// A packet socket that is not bound yet. Opening it needs CAP_NET_RAW; turning it into a ring later needs no
+/// privilege.
 #[derive(Debug)]
 pub struct PacketSocket(Fd);
 
 impl PacketSocket {
     /// Opens a socket in the calling thread's network namespace. Needs CAP_NET_RAW.
     pub fn open() -> Result<PacketSocket, SysError> {
-        // Protocol 0: nothing is received before `bind`, so no packet goes past the filter.
+        // Protocol 0: nothing is received before `bind`, so no packet bypasses the filter.
         let fd = open(AF_PACKET, SOCK_RAW, 0)
             .map_err(|error| SysError::new("socket", "packet socket (AF_PACKET)", error.errno))?;
         Ok(PacketSocket(fd))
     }
 
-    /// Makes the ring, which has the program and is bound to nothing yet: the request's interface and `promiscuous`
-    /// are for [`PacketRing::bind`] and [`PacketRing::see_all`].
+    /// Creates the ring with the program, still unbound: the request's interface and `promiscuous` are for
+    /// [`PacketRing::bind`] and [`PacketRing::see_all`].
     ///
-    /// Where memory is short a smaller ring is made.
+    /// If memory is short, it creates a smaller ring.
     pub fn into_ring(self, request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
         let PacketSocket(fd) = self;
         let version = if matches!(request.kind, RingKind::Slots { .. }) { TPACKET_V2 } else { TPACKET_V3 };
         set_number(&fd, SOL_PACKET, PACKET_VERSION, version)?;
         set_number(&fd, SOL_PACKET, PACKET_RESERVE, TAG_BYTES as i32)?;
         if version == TPACKET_V2 {
-            // Packets are stamped when they are received, before any delay; without it when they are copied into the
-            // ring, some 0.5 µs later. It costs each packet of the host a reading of the clock: not for files.
+            // Packets are stamped when they are received, before any delay. Without this option they are stamped when
+            // they are copied into the ring, about 0.5 µs later. It costs each packet of the host a clock reading, so
+            // captures to files do not use it.
             let _ = set_number(&fd, SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
         }
         if request.ignore_outgoing {
@@ -137,12 +139,13 @@ impl PacketSocket {
         Ok(ring)
     }
 
-    /// Binds the socket to an interface: again, if that had gone and another one has its name.
+    /// Binds the socket to an interface; also after the interface was removed and another interface got its name.
     pub fn bind(&self, ifindex: u32) -> Result<(), SysError> {
         bind(&self.0, ifindex)
     }
 
-    /// Sees packets of other hosts on this interface; the kernel counts who wants that, and forgets it with the socket.
+    /// Enables reception of other hosts' packets on this interface. The kernel counts the users of this mode and
+    /// removes ours when the socket is closed.
     pub fn see_all(&self, ifindex: u32) -> Result<(), SysError> {
         see_all(&self.0, ifindex)
     }
@@ -154,7 +157,7 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// A bound packet socket with its ring.
+/// A packet socket with its ring.
 #[derive(Debug)]
 pub struct PacketRing {
     fd: Fd,
@@ -165,9 +168,9 @@ pub struct PacketRing {
 }
 
 impl PacketRing {
-    /// Opens a ring in the calling thread's network namespace: packets from now on are in it. Needs CAP_NET_RAW.
+    /// Opens a ring in the calling thread's network namespace: it receives packets from now on. Needs CAP_NET_RAW.
     ///
-    /// Where memory is short a smaller ring is made.
+    /// If memory is short, it creates a smaller ring.
     pub fn open(request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
         let ring = PacketSocket::open()?.into_ring(request)?;
         ring.bind(request.ifindex)?;
@@ -177,24 +180,25 @@ impl PacketRing {
         Ok(ring)
     }
 
-    /// The same socket once more, to bind it while a thread reads the ring.
+    /// Duplicates the socket, to bind it while a thread reads the ring.
     pub fn socket(&self) -> Result<PacketSocket, std::io::Error> {
         self.fd.as_fd().try_clone_to_owned().map(|fd| PacketSocket(fd.into()))
     }
 
-    /// Binds the socket to an interface: again, if that had gone and another one has its name.
+    /// Binds the socket to an interface; also after the interface was removed and another interface got its name.
     pub fn bind(&self, ifindex: u32) -> Result<(), SysError> {
         bind(&self.fd, ifindex)
     }
 
-    /// Sees packets of other hosts on this interface; the kernel counts who wants that, and forgets it with the socket.
+    /// Enables reception of other hosts' packets on this interface. The kernel counts the users of this mode and
+    /// removes ours when the socket is closed.
     pub fn see_all(&self, ifindex: u32) -> Result<(), SysError> {
         see_all(&self.fd, ifindex)
     }
 
-    /// Asks for stamps of this clock: of the named interface, whose driver then makes them (CAP_NET_ADMIN, unless it
-    /// does already), or of all whose drivers make them. Each frame says whose stamp it has. Fails with EOPNOTSUPP
-    /// where the driver has no such clock.
+    /// Requests time stamps from this clock: for the named interface, whose driver then creates them (needs
+    /// CAP_NET_ADMIN unless it already does), or for all interfaces whose drivers create them. Each frame says which
+    /// clock it was stamped by. Fails with EOPNOTSUPP if the driver has no such clock.
     pub fn stamp_by(&self, clock: StampClock, iface: Option<&[u8]>) -> Result<(), SysError> {
         let failed = |errno| SysError::new("ioctl", "time stamps of the adapter", errno);
         if let Some(iface) = iface.filter(|_| clock != StampClock::Host) {
@@ -206,10 +210,10 @@ impl PacketRing {
         set_number(&self.fd, SOL_PACKET, PACKET_TIMESTAMP, clock.bits() as i32)
     }
 
-    /// Shares the packets with other rings that are bound to the same: each flow goes to one of them. `None` begins a
-    /// new group; returns its number, which is what the others join it by. A ring of a group cannot be bound again.
-    /// To be called while the program lets nothing in: until then every ring has every packet. `ignore_outgoing`: as
-    /// in the request.
+    /// Shares the packets with other rings that are bound to the same interface: each flow goes to one of them. `None`
+    /// creates a new group; returns its id, which the other rings use to join it. A ring in a group cannot be bound
+    /// again. Call it while the program rejects all packets: until then every ring receives every packet.
+    /// `ignore_outgoing` as in the request.
     pub fn share(&self, group: Option<u16>, ignore_outgoing: bool) -> Result<u16, SysError> {
         let failed = |errno| SysError::new("setsockopt", "packet sockets that share packets (PACKET_FANOUT)", errno);
         let mut form = PACKET_FANOUT_HASH;
@@ -219,21 +223,21 @@ impl PacketRing {
         set_bytes(&self.fd, SOL_PACKET, PACKET_FANOUT, &value.to_ne_bytes()).map_err(|error| failed(error.errno))?;
         let mut own = [0; 4];
         get_bytes(&self.fd, SOL_PACKET, PACKET_FANOUT, &mut own).map_err(failed)?;
-        // The number is in the lower half.
+        // The id is in the lower half.
         Ok(u32::from_ne_bytes(own) as u16)
     }
 
-    /// Replaces the program. What is in the ring has passed the one before.
+    /// Replaces the program. Packets already in the ring have passed the previous program.
     pub fn attach(&self, program: &[Instruction]) -> Result<(), SysError> {
         attach_filter(&self.fd, program)
     }
 
-    /// Lets no further packet in. What is in the ring stays there.
+    /// Accepts no further packets. Packets already in the ring stay there.
     pub fn reject_all(&self) -> Result<(), SysError> {
         self.attach(&program::reject_all())
     }
 
-    /// The stamp of the packet that [`PacketRing::take_many`] hands out next; `None` if there is none for now.
+    /// The time stamp of the packet that [`PacketRing::take_many`] hands out next; `None` without a packet.
     #[inline]
     pub fn next_ns(&mut self) -> Option<u64> {
         match &mut self.reader {
@@ -245,9 +249,9 @@ impl PacketRing {
         }
     }
 
-    /// Hands some of the packets that are there to `take`, at most `most` of them, until it returns false; returns how
-    /// many: 0 if there is none for now. Gives those before back to the kernel. No system call, but one for each packet
-    /// that is longer than its slot.
+    /// Passes available packets to `take`, at most `most` of them, until it returns false; returns their number, which
+    /// is 0 without packets. Returns the previous packets to the kernel. Makes no system call, except one for each
+    /// packet that is longer than its slot.
     #[inline]
     pub fn take_many(&mut self, most: u64, mut take: impl FnMut(&Frame<'_>) -> bool) -> u64 {
         match &mut self.reader {
@@ -266,9 +270,9 @@ impl PacketRing {
         }
     }
 
-    /// As [`PacketRing::take_many`], but of packets that are alike, with the offset of each in their memory: the caller
-    /// judges once what is the same for all. `None` if there is none for now, if the next one has a VLAN tag that is to
-    /// be put back, and for slots, each of which is given back before the next is read.
+    /// Works like [`PacketRing::take_many`], but for a run of similar packets, with the offset of each in their
+    /// memory, so that the caller examines their common properties once. `None` without a packet, if the next packet's
+    /// VLAN tag must be put back, and for slots, each of which is returned to the kernel before the next is read.
     #[inline]
     pub fn take_alike(&mut self, most: u64, each: impl FnMut(usize, &Frame<'_>)) -> Option<AlikeFrames<'_>> {
         match &mut self.reader {
@@ -277,7 +281,7 @@ impl PacketRing {
         }
     }
 
-    /// Gives the room of what was handed out back to the kernel.
+    /// Returns the space of the packets that were handed out to the kernel.
     pub fn give_back(&mut self) {
         match &mut self.reader {
             RingReader::Slots(slots) => slots.give_back(&self.map),
@@ -285,12 +289,12 @@ impl PacketRing {
         }
     }
 
-    /// Bytes of the ring.
+    /// Size of the ring in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The counters. The kernel's are of 32 bits and begin anew with each reading: to be called once a minute at least.
+    /// The counters. The kernel's are 32 bits wide and restart at each reading: call this at least once a minute.
     pub fn statistics(&mut self) -> Result<RingStatistics, SysError> {
         let mut now = [0; 12];
         get_bytes(&self.fd, SOL_PACKET, PACKET_STATISTICS, &mut now)
@@ -302,15 +306,15 @@ impl PacketRing {
         Ok(*all)
     }
 
-    /// To be called when a wait ended although no packet is there: what waits at the socket would end each wait.
+    /// Call this when a wait ended without a packet: packets queued on the socket would otherwise end every wait.
     pub fn keep_early(&mut self) {
         if let RingReader::Slots(slots) = &mut self.reader {
             slots.keep_early(&self.fd);
         }
     }
 
-    /// The error that waits at the socket, if one does: ENETDOWN where the interface went down or away. Without
-    /// this call, poll returns at once for ever.
+    /// The pending error of the socket: ENETDOWN if the interface went down or was removed. Without this call, poll
+    /// would return immediately forever.
     pub fn take_error(&self) -> Option<Errno> {
         let mut error = [0; 4];
         get_bytes(&self.fd, SOL_SOCKET, libc::SO_ERROR, &mut error).ok()?;
@@ -339,7 +343,7 @@ fn see_all(fd: &Fd, ifindex: u32) -> Result<(), SysError> {
     set_bytes(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Gives a packet socket its program, in place of the one that it has.
+/// Attaches a program to a packet socket, replacing its previous one.
 pub(crate) fn attach_filter(fd: &Fd, program: &[Instruction]) -> Result<(), SysError> {
     let failed = |errno| SysError::new("setsockopt", "packet filter (SO_ATTACH_FILTER)", errno);
     let instructions: Vec<[u8; 8]> = program.iter().map(|instruction| instruction.bytes()).collect();
@@ -349,22 +353,22 @@ pub(crate) fn attach_filter(fd: &Fd, program: &[Instruction]) -> Result<(), SysE
     let filter = libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_ptr() as *mut _ };
     let (size, option) = (std::mem::size_of::<libc::sock_fprog>() as libc::socklen_t, libc::SO_ATTACH_FILTER);
     let (fd, from) = (fd.raw(), (&raw const filter).cast());
-    // SAFETY: `filter` is live and of `size` bytes; its pointer is to `len` instructions of 8 bytes each (struct
-    // sock_filter) that live until the call is over and that the kernel only reads.
+    // SAFETY: `filter` is live and `size` bytes long; its pointer is to `len` instructions of 8 bytes each (struct
+    // sock_filter) that live until the call returns and that the kernel only reads.
     call("setsockopt", || unsafe { libc::setsockopt(fd, SOL_SOCKET, option, from, size) }.into()).map_err(failed)?;
     Ok(())
 }
 
-/// Lets packets that are longer than a slot wait at the socket, too: about as many bytes of them as the ring has.
+/// Also queues packets that are longer than a slot on the socket: up to about as many bytes as the ring has.
 fn keep_whole_packets(fd: &Fd, bytes: usize) -> Result<(), SysError> {
     set_number(fd, SOL_PACKET, PACKET_COPY_THRESH, 1)?;
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
-    // Beyond net.core.rmem_max with CAP_NET_ADMIN only.
+    // Only CAP_NET_ADMIN permits more than net.core.rmem_max.
     set_number(fd, SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
         .or_else(|_| set_number(fd, SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
-/// Asks the kernel for a ring, for half of it if there is no memory, and so on.
+/// Requests a ring from the kernel; if memory is short, half the size, and so on.
 fn make_ring(fd: &Fd, request: &RingRequest<'_>) -> Result<(RingReader, usize), SysError> {
     let mut bytes = request.ring_bytes.clamp(RING_BYTES_MIN / 4, 1 << 31).next_power_of_two();
     loop {
@@ -378,7 +382,7 @@ fn make_ring(fd: &Fd, request: &RingRequest<'_>) -> Result<(RingReader, usize), 
     }
 }
 
-/// The reader of a ring of `bytes`, and `struct tpacket_req` or `struct tpacket_req3`.
+/// The reader of a ring of `bytes` bytes, and its `struct tpacket_req` or `struct tpacket_req3`.
 fn plan(kind: RingKind, bytes: usize) -> (RingReader, Vec<u32>) {
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match kind {

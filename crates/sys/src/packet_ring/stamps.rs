@@ -1,4 +1,4 @@
-//! The clock that stamps packets: the host's, or the network adapter's own (Documentation/networking/timestamping.rst).
+//! The clock that stamps packets: the host's or the network adapter's (Documentation/networking/timestamping.rst).
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::errno::{Errno, SysError};
@@ -14,15 +14,15 @@ pub(super) const SYS_HARDWARE: u32 = 1 << 5;
 pub(super) const RAW_HARDWARE: u32 = 1 << 6;
 const FILTER_ALL: i32 = 1;
 
-/// The clock that is asked for.
+/// The requested clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StampClock {
-    /// The host's.
+    /// The host's clock.
     #[default]
     Host,
-    /// The adapter's, made equal to the host's by its driver.
+    /// The adapter's clock, which its driver converts to the host's time.
     Adapter,
-    /// The adapter's as it is.
+    /// The adapter's clock, unconverted.
     AdapterUnsynced,
 }
 
@@ -66,8 +66,8 @@ fn asked<T>(socket: i32, command: libc::Ioctl, iface: &[u8], value: &mut T) -> R
     unsafe { ethtool::ask(socket, command, iface, std::ptr::from_mut(value).cast()) }
 }
 
-/// Which stamps the driver of this interface gives to all received packets. The socket's namespace is that of the
-/// interface. Needs no privilege.
+/// The clocks with which the driver of this interface can stamp all received packets. The socket must be in the
+/// interface's namespace. Needs no privilege.
 pub(super) fn clocks(socket: i32, iface: &[u8]) -> Result<Vec<StampClock>, Errno> {
     let mut info = StampInfo { command: ETHTOOL_GET_TS_INFO, ..StampInfo::default() };
     match asked(socket, SIOCETHTOOL, iface, &mut info) {
@@ -80,7 +80,8 @@ pub(super) fn clocks(socket: i32, iface: &[u8]) -> Result<Vec<StampClock>, Errno
     Ok(std::iter::once(StampClock::Host).chain(adapters).collect())
 }
 
-/// Which stamps the driver of this interface, of one's own namespace, gives to all received packets.
+/// The clocks with which the driver of this interface, in the calling thread's namespace, can stamp all received
+/// packets.
 pub fn stamp_clocks(iface: &[u8]) -> Result<Vec<StampClock>, SysError> {
     let failed = |errno| SysError::new("ioctl", "ETHTOOL_GET_TS_INFO", errno);
     let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))
@@ -88,11 +89,11 @@ pub fn stamp_clocks(iface: &[u8]) -> Result<Vec<StampClock>, SysError> {
     clocks(socket.as_fd().as_raw_fd(), iface).map_err(failed)
 }
 
-/// Has the adapter stamp all received packets, if it does not yet; what is done with sent ones stays. Needs
-/// CAP_NET_ADMIN if it does not, and lasts until somebody changes it.
+/// Makes the adapter stamp all received packets if it does not yet; the setting for sent packets is unchanged. Then it
+/// needs CAP_NET_ADMIN, and the setting lasts until it is changed again.
 pub(super) fn stamp_all(socket: i32, iface: &[u8]) -> Result<(), Errno> {
     let mut config = StampConfig::default();
-    // Older drivers cannot be asked.
+    // Older drivers do not support the query.
     if asked(socket, SIOCGHWTSTAMP, iface, &mut config).is_ok() && config.received == FILTER_ALL {
         return Ok(());
     }

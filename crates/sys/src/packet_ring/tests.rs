@@ -6,11 +6,12 @@ use crate::fault::{Fault, arm, disarm_all};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
-/// A namespace of the calling thread's own, with its loopback interface up.
+/// Runs `work` in a network namespace of its own, with the loopback interface up.
 fn with_own_netns<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: unshare takes an integer; this thread ends soon and shares nothing that depends on it.
+            // SAFETY: unshare takes an integer; this thread ends soon and shares nothing that depends on the
+            // namespace.
             assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
             let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
             assert!(up.success());
@@ -21,7 +22,7 @@ fn with_own_netns<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 fn is_root() -> bool {
-    // SAFETY: takes nothing.
+    // SAFETY: geteuid has no arguments.
     let is_root = unsafe { libc::geteuid() } == 0;
     if !is_root {
         assert!(std::env::var_os("NETWREN_REQUIRE_ROOT").is_none(), "needs root");
@@ -35,7 +36,7 @@ fn ring(kind: RingKind, ring_bytes: usize, program: &[Instruction]) -> PacketRin
     PacketRing::open(&request).unwrap()
 }
 
-/// The last byte of each packet that waits, until the ring has handed out as many as the kernel has put there.
+/// The last byte of each waiting packet, read until the ring has handed out as many as the kernel stored in it.
 fn numbers(ring: &mut PacketRing) -> Vec<u8> {
     let mut found = Vec::new();
     for _ in 0..1000 {
@@ -74,7 +75,7 @@ fn root_both_forms_hand_out_every_packet_in_order() {
             let mut ring = ring(kind, 1 << 20, &accept_all(1500));
             send(100);
             assert_eq!(numbers(&mut ring), (0..100).collect::<Vec<u8>>(), "{kind:?}");
-            // Once around a small ring, again and again.
+            // Goes around a small ring many times.
             for _ in 0..30 {
                 send(50);
                 let before = ring.statistics().unwrap();
@@ -87,7 +88,8 @@ fn root_both_forms_hand_out_every_packet_in_order() {
     }
 }
 
-/// Each packet of the host pays for a program, so one that changes nothing is not attached; a filter can come later.
+/// Each packet of the host pays for a program, so a program without effect is not attached; a filter can be attached
+/// later.
 #[test]
 fn root_a_program_that_takes_all_is_none() {
     if !is_root() {
@@ -95,7 +97,7 @@ fn root_a_program_that_takes_all_is_none() {
     }
     let attached = |ring: &PacketRing| {
         let mut length: libc::socklen_t = 0;
-        // SAFETY: with no room the kernel only tells how many instructions there are.
+        // SAFETY: without room the kernel only returns the number of instructions.
         let failed = unsafe {
             libc::getsockopt(
                 std::os::fd::AsRawFd::as_raw_fd(&ring.as_fd()),
@@ -120,7 +122,7 @@ fn root_a_program_that_takes_all_is_none() {
     });
 }
 
-/// Packets that go out and come in by turns are two kinds; those that only come in are one.
+/// Packets that alternately leave and arrive are of two kinds; packets that only arrive are of one kind.
 #[test]
 fn root_packets_that_are_alike_come_together() {
     if !is_root() {
@@ -187,7 +189,7 @@ fn root_what_finds_no_room_is_counted() {
     });
 }
 
-/// No adapter of these has a clock: each frame says that the host's was taken.
+/// These adapters have no clock: each frame says that it was stamped by the host's clock.
 #[test]
 fn root_stamps_say_whose_they_are() {
     if !is_root() {
@@ -211,7 +213,7 @@ fn root_stamps_say_whose_they_are() {
             {}
             let at_reception = matches!(kind, RingKind::Slots { .. });
             assert!(!status.has(FrameStatus::STAMPED_BY_ADAPTER), "{kind:?}");
-            // Another program of the host may have all packets stamped.
+            // Another program on the host may have enabled time stamps for all packets.
             assert!(status.has(FrameStatus::STAMPED_BY_HOST) || !at_reception, "{kind:?}");
         });
     }
@@ -286,7 +288,8 @@ fn root_where_memory_is_short_the_ring_is_smaller() {
         return;
     }
     for kind in [RingKind::Slots { slot_bytes: 2048, whole: None }, RingKind::Blocks { retire_ms: 1 }] {
-        // After the version, the reserve, the stamps of slots, and the direction; twice there is no memory.
+        // The faults come after the calls for version, headroom, time stamps of slots, and direction; memory is short
+        // twice.
         let before = if matches!(kind, RingKind::Slots { .. }) { 4 } else { 3 };
         with_own_netns(|| {
             arm("setsockopt", before, 2, Fault::Fails(Errno::NOMEM));
@@ -313,7 +316,7 @@ fn root_where_memory_is_short_the_ring_is_smaller() {
     }
 }
 
-/// The bytes of each packet that comes, until all have.
+/// The bytes of each packet, read until all have arrived.
 fn packets(ring: &mut PacketRing, wanted: usize) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for _ in 0..1000 {
@@ -331,7 +334,7 @@ fn packets(ring: &mut PacketRing, wanted: usize) -> Vec<Vec<u8>> {
     found
 }
 
-/// Packets of all lengths, in order, those that are longer than a slot, too.
+/// Packets of all lengths arrive in order, including those longer than a slot.
 #[test]
 fn root_what_is_longer_than_a_slot_is_captured_whole() {
     if !is_root() {
@@ -360,7 +363,7 @@ fn root_what_is_longer_than_a_slot_is_captured_whole() {
     }
 }
 
-/// A packet beyond the room at the socket is cut: its length says that there was more.
+/// A packet that exceeds the socket's buffer is truncated: its length shows that it was longer.
 #[test]
 fn root_whole_packets_beyond_the_room_are_cut() {
     if !is_root() {

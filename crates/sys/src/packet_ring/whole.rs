@@ -1,5 +1,5 @@
-//! Packets that are longer than a slot: their beginning is in the ring, the whole of them waits at the socket
-//! (`PACKET_COPY_THRESH`, net/packet/af_packet.c `tpacket_rcv`).
+//! Packets that are longer than a slot: the ring contains their beginning, and the whole packet is queued on the
+//! socket (`PACKET_COPY_THRESH`, net/packet/af_packet.c `tpacket_rcv`).
 use std::collections::VecDeque;
 
 use super::frame::TAG_BYTES;
@@ -7,16 +7,16 @@ use crate::errno::Errno;
 use crate::fd::Fd;
 use crate::syscall::call;
 
-/// Most packets that were read before the slot of each. Several processors write at once, so the order at the socket
-/// can be another one than that of the slots, by one packet a processor.
+/// Maximum number of packets that were read before their slots. Several processors write concurrently, so the order on
+/// the socket can differ from the order of the slots, by one packet per processor.
 const EARLY_MAX: usize = 64;
 
-/// Reads the packets that wait at a socket.
+/// Reads the packets that are queued on a socket.
 #[derive(Debug)]
 pub(super) struct WholePackets {
-    /// Bytes of each packet that are captured.
+    /// Maximum number of bytes captured per packet.
     snaplen: usize,
-    /// Free room for a VLAN tag, then the packet that is read.
+    /// Free space for a VLAN tag, followed by the packet being read.
     buffer: Vec<u8>,
     /// Packets whose slots come later, each with its length.
     early: VecDeque<(usize, Box<[u8]>)>,
@@ -27,7 +27,7 @@ impl WholePackets {
         WholePackets { snaplen, buffer: vec![0; TAG_BYTES + snaplen], early: VecDeque::new() }
     }
 
-    /// The whole packet of a slot, behind [`TAG_BYTES`] of free room: `len` bytes long, beginning with `beginning`. One
+    /// The whole packet of a slot, after [`TAG_BYTES`] of free space: `len` bytes long, starting with `beginning`. One
     /// system call. `None` if the kernel had no room for it.
     #[cold]
     pub(super) fn of(&mut self, fd: &Fd, len: usize, beginning: &[u8]) -> Option<&mut [u8]> {
@@ -48,7 +48,7 @@ impl WholePackets {
         None
     }
 
-    /// Keeps what waits although no slot is there, so that it does not end each wait.
+    /// Saves queued packets although their slots have not arrived, so that they do not end every wait.
     pub(super) fn keep_early(&mut self, fd: &Fd) {
         for _ in 0..EARLY_MAX {
             let Some((len, bytes)) = self.read(fd) else { return };
@@ -64,7 +64,7 @@ impl WholePackets {
         self.early.push_back(early);
     }
 
-    /// The next packet that waits: its length, and what is captured of it.
+    /// The next queued packet: its length, and its captured bytes.
     fn read(&mut self, fd: &Fd) -> Option<(usize, &[u8])> {
         let place = self.buffer.get_mut(TAG_BYTES..)?;
         let (start, room, flags) = (place.as_mut_ptr().cast(), place.len(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);

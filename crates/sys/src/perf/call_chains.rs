@@ -1,4 +1,4 @@
-//! Call chains of samples in a ring that the kernel fills and we empty (kernel/events/ring_buffer.c).
+//! Call chains of samples, in a ring that the kernel fills and this process empties (kernel/events/ring_buffer.c).
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,39 +10,39 @@ use crate::kernel::page_bytes;
 
 /// `PERF_SAMPLE_CALLCHAIN`
 const WITH_CHAIN: u64 = 1 << 5;
-/// Kinds of records: `PERF_RECORD_LOST`, `PERF_RECORD_SAMPLE`.
+/// Record types: `PERF_RECORD_LOST`, `PERF_RECORD_SAMPLE`.
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 /// Offsets in `struct perf_event_mmap_page`.
 const HEAD_AT: usize = 1024;
 const TAIL_AT: usize = 1032;
-/// Data pages: a power of two.
+/// Number of data pages: a power of two.
 const PAGES: usize = 64;
-/// Addresses from here on are no code but marks between the parts of a chain (`PERF_CONTEXT_MAX`).
+/// Addresses from here on are not code but markers between the parts of a chain (`PERF_CONTEXT_MAX`).
 const MARKS: u64 = -4095_i64 as u64;
 
-/// The timer of one CPU with a ring of the call chains of its samples.
+/// The timer of one CPU, with a ring of the call chains of its samples.
 #[derive(Debug)]
 pub struct CallChains {
     clock: CpuClock,
     start: NonNull<u8>,
     page: usize,
-    /// The chain that is handed out.
+    /// The chain being handed out.
     chain: Vec<u64>,
 }
 
-/// Samples that did not come out of the ring.
+/// Samples lost between the kernel and the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChainLoss {
-    /// The ring was full.
+    /// Samples lost because the ring was full.
     pub full: u64,
-    /// A record that makes no sense ended the reading.
+    /// True if a malformed record ended the reading.
     pub is_broken: bool,
 }
 
 impl CallChains {
-    /// Opens timer and ring of `cpu`, not yet running; see [`CpuClock::open`]. 260 KiB of memory, which count against
-    /// kernel.perf_event_mlock_kb.
+    /// Opens the timer and ring of `cpu`, not started; see [`CpuClock::open`]. Takes 260 KiB of memory, which count
+    /// against kernel.perf_event_mlock_kb.
     pub fn open(cpu: u32, hz: u32, depth: u16) -> Result<CallChains, SysError> {
         let (clock, page) = (CpuClock::with(cpu, hz, WITH_CHAIN, depth)?, page_bytes() as usize);
         let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
@@ -56,11 +56,11 @@ impl CallChains {
         &self.clock
     }
 
-    /// Hands out the call chain of each sample that waits, the innermost function first; empty for a sample in user
-    /// space. No system call.
+    /// Passes the call chain of each waiting sample to `each`, innermost function first; the chain is empty for a
+    /// sample in user space. Makes no system call.
     pub fn take(&mut self, each: &mut dyn FnMut(&[u64])) -> ChainLoss {
         let mut loss = ChainLoss::default();
-        // Acquire: what the kernel wrote before it moved its position is seen after this.
+        // Acquire: everything that the kernel wrote before it advanced its position is visible after this.
         let head = self.control(HEAD_AT).load(Ordering::Acquire);
         let mut at = self.control(TAIL_AT).load(Ordering::Relaxed);
         while at < head {
@@ -87,7 +87,7 @@ impl CallChains {
             }
             at = next;
         }
-        // Release: our reads are over before the room is given back.
+        // Release: our reads happen before the space is released.
         self.control(TAIL_AT).store(at, Ordering::Release);
         loss
     }
@@ -98,15 +98,15 @@ impl CallChains {
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// The word at a position of the ring: records are whole words, and one may go over the end.
+    /// The word at a position of the ring. Records consist of whole words, and one may wrap around the end.
     fn word(&self, at: u64) -> u64 {
         let offset = at as usize & (self.page * PAGES - 8);
         // SAFETY: `offset` is a multiple of 8 below the size of the data pages, which follow the first page; they are
-        // mapped as long as `self`. The kernel may write there meanwhile, hence an atomic load; any bits are a u64.
+        // mapped as long as `self`. The kernel may write there concurrently, hence an atomic load; any bits are a u64.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(self.page + offset).cast()) }.load(Ordering::Relaxed)
     }
 
-    /// The descriptor, for waits.
+    /// The descriptor, for polling.
     pub fn fd(&self) -> &Fd {
         self.clock.fd()
     }
@@ -119,7 +119,7 @@ impl Drop for CallChains {
     }
 }
 
-// SAFETY: the mapping belongs to the process; it is read and changed only through its one owner.
+// SAFETY: the mapping belongs to the process; it is read and changed only through its single owner.
 unsafe impl Send for CallChains {}
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The timer of one CPU.
+//! The sampling timer of one CPU.
 use std::os::fd::AsRawFd;
 
 use crate::errno::{Errno, SysError};
@@ -10,7 +10,7 @@ use crate::syscall::call;
 const SOFTWARE: u32 = 1;
 /// `PERF_FLAG_FD_CLOEXEC`
 const CLOEXEC: u64 = 1 << 3;
-/// Members of `struct perf_event_attr`'s bit field.
+/// Bits of `struct perf_event_attr`.
 const DISABLED: u64 = 1;
 const FREQUENCY: u64 = 1 << 10;
 const NO_CHAIN_OF_USER: u64 = 1 << 22;
@@ -45,7 +45,7 @@ struct EventAttr {
 }
 const _: () = assert!(size_of::<EventAttr>() == 112);
 
-/// A timer that samples one CPU. Ends with the value.
+/// A timer that samples one CPU. Dropping it ends the sampling.
 #[derive(Debug)]
 pub struct CpuClock {
     fd: Fd,
@@ -53,13 +53,14 @@ pub struct CpuClock {
 }
 
 impl CpuClock {
-    /// Opens the timer of `cpu`, `hz` samples a second, not yet running. ENODEV: the CPU is offline. EACCES:
-    /// CAP_PERFMON is missing. EINVAL: more samples than the kernel takes (kernel.perf_event_max_sample_rate).
+    /// Opens the timer of `cpu` with `hz` samples per second, not started. ENODEV: the CPU is offline. EACCES:
+    /// CAP_PERFMON is missing. EINVAL: the rate exceeds the kernel's maximum (kernel.perf_event_max_sample_rate).
     pub fn open(cpu: u32, hz: u32) -> Result<CpuClock, SysError> {
         CpuClock::with(cpu, hz, 0, 0)
     }
 
-    /// The same; `sample_type` (`PERF_SAMPLE_…`) is what a sample holds, `stack_depth` the longest call chain.
+    /// Opens a timer like [`CpuClock::open`]; `sample_type` (`PERF_SAMPLE_…`) selects the contents of a sample,
+    /// `stack_depth` the maximum length of a call chain.
     pub(super) fn with(cpu: u32, hz: u32, sample_type: u64, stack_depth: u16) -> Result<CpuClock, SysError> {
         let attr = EventAttr {
             kind: SOFTWARE,
@@ -72,8 +73,8 @@ impl CpuClock {
         };
         let every_process: libc::pid_t = -1;
         let no_group: libc::c_int = -1;
-        // SAFETY: EventAttr is the layout of struct perf_event_attr in its size of Linux 4.8, which it names; the
-        // kernel reads it only (and writes `size` where it refuses it).
+        // SAFETY: EventAttr is the layout of struct perf_event_attr in its size of Linux 4.8, which it states; the
+        // kernel only reads it (and writes `size` if it rejects it).
         let open = || unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -95,7 +96,7 @@ impl CpuClock {
         self.cpu
     }
 
-    /// From now on `program` (of the type `BPF_PROG_TYPE_PERF_EVENT`) runs for each sample.
+    /// Runs `program` (of type `BPF_PROG_TYPE_PERF_EVENT`) for each sample from now on.
     pub fn run(&self, program: &Fd) -> Result<(), SysError> {
         self.control(SET_BPF, program.as_raw_fd())
     }
@@ -129,7 +130,7 @@ pub fn online_cpus(host: &Host) -> Result<Vec<u32>, SysError> {
     ranges(&text).ok_or_else(|| SysError::new("read", path.display().to_string(), Errno::INVAL))
 }
 
-/// `0-3,5`: at most 65,536 numbers.
+/// Parses `0-3,5`: at most 65,536 numbers.
 fn ranges(text: &[u8]) -> Option<Vec<u32>> {
     const CPUS_MAX: u32 = 1 << 16;
     let mut all = Vec::new();

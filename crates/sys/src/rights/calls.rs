@@ -1,32 +1,32 @@
-//! Which system calls are left: a list of what a program needs that reads packets and writes rows (seccomp(2)).
+//! Restricts the system calls to those needed for reading packets and writing rows (seccomp(2)).
 use super::is_missing;
 use super::program::CallProgram;
 use crate::errno::{Errno, SysError};
 
-/// What is needed beyond memory, time, open descriptors and questions to rtnetlink.
+/// Calls needed in addition to memory, time, open descriptors and rtnetlink requests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct CallGroups {
     /// Opening files.
     pub reads_files: bool,
-    /// Making, changing and removing files.
+    /// Creating, changing and removing files.
     pub writes_files: bool,
-    /// Making files in a directory that is open, and removing them.
+    /// Creating and removing files in an open directory.
     pub makes_files: bool,
-    /// Sockets of the internet and of this machine.
+    /// Internet and unix sockets.
     pub uses_network: bool,
     /// Starting other programs.
     pub starts_programs: bool,
 }
 
-/// `clone` makes a thread: `CLONE_THREAD` (include/uapi/linux/sched.h).
+/// Flag with which `clone` creates a thread: `CLONE_THREAD` (include/uapi/linux/sched.h).
 const THREAD: u32 = 0x0001_0000;
-/// What is asked of terminals and pipes: TCGETS, TIOCGPGRP, TIOCGWINSZ, FIONREAD, FIONBIO
+/// Requests to terminals and pipes: TCGETS, TIOCGPGRP, TIOCGWINSZ, FIONREAD, FIONBIO
 /// (include/uapi/asm-generic/ioctls.h).
 const TERMINAL: [u32; 5] = [0x5401, 0x540f, 0x5413, 0x541b, 0x5421];
 const NETLINK: u32 = libc::AF_NETLINK as u32;
 const OF_NETWORK: [u32; 4] = [NETLINK, libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32];
 
-/// Memory, time, signals, threads, descriptors that are open.
+/// Memory, time, signals, threads, open descriptors.
 const ALWAYS: &[libc::c_long] = &[
     libc::SYS_read,
     libc::SYS_readv,
@@ -92,7 +92,7 @@ const ALWAYS: &[libc::c_long] = &[
     libc::SYS_getgid,
     libc::SYS_getegid,
     libc::SYS_capget,
-    // Both only ever take away, without capabilities.
+    // Without capabilities, both can only remove rights.
     libc::SYS_capset,
     libc::SYS_prctl,
     libc::SYS_seccomp,
@@ -101,7 +101,7 @@ const ALWAYS: &[libc::c_long] = &[
     libc::SYS_landlock_restrict_self,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // The ring's own socket, and rtnetlink.
+    // For the ring's own socket, and rtnetlink.
     libc::SYS_getsockopt,
     libc::SYS_setsockopt,
     libc::SYS_bind,
@@ -168,7 +168,7 @@ const STARTING: &[libc::c_long] = &[
     libc::SYS_pidfd_send_signal,
 ];
 
-/// Older forms of the same calls, which newer architectures do not have.
+/// Older forms of the same calls, which newer architectures lack.
 #[cfg(target_arch = "x86_64")]
 mod older {
     pub(super) const ALWAYS: &[libc::c_long] = &[
@@ -206,8 +206,8 @@ mod older {
     pub(super) const STARTING: &[libc::c_long] = &[];
 }
 
-/// From now on all threads of the process make no other system calls than these: others fail with EPERM. False where
-/// the kernel has no seccomp, or the architecture is unknown to us. Needs [`super::forbid_new`].
+/// Restricts all threads of the process to these system calls: all others fail with EPERM. Returns false if the kernel
+/// has no seccomp or the architecture is unknown. Needs [`super::forbid_new`].
 pub fn restrict_calls(groups: CallGroups) -> Result<bool, SysError> {
     restrict(groups, true)
 }
@@ -234,7 +234,7 @@ fn restrict(groups: CallGroups, in_all_threads: bool) -> Result<bool, SysError> 
         true => program.allow(libc::SYS_clone),
         false => program.allow_bits(libc::SYS_clone, 0, THREAD),
     }
-    // Its flags are in memory, where no program sees them: the C library takes `clone` then.
+    // Its flags are in memory, which seccomp programs cannot read. With ENOSYS the C library falls back to `clone`.
     program.refuse(libc::SYS_clone3, Errno::NOSYS);
     match program.install(in_all_threads) {
         Ok(()) => Ok(true),
@@ -250,7 +250,7 @@ mod tests {
     use crate::rights::forbid_new;
     use std::io::ErrorKind;
 
-    /// What the thread could still do: make a thread, read a file, open a socket, start a program.
+    /// The actions that the thread could still perform: create a thread, read a file, open a socket, start a program.
     fn tried(groups: CallGroups) -> Option<[bool; 5]> {
         let trying = move || {
             forbid_new().unwrap();

@@ -1,4 +1,4 @@
-//! Which files may still be opened: Landlock (since Linux 5.13; Documentation/userspace-api/landlock.rst).
+//! Restricts the files that may be opened: Landlock (since Linux 5.13; Documentation/userspace-api/landlock.rst).
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 use crate::syscall::call;
 
-/// System calls of these numbers on every architecture.
+/// System call numbers, the same on every architecture.
 const CREATE_RULESET: libc::c_long = 444;
 const ADD_RULE: libc::c_long = 445;
 const RESTRICT_SELF: libc::c_long = 446;
@@ -26,21 +26,22 @@ const REMOVE_FILE: u64 = 1 << 5;
 const MAKE_CHAR: u64 = 1 << 6;
 const MAKE_REGULAR: u64 = 1 << 8;
 const MAKE_BLOCK: u64 = 1 << 11;
-/// Since the third version of the interface.
+/// Since version 3 of the interface.
 const TRUNCATE: u64 = 1 << 14;
-/// How many kinds of access a version of the interface knows: those of files; further ones come at the end.
+/// Pairs of an interface version and the number of access types that it knows: those for files; newer ones follow at
+/// the end.
 const KINDS: [(u32, u32); 4] = [(1, 13), (2, 14), (3, 15), (5, 16)];
-/// `struct landlock_ruleset_attr` of the first version: the kinds of access that are refused without a rule.
+/// Size of `struct landlock_ruleset_attr` in version 1: the access types that are denied without a rule.
 const RULESET_BYTES: usize = 8;
 
-/// Directories that may still be reached, with all that is below them.
+/// Directories that may still be accessed, with everything below them.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct FileRules<'r> {
-    /// May be read.
+    /// Directories whose contents may be read.
     pub readable: &'r [&'r Path],
-    /// May be read, written, made and removed.
+    /// Directories whose contents may be read, written, created and removed.
     pub writable: &'r [&'r Path],
-    /// Regular files may be made, written and removed there, but not read.
+    /// Directories in which regular files may be created, written and removed, but not read.
     pub makeable: &'r [&'r Path],
 }
 
@@ -50,8 +51,8 @@ struct PathBeneath {
     parent: i32,
 }
 
-/// From now on the calling thread opens no file but those of the rules; what is open stays so. Returns the version of
-/// the kernel's interface, `None` where it has none. Needs [`super::forbid_new`].
+/// From now on the calling thread can open only files that the rules allow; open files stay open. Returns the version
+/// of the kernel's interface, or `None` if the kernel lacks it. Needs [`super::forbid_new`].
 pub fn restrict_files(rules: &FileRules<'_>) -> Result<Option<u32>, SysError> {
     let failed = |errno| SysError::new("landlock_restrict_self", "file access", errno);
     let version = match version() {

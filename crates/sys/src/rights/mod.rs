@@ -1,8 +1,8 @@
-//! Giving rights up, for good: what was needed to open sockets and files is not needed to parse packets.
+//! Permanently gives up rights: the rights needed to open sockets and files are not needed to parse packets.
 //!
-//! Each function works where the kernel and the caller's rights allow it, and says whether it did. In order:
-//! [`forbid_new`], [`become_user`], [`keep_only`], then [`restrict_files`] and [`restrict_calls`]. Capabilities and
-//! file access belong to the calling thread and those that it starts later.
+//! Each function works if the kernel and the caller's rights allow it, and returns whether it did. Call them in this
+//! order: [`forbid_new`], [`become_user`], [`keep_only`], then [`restrict_files`] and [`restrict_calls`]. Capabilities
+//! and file access belong to the calling thread and to threads that it starts later.
 mod calls;
 mod files;
 mod program;
@@ -19,21 +19,21 @@ use crate::syscall::call;
 
 /// `include/uapi/linux/prctl.h`
 const PR_CAP_AMBIENT_CLEAR_ALL: libc::c_ulong = 4;
-/// Capabilities have numbers of one word of 64 bits.
+/// Capability numbers fit in one 64-bit word.
 const CAPS: u8 = 64;
 
-/// A user as a process has it.
+/// The user and groups of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserIds {
     /// User id.
     pub uid: u32,
     /// Group id.
     pub gid: u32,
-    /// All groups, that one included.
+    /// Every group, including `gid`.
     pub groups: Vec<u32>,
 }
 
-/// Programs that are started from now on have no more rights than the caller (`PR_SET_NO_NEW_PRIVS`).
+/// Ensures that programs started from now on have no more rights than the caller (`PR_SET_NO_NEW_PRIVS`).
 pub fn forbid_new() -> Result<(), SysError> {
     // SAFETY: takes integers only.
     call("prctl", || unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())
@@ -41,11 +41,11 @@ pub fn forbid_new() -> Result<(), SysError> {
         .map_err(|errno| SysError::new("prctl", "PR_SET_NO_NEW_PRIVS", errno))
 }
 
-/// Makes all threads of the process those of another user. Its capabilities stay until [`keep_only`]. Needs CAP_SETUID
-/// and CAP_SETGID.
+/// Changes the user of all threads of the process. Its capabilities stay until [`keep_only`]. Needs CAP_SETUID and
+/// CAP_SETGID.
 pub fn become_user(user: &UserIds) -> Result<(), SysError> {
     let failed = |what| move |errno| SysError::new(what, "another user", errno);
-    // SAFETY: takes integers only. Without it no capability would be left that `keep_only` is to keep.
+    // SAFETY: takes integers only. Without it no capability would be left for `keep_only` to keep.
     call("prctl", || unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) }.into()).map_err(failed("prctl"))?;
     let (groups, count) = (user.groups.as_ptr(), user.groups.len());
     // SAFETY: `groups` points to `count` live group ids.
@@ -56,7 +56,8 @@ pub fn become_user(user: &UserIds) -> Result<(), SysError> {
     // SAFETY: takes three integers.
     call("setresuid", || unsafe { libc::setresuid(user.uid, user.uid, user.uid) }.into())
         .map_err(failed("setresuid"))?;
-    // What was kept is permitted, but in force no more: giving up the bounding set needs it.
+    // The kept capabilities are permitted but no longer effective, and dropping the bounding set requires an effective
+    // one.
     let sets = caps::read().map_err(failed("capget"))?;
     caps::write(Sets { effective: sets.permitted, ..sets }).map_err(failed("capset"))
 }
@@ -80,8 +81,8 @@ pub fn threads_with_more(keep: CapSet) -> u64 {
     count
 }
 
-/// Gives up all capabilities of the calling thread but those of `keep`; returns those that it still has, and whether
-/// there were others.
+/// Gives up all capabilities of the calling thread except `keep`; returns the remaining ones, and whether it had any
+/// others.
 pub fn keep_only(keep: CapSet) -> Result<(CapSet, bool), SysError> {
     let failed = |errno| SysError::new("capset", "own capabilities", errno);
     let before = caps::read().map_err(failed)?;
@@ -98,15 +99,16 @@ pub fn keep_only(keep: CapSet) -> Result<(CapSet, bool), SysError> {
 pub fn drop_bounding(keep: CapSet) {
     for number in (0..CAPS).filter(|number| keep.0 & 1 << number == 0) {
         let number = libc::c_ulong::from(number);
-        // SAFETY: takes integers only. Needs CAP_SETPCAP: without it the bounding set stays, and nothing is in force.
+        // SAFETY: takes integers only. Needs CAP_SETPCAP: without it the bounding set stays, and no capability is
+        // effective.
         if call("prctl", || unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) }.into()).is_err() {
-            // No right to do so, or beyond the last that there is.
+            // The privilege is missing, or this number is beyond the last capability.
             break;
         }
     }
 }
 
-/// True where the kernel does not know the call, or it is switched off.
+/// True if the kernel does not know the call, or has it disabled.
 fn is_missing(errno: Errno) -> bool {
     matches!(errno.0, libc::ENOSYS | libc::EOPNOTSUPP | libc::EINVAL)
 }
@@ -119,7 +121,7 @@ mod tests {
     use crate::sandbox::root_or_skip;
     use std::path::Path;
 
-    /// The lines of a thread's status, and whether it could still do what it had the right to.
+    /// The lines of a thread's status, and whether it could still use its former right.
     fn in_a_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         std::thread::spawn(work).join().unwrap()
     }
@@ -153,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Without any right there is nothing to give up, and that is no error.
+    /// Giving up rights succeeds for a thread without rights.
     #[test]
     fn root_a_thread_without_rights_has_none_to_give_up() {
         if !root_or_skip("dropping capabilities") {

@@ -6,10 +6,10 @@ use crate::syscall::call;
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
-/// Where the low half of an argument is.
+/// Offset of the low half within an argument.
 const LOW: u32 = if cfg!(target_endian = "little") { 0 } else { 4 };
 
-/// `AUDIT_ARCH_…` (include/uapi/linux/audit.h); `None` where it is not known to us: then no program is made.
+/// `AUDIT_ARCH_…` (include/uapi/linux/audit.h); `None` for an unknown architecture, for which no program is built.
 const OWN_ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xc000_003e)
 } else if cfg!(target_arch = "aarch64") {
@@ -22,10 +22,10 @@ const OWN_ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
 
 const SECCOMP_SET_MODE_FILTER: libc::c_ulong = 1;
 const FLAG_ALL_THREADS: libc::c_ulong = 1;
-/// Without it kernels before 5.16 make the whole program slower against attacks that it does not care for.
+/// Without this flag, kernels before 5.16 slow the whole program down to mitigate attacks that do not matter here.
 const FLAG_SPECULATION: libc::c_ulong = 4;
 
-/// A list of calls that are allowed; all others are refused.
+/// A list of allowed calls; all others are denied.
 pub(super) struct CallProgram {
     steps: Vec<libc::sock_filter>,
 }
@@ -47,7 +47,7 @@ fn refusal(errno: Errno) -> libc::sock_filter {
 }
 
 impl CallProgram {
-    /// Allows nothing yet; `None` on an architecture that it does not know.
+    /// A program that allows nothing yet; `None` on an unknown architecture.
     pub(super) fn new() -> Option<CallProgram> {
         let own = OWN_ARCHITECTURE?;
         let steps = vec![
@@ -65,25 +65,25 @@ impl CallProgram {
         self.steps.push(answer(libc::SECCOMP_RET_ALLOW));
     }
 
-    /// Refuses a call with this error.
+    /// Denies a call with this error.
     pub(super) fn refuse(&mut self, number: libc::c_long, errno: Errno) {
         self.steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32));
         self.steps.push(refusal(errno));
     }
 
-    /// Allows a call whose argument at this place is one of `values`, and refuses it else. 100 values at most.
+    /// Allows a call if its argument number `place` is one of `values`, and denies it otherwise. At most 100 values.
     pub(super) fn allow_values(&mut self, number: libc::c_long, place: u32, values: &[u32]) {
         self.checked(number, place, values, libc::BPF_JEQ);
     }
 
-    /// Allows a call whose argument at this place has one of these bits, and refuses it else.
+    /// Allows a call if its argument number `place` has one of these bits, and denies it otherwise.
     pub(super) fn allow_bits(&mut self, number: libc::c_long, place: u32, bits: u32) {
         self.checked(number, place, &[bits], libc::BPF_JSET);
     }
 
     fn checked(&mut self, number: libc::c_long, place: u32, values: &[u32], test: u32) {
         let values = values.get(..100).unwrap_or(values);
-        // The load, two steps a value, the refusal.
+        // The load, two steps per value, the denial.
         let skip = (2 + 2 * values.len()) as u8;
         self.steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, skip, number as u32));
         self.steps.push(load(ARGUMENTS + 8 * place + LOW));
@@ -94,7 +94,7 @@ impl CallProgram {
         self.steps.push(refusal(Errno::PERM));
     }
 
-    /// Puts the program into force, for good: in all threads, or in the calling one. Needs [`super::forbid_new`].
+    /// Installs the program permanently, in all threads or in the calling one. Needs [`super::forbid_new`].
     pub(super) fn install(mut self, in_all_threads: bool) -> Result<(), Errno> {
         self.steps.push(refusal(Errno::PERM));
         let program =
@@ -107,11 +107,11 @@ impl CallProgram {
             })
         };
         let done = match set(threads | FLAG_SPECULATION) {
-            // Before Linux 4.17.
+            // The flag does not exist before Linux 4.17.
             Err(Errno::INVAL) => set(threads),
             done => done,
         };
-        // The number of a thread that could not take it over.
+        // A positive result is the number of a thread that could not adopt the program.
         if done? > 0 { Err(Errno::BUSY) } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! CRC-32 (IEEE 802.3, as in gzip), eight bytes a step.
+//! CRC-32 (IEEE 802.3, as in gzip), eight bytes per step.
 
 const TABLES: [[u32; 256]; 8] = tables();
 
@@ -29,7 +29,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// A sum that grows with the bytes fed to it.
+/// A running checksum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Crc(u32);
 
@@ -38,7 +38,7 @@ impl Crc {
         Crc(!0)
     }
 
-    // All table indices are masked to a byte, so they cannot leave the 256 entries.
+    // All table indexes are masked to a byte, so they cannot exceed the 256 entries.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let mut crc = self.0;
         let mut eights = bytes.chunks_exact(8);

@@ -1,4 +1,4 @@
-//! What can go wrong with a recording.
+//! Errors of recordings.
 use std::fmt;
 
 use super::frame::{VERSION, VERSION_MIN};
@@ -8,22 +8,22 @@ use crate::errno::SysError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Integrity {
-    /// It ends with its trailer and every sum is right.
+    /// It ends with its trailer and every checksum is correct.
     Whole,
-    /// It breaks off: everything before `byte` is good.
+    /// It is truncated: everything before `byte` is good.
     CutAt {
-        /// Offset behind the last good frame.
+        /// Offset after the last good frame.
         byte: u64,
-        /// Good frames.
+        /// Number of good frames.
         frames: u64,
     },
-    /// It holds something wrong: everything before `byte` is good.
+    /// It is corrupt: everything before `byte` is good.
     Garbled {
-        /// Offset behind the last good frame.
+        /// Offset after the last good frame.
         byte: u64,
-        /// Good frames.
+        /// Number of good frames.
         frames: u64,
-        /// What is wrong there.
+        /// Description of the damage.
         what: &'static str,
     },
 }
@@ -40,51 +40,51 @@ impl fmt::Display for Integrity {
     }
 }
 
-/// A recording that could not be written, or not be (wholly) read.
+/// A recording that could not be written, or not be read (completely).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TapeError {
     /// The file could not be opened or read.
     Io(SysError),
-    /// Writing failed; recording stopped there, the run went on.
+    /// Writing failed; recording stopped there, the run continued.
     Write(SysError),
-    /// The file is no recording.
+    /// The file is not a recording.
     NotATape {
         /// The file.
         path: Box<str>,
     },
-    /// The file that was to be written is not one that may be emptied and kept private.
+    /// The output file is not one that may be emptied and made private.
     NotOurs {
         /// The file.
         path: Box<str>,
         /// Reason for refusing the file, and the remedy.
         what: Box<str>,
     },
-    /// The recording reached the size that it was allowed; recording stopped there.
+    /// The recording reached its maximum size; recording stopped there.
     Full {
         /// The file.
         path: Box<str>,
-        /// The largest size in bytes.
+        /// The maximum size in bytes.
         limit: u64,
     },
     /// A pipe or a device: a recording is read twice, so it must be a file.
     NotAFile {
-        /// What it is called.
+        /// Its path.
         path: Box<str>,
     },
-    /// The file breaks off before the end of its header: nothing can be replayed.
+    /// The file ends before the end of its header: nothing can be replayed.
     NoHeader {
         /// The file.
         path: Box<str>,
     },
-    /// Made by a version that writes another format.
+    /// It was made by a version that writes a different format.
     Version {
         /// The file.
         path: Box<str>,
         /// Its format version.
         version: u16,
     },
-    /// Numbers in the kernel's messages have the other byte order here.
+    /// It comes from a machine with a different byte order, in which the kernel's messages are encoded.
     ByteOrder {
         /// The file.
         path: Box<str>,
@@ -93,10 +93,10 @@ pub enum TapeError {
     Broken {
         /// The file.
         path: Box<str>,
-        /// Where and how.
+        /// Place and kind of the damage.
         integrity: Integrity,
     },
-    /// The file is packed and cannot be unpacked.
+    /// The file is compressed and cannot be decompressed.
     Packed {
         /// The file.
         path: Box<str>,
@@ -105,7 +105,7 @@ pub enum TapeError {
     },
     /// A replay cannot be recorded again.
     Replaying {
-        /// The file that was to be written.
+        /// The output file.
         path: Box<str>,
     },
 }

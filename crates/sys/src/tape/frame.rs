@@ -1,28 +1,29 @@
-//! The bytes of a frame, written and read.
+//! Encoding and decoding of frames.
 use super::crc::Crc;
 
 pub(crate) const MAGIC: &[u8; 12] = b"NETWREN-TAPE";
-/// What is written. Version 2 added PART, without which a reader would take the last part of a block for all of it, and
-/// ASKED.
+/// The version that is written. Version 2 added PART, without which a reader would mistake the last part of a block
+/// for the whole block, and ASKED.
 pub(crate) const VERSION: u16 = 2;
-/// The oldest that is still read.
+/// The oldest version that can be read.
 pub(crate) const VERSION_MIN: u16 = 1;
-/// Magic and version.
+/// Size of magic and version.
 pub(crate) const FILE_HEAD: usize = MAGIC.len() + 2;
-/// kind, stream, length.
+/// Size of kind, stream and length.
 pub(crate) const FRAME_HEAD: usize = 9;
-/// The sum at the end.
+/// Size of the checksum at the end.
 pub(crate) const FRAME_TAIL: usize = 4;
-/// Largest payload. Kernel blocks are 32 KiB and files are cut into pieces of 1 MiB; the bound
-/// keeps a garbled length from being believed. A larger block (a burst of events) is written as several frames.
+/// Maximum payload size. Kernel blocks are 32 KiB and files are split into pieces of 1 MiB; the bound prevents a
+/// corrupt length from being trusted. A larger block (a burst of events) is written as several frames.
 pub(crate) const PAYLOAD_MAX: usize = 4 << 20;
-/// Largest block, all its parts together: beyond it the recording stops, and a replay calls the file broken. Sources
-/// make blocks of 1 MiB, and of what a BPF ring holds (at most 16 MiB) with what came while it was emptied.
+/// Maximum size of a block with all its parts: beyond it the recording stops, and a replay reports a corrupt file.
+/// Sources produce blocks of 1 MiB, and blocks with the contents of a BPF ring (at most 16 MiB) plus what arrived
+/// while it was being emptied.
 pub(crate) const BLOCK_MAX: usize = 64 << 20;
-/// Longer texts (keys, notes) are cut.
+/// Longer texts (keys, notes) are truncated.
 pub(crate) const TEXT_MAX: usize = u16::MAX as usize;
 
-/// What a frame holds; the format is drawn in the module's documentation.
+/// The type of a frame; the format is described in the module's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FrameKind {
@@ -57,7 +58,7 @@ impl FrameKind {
         ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
-    /// True for frames that hold bytes of a stream: their payload is not looked at before it is replayed.
+    /// True for frames that contain bytes of a stream: their payload is not inspected before it is replayed.
     pub(crate) fn is_data(self) -> bool {
         matches!(self, FrameKind::Block | FrameKind::Part)
     }
@@ -66,7 +67,7 @@ impl FrameKind {
 /// The first nine bytes of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameHead {
-    /// Not yet a [`FrameKind`]: unknown ones are skipped.
+    /// Not a [`FrameKind`], because unknown ones are skipped.
     pub(crate) kind: u8,
     pub(crate) stream: u32,
     pub(crate) length: u32,
@@ -87,7 +88,7 @@ impl FrameHead {
     }
 }
 
-/// Sum of head and payload, as it stands behind them.
+/// The checksum of head and payload, as stored after them.
 pub(crate) fn sum(head: &[u8; FRAME_HEAD], payload: &[u8]) -> [u8; FRAME_TAIL] {
     let mut crc = Crc::new();
     crc.add(head);
@@ -102,7 +103,7 @@ pub(crate) fn put_text(into: &mut Vec<u8>, text: &str) {
     into.extend_from_slice(bytes);
 }
 
-/// Takes a payload apart; every step checks its length.
+/// Splits a payload into its parts; every step checks the length.
 #[derive(Debug)]
 pub(crate) struct Parts<'p>(pub(crate) &'p [u8]);
 
@@ -117,7 +118,7 @@ impl<'p> Parts<'p> {
         self.bytes(N)?.try_into().ok()
     }
 
-    /// A text; what is not UTF-8 in it (a text cut in the middle of a letter) is replaced.
+    /// A text; invalid UTF-8 (for example from truncation inside a character) is replaced.
     pub(crate) fn text(&mut self) -> Option<Box<str>> {
         let length = usize::from(u16::from_le_bytes(self.array()?));
         Some(String::from_utf8_lossy(self.bytes(length)?).into())

@@ -1,4 +1,4 @@
-//! The first pass over a recording: every sum checked, every stream found.
+//! The first pass over a recording: verifies every checksum and finds every stream.
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
@@ -13,35 +13,36 @@ use crate::fd::Fd;
 use crate::fs;
 use crate::kernel::Kernel;
 
-/// Control frames are kept while they are looked at; none of ours is longer than two texts and a number.
+/// Maximum size of a control frame, which is held in memory while it is processed; ours contain at most two texts and
+/// a number.
 const CONTROL_MAX: usize = 2 * (2 + u16::MAX as usize) + 16;
 
-/// Read at once during the pass.
+/// Number of bytes read at once during the pass.
 const STEP: usize = 64 << 10;
 
 /// Where and when a recording was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// When it began.
+    /// The time when it began.
     pub time: WallTime,
-    /// The kernel that answered.
+    /// The recorded machine's kernel.
     pub kernel: Kernel,
     /// True for a recording of everything, false for a recording of one command's reading and for recordings of earlier
     /// versions.
     pub holds_everything: bool,
 }
 
-/// What the good part of a file holds. Memory is linear in the file's size: 24 bytes a frame, and the texts.
+/// The contents of the good part of a file. Memory is linear in the file's size: 24 bytes per frame, plus the texts.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) header: Header,
-    /// Key → its streams in the order of recording, which is that of their rounds.
+    /// Key → its streams in the order in which they were recorded, which is also the order of their rounds.
     pub(crate) streams: HashMap<Box<str>, Vec<Stream>>,
-    /// Frames of streams, in the order of the file; those of one stream are chained.
+    /// Frames of streams, in the order of the file; frames of the same stream are chained.
     frames: Vec<Frame>,
-    /// (key, note) of the streams that carry a note, each once: readers look through all of them in every round.
+    /// (key, note) of the streams with a note, without repetitions: readers look through all of them in every round.
     pub(crate) notes: Vec<(Box<str>, Box<str>)>,
-    /// Table → the fields that were asked for. Empty in recordings of version 1.
+    /// Table → the fields that were requested. Empty in recordings of version 1.
     pub(crate) asked: HashMap<Box<str>, HashSet<Box<str>>>,
     pub(crate) rounds: Vec<WallTime>,
     pub(crate) integrity: Integrity,
@@ -50,22 +51,22 @@ pub(crate) struct Index {
 /// A recorded stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stream {
-    /// The round it was read in, from 1 on. What was read before the first round counts as part of it.
+    /// The round in which it was read, from 1. Streams read before the first round count as part of it.
     pub(crate) round: usize,
     /// Its OPEN frame.
     pub(crate) open: FrameId,
 }
 
-/// A place in [`Index::frames`].
+/// An index into [`Index::frames`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameId(u32);
 
 impl FrameId {
-    /// No frame: a stream goes on nowhere.
+    /// The end of a stream's chain.
     const NONE: FrameId = FrameId(u32::MAX);
 }
 
-/// A frame that was found whole.
+/// A frame that was found complete.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     /// Offset of the payload.
@@ -77,26 +78,26 @@ pub(crate) struct Frame {
 }
 
 impl Index {
-    /// The frame behind `of` in the same stream. Constant time.
+    /// The frame after `of` in the same stream. Constant time.
     pub(crate) fn next(&self, of: FrameId) -> Option<(FrameId, Frame)> {
         let next = self.frames.get(of.0 as usize)?.next;
         Some((next, *self.frames.get(next.0 as usize)?))
     }
 }
 
-/// Why the pass ended.
+/// The reason why the pass ended.
 enum Stop {
     Trailer { frames: u64 },
     Cut,
     Garbled(&'static str),
 }
 
-/// Reads the beginning of the file alone.
+/// Reads only the beginning of the file.
 pub(crate) fn header(fd: &Fd, path: &str) -> Result<Header, TapeError> {
     IndexPass { input: Input::new(fd), good: 0, frames: 0 }.header(path)
 }
 
-/// Goes through the file once.
+/// Makes the pass over the file.
 pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
     let mut pass = IndexPass { input: Input::new(fd), good: 0, frames: 0 };
     let header = pass.header(path)?;
@@ -125,10 +126,10 @@ pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
     Ok(index)
 }
 
-/// Stream id → its last frame so far, of the streams that have not ended.
+/// Stream id → its last frame so far, for the streams that have not ended.
 type OpenStreams = HashMap<u32, FrameId>;
 
-/// What the pass remembers of the frames before.
+/// The pass's memory of earlier frames.
 #[derive(Default)]
 struct Seen {
     open: OpenStreams,
@@ -136,7 +137,7 @@ struct Seen {
 }
 
 impl Index {
-    // Enters one good frame; `Some` ends the pass.
+    // Records a good frame; `Some` ends the pass.
     fn note(&mut self, pass: &IndexPass<'_>, head: FrameHead, payload: &[u8], seen: &mut Seen) -> Option<Stop> {
         let mut parts = Parts(payload);
         let kind = FrameKind::of(head.kind)?;
@@ -146,7 +147,7 @@ impl Index {
                     return Some(Stop::Garbled("a stream without a key"));
                 };
                 if !note.is_empty() {
-                    // Both come from a file of unknown origin and are going to be shown.
+                    // Both come from a file of unknown origin and will be displayed.
                     let noted = (escaped(key.as_bytes()), escaped(note.as_bytes()));
                     if seen.notes.insert(noted.clone()) {
                         self.notes.push(noted);
@@ -184,8 +185,8 @@ impl Index {
         None
     }
 
-    // Puts a frame behind the last one of its stream. One of a stream that was never opened, or has ended, is left out:
-    // nothing leads to it.
+    // Appends a frame to the chain of its stream. A frame of a stream that was never opened, or has ended, is ignored:
+    // no chain leads to it.
     fn link(&mut self, pass: &IndexPass<'_>, head: FrameHead, kind: FrameKind, open: &mut OpenStreams) -> Option<Stop> {
         let last = open.get(&head.stream).copied()?;
         let Some(added) = self.add(pass, head, kind) else { return Some(Stop::Garbled(TOO_MANY)) };
@@ -207,14 +208,14 @@ impl Index {
     }
 }
 
-/// More than 2^32 - 1: at the least size of a frame, a file of 52 GiB.
+/// More than 2^32 - 1 frames: at the minimum size of a frame, that is a file of 52 GiB.
 const TOO_MANY: &str = "more frames than can be told apart";
 
 struct IndexPass<'f> {
     input: Input<'f>,
-    /// Offset behind the last good frame.
+    /// Offset after the last good frame.
     good: u64,
-    /// Good frames.
+    /// Number of good frames.
     frames: u64,
 }
 
@@ -241,7 +242,8 @@ impl IndexPass<'_> {
         }
     }
 
-    /// The next frame with its payload (empty for blocks: those are only summed), or why there is none.
+    /// The next frame with its payload (empty for blocks, which are only checksummed), or the reason why the pass
+    /// ends.
     fn frame(&mut self) -> Result<Result<(FrameHead, Vec<u8>), Stop>, Errno> {
         let mut bytes = [0; FRAME_HEAD];
         if self.input.fill(&mut bytes)? < FRAME_HEAD {
@@ -310,7 +312,7 @@ fn moment(parts: &mut Parts<'_>) -> Option<WallTime> {
     Some(WallTime { seconds, nanos: nanos.min(999_999_999) })
 }
 
-/// Buffered reading that tells a short file from a failed read.
+/// Buffered reading that distinguishes a truncated file from a failed read.
 struct Input<'f> {
     fd: &'f Fd,
     buffer: Vec<u8>,
@@ -322,7 +324,7 @@ impl<'f> Input<'f> {
         Input { fd, buffer: Vec::with_capacity(STEP), at: 0 }
     }
 
-    // What is buffered; empty only at the end of the file.
+    // The buffered bytes; empty only at the end of the file.
     fn some(&mut self) -> Result<&[u8], Errno> {
         if self.at >= self.buffer.len() {
             self.buffer.clear();
@@ -332,7 +334,7 @@ impl<'f> Input<'f> {
         Ok(self.buffer.get(self.at..).unwrap_or_default())
     }
 
-    /// Fills `into` as far as the file goes; returns how far.
+    /// Fills `into` as far as the file reaches; returns the number of bytes.
     fn fill(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let mut filled = 0;
         while filled < into.len() {
@@ -347,7 +349,7 @@ impl<'f> Input<'f> {
         Ok(filled)
     }
 
-    /// Goes over `count` bytes, summing and perhaps keeping them; returns how many there were.
+    /// Reads `count` bytes, adds them to the checksum and optionally keeps them; returns how many there were.
     fn pass(&mut self, count: usize, crc: &mut Crc, mut keep: Option<&mut Vec<u8>>) -> Result<usize, Errno> {
         let mut done = 0;
         while done < count {

@@ -1,4 +1,4 @@
-//! Replaying a recording: streams by key, in the order in which they were recorded.
+//! Replays a recording: streams by key, in the order in which they were recorded.
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,17 +12,17 @@ use crate::errno::{Errno, SysError, escaped};
 use crate::fd::Fd;
 use crate::fs;
 
-/// A checked recording.
+/// A verified recording.
 #[derive(Debug)]
 pub(crate) struct TapeReader {
     fd: Fd,
     path: Box<str>,
     index: Index,
-    /// Key → the round in which it was played last, and how many of its streams were played in it.
+    /// Key → the round in which it was last replayed, and how many of its streams were replayed in that round.
     played: RefCell<HashMap<Box<str>, (usize, usize)>>,
-    /// Rounds begun.
+    /// Number of rounds begun.
     begun: Cell<usize>,
-    /// Frames that streams have looked at.
+    /// Number of frames that streams have read.
     #[cfg(test)]
     pub(super) looked_at: Cell<u64>,
 }
@@ -33,7 +33,7 @@ impl TapeReader {
         TapeReader::of(fd, shown)
     }
 
-    /// Reads a recording in an open file, which messages call `path`.
+    /// Opens a recording from an open file; messages call it `path`.
     pub(crate) fn of_file(file: std::fs::File, path: &Path) -> Result<TapeReader, TapeError> {
         TapeReader::of(file.into(), escaped(path.as_os_str().as_encoded_bytes()))
     }
@@ -63,7 +63,7 @@ impl TapeReader {
         self.index.integrity
     }
 
-    /// The error that a run on this recording has to end with, if it is not whole.
+    /// The error with which a run on this recording must end, if it is incomplete.
     pub(crate) fn verdict(&self) -> Result<(), TapeError> {
         match self.index.integrity {
             Integrity::Whole => Ok(()),
@@ -71,7 +71,7 @@ impl TapeReader {
         }
     }
 
-    /// Begins the next recorded round; false if there is none. A recording without rounds has one.
+    /// Begins the next recorded round; false if there are no more. A recording without rounds has one.
     pub(crate) fn begin_round(&self) -> bool {
         let begun = self.begun.get();
         self.begun.set(begun + 1);
@@ -83,7 +83,7 @@ impl TapeReader {
         self.begun.get() < self.index.rounds.len().max(1)
     }
 
-    /// The time of the round that runs, or of the beginning.
+    /// The time of the current round, or of the beginning.
     pub(crate) fn now(&self) -> WallTime {
         let round = self.begun.get().checked_sub(1);
         round.and_then(|n| self.index.rounds.get(n)).copied().unwrap_or(self.index.header.time)
@@ -93,14 +93,15 @@ impl TapeReader {
         self.index.streams.contains_key(key)
     }
 
-    /// Whether the recorded run asked the kernel for `field` of `table`; `None` if the file does not say what was asked
-    /// of it (an old version, or the table was not read).
+    /// Whether the recorded run requested `field` of `table` from the kernel; `None` if the file does not contain this
+    /// information (an old version, or the table was not read).
     pub(crate) fn was_asked(&self, table: &str, field: &str) -> Option<bool> {
         self.index.asked.get(table).map(|fields| fields.contains(field))
     }
 
-    /// The next stream of `key` in this round, the last one of it again when all were played; if this round has none,
-    /// that of the nearest round before. Before the first round is begun, streams of all rounds follow each other.
+    /// The next stream of `key` in this round; after the last one, the last one again. If this round has no stream of
+    /// the key, the stream of the nearest earlier round. Before the first round begins, the streams of all rounds
+    /// follow one another.
     pub(crate) fn stream(&self, key: &str) -> Result<ReplayBlocks<'_>, SysError> {
         let missing = || SysError::on_bytes("replay", key.as_bytes(), Errno::NOT_RECORDED);
         let recorded = self.index.streams.get(key).ok_or_else(missing)?;
@@ -134,7 +135,7 @@ impl TapeReader {
     }
 }
 
-/// When and on what a file was recorded. Reads its beginning alone: the rest may be broken.
+/// The time and host of a recording. Reads only its beginning: the rest may be damaged.
 pub(crate) fn header_of(path: &Path) -> Result<Header, TapeError> {
     let (fd, shown) = open_file(path)?;
     index::header(&fd, &shown)
@@ -154,7 +155,8 @@ fn open_file(path: &Path) -> Result<(Fd, Box<str>), TapeError> {
     if stat.is_file() { Ok((fd, shown)) } else { Err(TapeError::NotAFile { path: shown }) }
 }
 
-/// The stream to play as number `count` of `round`, of those of one key in the order of their rounds.
+/// The stream to replay as number `count` of `round`. `recorded` contains the streams of one key in the order of their
+/// rounds.
 fn choose(recorded: &[Stream], round: usize, count: usize) -> Option<Stream> {
     if round == 0 {
         return recorded.get(count).or(recorded.last()).copied();
@@ -171,7 +173,7 @@ fn choose(recorded: &[Stream], round: usize, count: usize) -> Option<Stream> {
 pub(crate) struct ReplayBlocks<'t> {
     tape: &'t TapeReader,
     key: Box<str>,
-    /// The frame that was looked at last.
+    /// The last frame that was read.
     at: FrameId,
     block: Vec<u8>,
     ended: bool,
@@ -182,7 +184,7 @@ impl ReplayBlocks<'_> {
         SysError::on_bytes("replay", self.key.as_bytes(), errno)
     }
 
-    // The error with which opening failed in the recording. The frame stays unread if it is another.
+    // The error with which opening failed in the recording. If the frame is of a different kind, it stays unread.
     fn refusal(&mut self) -> Result<Option<SysError>, SysError> {
         let before = self.at;
         match self.step() {
@@ -190,7 +192,7 @@ impl ReplayBlocks<'_> {
                 self.load(frame)?;
                 Ok(Some(self.recorded_error()))
             }
-            // A file cut right here: `next` will say so.
+            // The file is truncated right here: `next` will report it.
             _ => {
                 self.at = before;
                 Ok(None)
@@ -207,7 +209,7 @@ impl ReplayBlocks<'_> {
         Ok(frame)
     }
 
-    // Puts a frame's payload behind what is in the block.
+    // Appends a frame's payload to the block.
     fn load(&mut self, frame: Frame) -> Result<(), SysError> {
         let (length, before) = (frame.length as usize, self.block.len());
         if length > PAYLOAD_MAX || before + length > BLOCK_MAX {
@@ -255,7 +257,7 @@ impl Blocks for ReplayBlocks<'_> {
                     return Ok(Some(&self.block));
                 }
                 FrameKind::Part => self.load(frame)?,
-                // The parts before it are no whole block.
+                // The preceding parts are not a whole block.
                 _ if !self.block.is_empty() => return Err(self.failed(Errno::RECORDING_BROKEN)),
                 FrameKind::Stopped => return Err(self.failed(Errno::NOT_RECORDED)),
                 FrameKind::Error | FrameKind::Refused => {
@@ -272,8 +274,8 @@ impl Blocks for ReplayBlocks<'_> {
     }
 }
 
-// An error names its call by a static text, so that live ones cost nothing; a recorded name is
-// looked up among those this crate and its callers use.
+// An error names its call with a static text, so that live errors cost nothing; a recorded name is looked up among the
+// names that this crate and its callers use.
 fn known_call(name: &str) -> &'static str {
     const CALLS: &[&str] = &[
         "openat",

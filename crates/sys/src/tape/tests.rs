@@ -8,7 +8,7 @@ use crate::fault::{Fault, arm, disarm_all};
 use crate::host::{Host, Mode};
 use crate::tape::{Integrity, TapeError};
 
-/// Blocks from a list, with an error behind them if there is one.
+/// Blocks from a list, followed by an optional error.
 struct Listed {
     blocks: Vec<Vec<u8>>,
     at: usize,
@@ -34,7 +34,7 @@ fn never<'a>() -> Result<Box<dyn Blocks + 'a>, SysError> {
     panic!("a replay must not open anything");
 }
 
-/// All of a stream, and how it ended.
+/// Reads a stream to its end and returns its blocks and its error.
 fn drain(stream: Result<Box<dyn Blocks + '_>, SysError>) -> (Vec<Vec<u8>>, Option<SysError>) {
     let mut got = Vec::new();
     let mut stream = match stream {
@@ -54,14 +54,14 @@ fn replay(host: &Host, key: &str) -> (Vec<Vec<u8>>, Option<SysError>) {
     drain(host.stream(key, "", never))
 }
 
-/// A small recording with one of everything.
+/// A small recording that contains every kind of frame.
 fn sample(path: &Path) {
     let host = Host::live().recording(path).unwrap();
     assert_eq!(host.mode(), Mode::Recording);
     assert!(host.begin_round());
     let mut first = host.stream("tcp", "kernel filter: sport = 443", || listed(&[b"one", b"", b"three"])).unwrap();
     assert_eq!(first.next().unwrap(), Some(&b"one"[..]));
-    // Two streams at once: their frames are mixed.
+    // Two concurrent streams: their frames are interleaved.
     assert_eq!(drain(host.stream("udp", "", || listed(&[b"u"]))), (vec![b"u".to_vec()], None));
     assert_eq!(drain(Ok(first)).0, [&b""[..], b"three"]);
     let broken = SysError::new("recvmsg", "netlink socket (sock_diag)", Errno::NOBUFS);
@@ -144,7 +144,7 @@ fn a_cut_at_every_byte_is_never_whole() {
                 };
                 assert!(byte <= length as u64);
                 assert!(matches!(host.finish(), Err(TapeError::Broken { .. })));
-                // What is there is a beginning of the truth, and its end is told.
+                // The available part is a prefix of the original, and its end is reported.
                 let (got, error) = replay(&host, "tcp");
                 let whole = [&b"one"[..], b"", b"three"];
                 assert_eq!(got, whole[..got.len()]);
@@ -178,7 +178,7 @@ fn a_changed_byte_is_never_whole() {
 #[test]
 fn a_huge_length_allocates_nothing() {
     let (_tmp, path, bytes) = sample_bytes();
-    // Behind the header frame: an OPEN frame whose length says 4 GiB.
+    // After the header frame: an OPEN frame whose length is 4 GiB.
     let header = u32::from_le_bytes(bytes[19..23].try_into().unwrap()) as usize;
     let next = 14 + 9 + header + 4;
     let mut garbled = bytes.clone();
@@ -288,7 +288,7 @@ fn a_recording_without_its_end_is_cut_but_usable() {
     assert_eq!(replay(&host, "k").0, [b"b"]);
 }
 
-/// A burst of events comes as one block of many megabytes.
+/// A burst of events arrives as one block of many megabytes.
 #[test]
 fn issue_10_a_block_larger_than_a_frame_comes_back_whole() {
     let tmp = tempfile::tempdir().unwrap();
@@ -303,7 +303,7 @@ fn issue_10_a_block_larger_than_a_frame_comes_back_whole() {
         let (got, error) = replay(&host, "big");
         assert!(error.is_none() && got == [&b"before"[..], &block, b"after"]);
     }
-    // Cut inside the second part: the first one alone is no block.
+    // Truncated inside the second part: the first part alone is not a block.
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - super::frame::PAYLOAD_MAX / 2]).unwrap();
     let (got, error) = replay(&Host::replaying(&path).unwrap(), "big");
@@ -323,7 +323,7 @@ fn issue_10_a_block_too_large_ends_the_recording_and_keeps_what_came_before() {
     assert_eq!((got, error.unwrap().errno), (vec![b"before".to_vec()], Errno::RECORDING_BROKEN));
 }
 
-/// The run that waits for events may be killed at any time.
+/// A run that waits for events may be killed at any time.
 #[test]
 fn issue_10_what_was_read_is_in_the_file_while_the_run_waits() {
     let tmp = tempfile::tempdir().unwrap();
@@ -358,14 +358,14 @@ fn issue_10_a_recording_has_a_largest_size() {
     assert_eq!(replay(&host, "k").0, [[7; 1000]]);
 }
 
-/// The work of a replay grows with the file, not with its square: counted, not timed.
+/// The work of a replay is linear in the file's size, not quadratic: counted, not timed.
 #[test]
 fn issue_10_frames_are_looked_at_once() {
     const STREAMS: u64 = 2_000;
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("tape");
     let host = Host::live().recording(&path).unwrap();
-    // One stream stays open over all others: its frames lie between theirs.
+    // One stream stays open during all others: its frames lie between theirs.
     let blocks = vec![b"event".to_vec(); STREAMS as usize];
     let long = Listed { blocks, at: 0, error: None };
     let mut long = host.stream("long", "", || Ok(Box::new(long))).unwrap();
@@ -387,7 +387,7 @@ fn issue_10_frames_are_looked_at_once() {
     };
     assert_eq!(play("long"), STREAMS);
     assert!((0..STREAMS).all(|n| play(&n.to_string()) == 1));
-    // Each stream: its first frame twice (is it a refusal?), then every frame once.
+    // Each stream: its first frame twice (to check for a refusal), then every frame once.
     let frames = (STREAMS + 1) + STREAMS * 2;
     assert!(reader.looked_at.get() <= frames + STREAMS + 1, "{}", reader.looked_at.get());
 }
@@ -409,7 +409,7 @@ fn rounds_keep_their_streams() {
     let host = Host::replaying(&path).unwrap();
     let first = |key: &str| String::from_utf8(replay(&host, key).0.concat()).unwrap();
     assert!(host.begin_round());
-    // Read once only in this round: the next one begins with its own all the same.
+    // This round reads the key only once; the next round still begins with its own stream.
     assert_eq!([first("early"), first("k")], ["e", "1a"]);
     assert!(host.begin_round());
     assert_eq!([first("k"), first("k"), first("k"), first("early"), first("late")], ["2a", "2b", "2b", "e", "l"]);
@@ -429,12 +429,12 @@ fn a_recording_says_what_was_asked() {
     let asked = |field| host.was_asked("sockets", field);
     assert_eq!([asked("state"), asked("rtt_us"), asked("mark"), asked("cwnd")], [true, true, true, false].map(Some));
     assert_eq!(host.was_asked("nat", "state"), None);
-    // The same question is written once.
+    // A repeated request is written only once.
     let bytes = std::fs::read(&path).unwrap();
     assert_eq!(bytes.windows(6).filter(|window| window == b"rtt_us").count(), 1);
 }
 
-/// Files of the version before are read as ever.
+/// Files of the previous version can still be read.
 #[test]
 fn the_version_before_is_read() {
     let (_tmp, path, mut bytes) = sample_bytes();
@@ -445,7 +445,7 @@ fn the_version_before_is_read() {
     assert_eq!(replay(&host, "tcp").0.len(), 3);
 }
 
-/// What another user laid in the way is neither followed nor emptied.
+/// Files and links that another user has placed there are neither followed nor emptied.
 #[test]
 fn issue_10_only_a_file_of_our_own_is_written() {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -477,12 +477,12 @@ fn issue_10_only_a_file_of_our_own_is_written() {
     for name in ["precious", "one", "strangers"] {
         assert_eq!(std::fs::read(at(name)).unwrap(), b"precious", "{name}");
     }
-    // A file of our own that others could read is closed to them before anything is in it.
+    // A file of ours that others could read becomes private before anything is written to it.
     std::fs::write(at("ours"), b"old").unwrap();
     std::fs::set_permissions(at("ours"), PermissionsExt::from_mode(0o666)).unwrap();
     let mut held = std::fs::OpenOptions::new().read(true).write(true).open(at("ours")).unwrap();
     sample(&at("ours"));
-    // Who has it open neither reads nor changes what is recorded.
+    // A process that already has the old file open can neither read nor change the recording.
     held.write_all(b"forged").unwrap();
     assert_eq!(held.metadata().unwrap().len(), 6);
     assert_eq!(std::fs::metadata(at("ours")).unwrap().permissions().mode() & 0o777, 0o600);
@@ -535,7 +535,7 @@ fn a_live_stream_passes_untouched() {
     let host = Host::live();
     let before = crate::cost::syscalls();
     assert_eq!(drain(host.stream("k", "", || listed(&[&block, &block]))).0.len(), 2);
-    // Other tests run beside this one, so the count is only looked at for absurdity.
+    // Other tests run concurrently, so the count is only checked for plausibility.
     assert!(crate::cost::syscalls() >= before);
     assert_eq!((host.integrity(), host.finish()), (Integrity::Whole, Ok(())));
     assert!(host.notes().is_empty() && host.recorded().is_none());

@@ -17,16 +17,16 @@ use crate::out::{Out, OutError};
 use crate::outfile;
 use crate::signal;
 
-/// One write per 64 KiB: two kernel blocks.
+/// Size of the write buffer: two kernel blocks.
 const BUFFER: usize = 64 << 10;
 
-/// How long a frame may wait in the buffer.
+/// Maximum time that a frame waits in the buffer.
 pub(crate) const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
-/// The trailer: its frame with a count.
+/// Size of the trailer: its frame with a count.
 const TRAILER: u64 = (FRAME_HEAD + 8 + FRAME_TAIL) as u64;
 
-/// Appends frames to a file. The first failure is kept and ends the recording, not the run.
+/// Appends frames to a file. The first failure is stored and ends the recording, not the run.
 ///
 /// Frames wait in a buffer, which a thread empties every [`FLUSH_EVERY`].
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct TapeWriter {
     flusher: Option<JoinHandle<()>>,
 }
 
-/// What the flushing thread shares with the run.
+/// State that the flushing thread shares with the run.
 #[derive(Debug)]
 struct Shared {
     file: Mutex<File>,
@@ -43,7 +43,7 @@ struct Shared {
 }
 
 impl Shared {
-    // A panic while the lock is held leaves at worst a frame without its end, which the reader finds by its sum.
+    // A panic while the lock is held leaves at worst an incomplete frame, which the reader detects by its checksum.
     fn lock(&self) -> MutexGuard<'_, File> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,7 +82,7 @@ impl TapeWriter {
         Ok(writer)
     }
 
-    /// Begins a stream; its id goes with everything that follows.
+    /// Begins a stream; all following frames of the stream carry its id.
     pub(crate) fn open(&self, key: &str, note: &str) -> u32 {
         let mut file = self.shared.lock();
         let id = file.next_stream;
@@ -94,7 +94,7 @@ impl TapeWriter {
         id
     }
 
-    /// A block; one that is larger than a frame goes into several.
+    /// Writes a block; a block larger than a frame is split into several.
     pub(crate) fn block(&self, id: u32, bytes: &[u8]) {
         let mut file = self.shared.lock();
         if bytes.len() > BLOCK_MAX {
@@ -108,12 +108,12 @@ impl TapeWriter {
         file.frame(FrameKind::Block, id, rest);
     }
 
-    /// A frame without payload: END or STOPPED.
+    /// Writes a frame without payload: END or STOPPED.
     pub(crate) fn mark(&self, kind: FrameKind, id: u32) {
         self.shared.lock().frame(kind, id, &[]);
     }
 
-    /// ERROR or REFUSED.
+    /// Writes ERROR or REFUSED.
     pub(crate) fn error(&self, kind: FrameKind, id: u32, error: &SysError) {
         let mut payload = error.errno.0.to_le_bytes().to_vec();
         put_text(&mut payload, error.call);
@@ -125,11 +125,11 @@ impl TapeWriter {
         self.shared.lock().frame(FrameKind::Round, 0, &moment(at));
     }
 
-    /// ASKED. What was written before is not written again in every round.
+    /// Writes ASKED. The same content is not repeated in every round.
     pub(crate) fn asked(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
         let mut payload = Vec::new();
         put_text(&mut payload, table);
-        // A control frame has room for twice this; names of fields are some hundreds of short words.
+        // A control frame has room for twice this; the names of the fields are some hundreds of short words.
         for field in fields.take_while(|field| field.len() < TEXT_MAX) {
             if payload.len() + field.len() > TEXT_MAX {
                 break;
@@ -143,19 +143,20 @@ impl TapeWriter {
         }
     }
 
-    /// True once nothing more goes into the file, because it is full or could not be written.
+    /// True once nothing more is written to the file, because it is full or could not be written.
     pub(crate) fn has_stopped(&self) -> bool {
         self.shared.lock().stopped.is_some()
     }
 
-    /// Writes the trailer and tells the first failure, if there was one.
+    /// Writes the trailer and returns the first failure, if there was one.
     pub(crate) fn finish(&self) -> Result<(), TapeError> {
         self.shared.lock().finish()
     }
 }
 
 impl Drop for TapeWriter {
-    // Without `finish` there is no trailer, so the file will be known as cut; what was read is still worth keeping.
+    // Without `finish` the file has no trailer, so it is recognized as truncated; the data read so far is still worth
+    // keeping.
     fn drop(&mut self) {
         let mut file = self.shared.lock();
         file.flush();
@@ -169,21 +170,21 @@ impl Drop for TapeWriter {
     }
 }
 
-/// The file and what waits to be written to it.
+/// The file and the data waiting to be written to it.
 #[derive(Debug)]
 struct File {
     out: Out,
     buffer: Vec<u8>,
-    /// Bytes of the frames so far, those in the buffer among them.
+    /// Size of all frames so far in bytes, including those in the buffer.
     size: u64,
     limit: u64,
     frames: u64,
     next_stream: u32,
-    /// The ASKED frames that were written: a run has one or two a table.
+    /// The ASKED frames that were written: a run has one or two per table.
     asked: HashSet<Vec<u8>>,
     stopped: Option<TapeError>,
     finished: bool,
-    /// True if there is no thread to flush: every frame is written at once.
+    /// True without a flushing thread: every frame is then written immediately.
     eager: bool,
     over: bool,
 }
@@ -230,13 +231,14 @@ impl File {
     }
 
     fn frame(&mut self, kind: FrameKind, stream: u32, payload: &[u8]) {
-        // A stream dropped after `finish` has nothing to add: the trailer stays the last frame.
+        // A stream that is dropped after `finish` has nothing to add: the trailer stays the last frame.
         if self.stopped.is_some() || self.finished {
             return;
         }
         let size = (FRAME_HEAD + payload.len() + FRAME_TAIL) as u64;
         if self.size.saturating_add(size).saturating_add(TRAILER) > self.limit {
-            // What fits stays whole; there is no trailer, so a replay knows that something is missing.
+            // The frames that fit stay intact; the trailer is missing, so a replay knows that the recording is
+            // incomplete.
             self.flush();
             self.stopped.get_or_insert(TapeError::Full { path: self.out.name().into(), limit: self.limit });
             return;
@@ -251,7 +253,7 @@ impl File {
         if payload.len() > PAYLOAD_MAX {
             return self.fail(Errno::MSGSIZE);
         }
-        // Checked just above: it fits.
+        // It fits, as checked just above.
         let head = FrameHead { kind: kind as u8, stream, length: payload.len() as u32 }.bytes();
         let tail = sum(&head, payload);
         self.put(&head);
@@ -260,7 +262,7 @@ impl File {
         self.frames += 1;
     }
 
-    // Ends the recording. What came before is written: it is not to be lost with what cannot be.
+    // Ends the recording. Earlier data is still written, so that it is not lost together with the rest.
     fn fail(&mut self, errno: Errno) {
         self.flush();
         let error = SysError::new("write", self.out.name(), errno);
@@ -290,7 +292,7 @@ impl File {
         }
         self.stopped = match how(&mut self.out, &self.buffer) {
             Ok(()) => None,
-            // A regular file has no reader that can go away.
+            // A regular file has no reader that could close its end.
             Err(OutError::Closed) => Some(TapeError::Write(SysError::new("write", self.out.name(), Errno::PIPE))),
             Err(OutError::Failed(error)) => Some(TapeError::Write(error)),
         };

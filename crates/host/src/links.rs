@@ -112,7 +112,7 @@ impl Links {
     }
 
     /// Adds the IPv6 addresses, from the kernel's file: rtnetlink sends them in another order, and without the scope
-    /// that tools show. There are none on a kernel without IPv6.
+    /// that tools show. Fails on a kernel without IPv6.
     pub fn read_inet6(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(), SysError> {
         let mut text = Vec::new();
         read_inside(host, IF_INET6, netns, inside, &mut text)?;

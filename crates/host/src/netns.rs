@@ -1,4 +1,4 @@
-//! Network namespaces: their names, and the one that a user selects.
+//! Network namespaces: their names, and the namespace that a user selects.
 //!
 //! A namespace is identified by its inode. Names come from /run/netns (ip-netns) and /run/docker/netns; the namespace
 //! of process 1 is called `init`; any other is shown by its number.
@@ -160,8 +160,8 @@ pub struct NetnsRef {
 /// Finds the namespace that `written` refers to: a path if it has a slash, otherwise a name, otherwise a process id,
 /// otherwise the name of a container, which must be unique.
 ///
-/// Names are the same as in [`NetnsNames`]; `init` is the namespace of process 1 unless another one has that name. A
-/// replay returns the recorded answer.
+/// Names are the same as in [`NetnsNames`]; `init` is the namespace of process 1 unless another namespace has that
+/// name. A replay returns the recorded answer.
 pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
     let mut handle = None;
     let mut text = Vec::new();
@@ -204,7 +204,7 @@ fn of_container(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
 }
 
 fn open(written: &str) -> Result<NetNs, SysError> {
-    // As names these would open the directory of names.
+    // Used as names, these would open the directory of names.
     if matches!(written, "" | "." | "..") {
         return Err(SysError::new("openat", written, Errno::NOENT));
     }

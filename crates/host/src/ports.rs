@@ -1,4 +1,4 @@
-//! Ports that the kernel gives to those who do not ask for one.
+//! Ports that the kernel assigns to sockets that do not request one.
 use record::{Key, Lookup, Value};
 use sys::{Host, NetNs};
 
@@ -13,21 +13,21 @@ const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 pub struct LocalPorts {
     first: u16,
     last: u16,
-    /// First and last of each run of reserved ports, in the kernel's order (ascending).
+    /// First and last port of each reserved range, in the kernel's order (ascending).
     reserved: Vec<(u16, u16)>,
 }
 
 impl Default for LocalPorts {
-    /// The kernel's default, 32768 to 60999, nothing reserved.
+    /// The kernel's default, 32768 to 60999, without reserved ports.
     fn default() -> LocalPorts {
         LocalPorts { first: 32_768, last: 60_999, reserved: Vec::new() }
     }
 }
 
 impl LocalPorts {
-    /// Reads the sysctls of the namespace whose inode is `netns`: of `inside`, or of the calling thread's.
+    /// Reads the sysctls of the namespace with inode `netns`: of `inside`, or of the calling thread's.
     ///
-    /// Needs no privilege, except to enter another namespace. Reserved ports that cannot be read count as none.
+    /// Needs no privilege, except to enter another namespace. If the reserved ports are unreadable, none are assumed.
     pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<LocalPorts, HostError> {
         let mut text = Vec::new();
         read_inside(host, RANGE, netns, inside, &mut text)?;
@@ -58,7 +58,7 @@ pub struct PortRanges {
 }
 
 impl PortRanges {
-    /// Adds that of the namespace whose inode is `netns`.
+    /// Adds the range of the namespace with inode `netns`.
     pub fn add(&mut self, netns: u64, ports: LocalPorts) {
         self.ranges.push((netns, ports));
         self.ranges.sort_by_key(|(netns, _)| *netns);
@@ -66,8 +66,7 @@ impl PortRanges {
 }
 
 impl Lookup for PortRanges {
-    /// Under (netns, port) whether the port lies in the range; null in a namespace of which nothing is known. Under an
-    /// id whether it is 1.
+    /// For (netns, port) whether the port is in the range; null for an unknown namespace. For an id whether it is 1.
     fn value(&self, key: Key) -> Value<'_> {
         match key {
             Key::Pair(netns, port) => {
@@ -81,13 +80,13 @@ impl Lookup for PortRanges {
     }
 }
 
-// `32768\t60999\n`
+// Parses `32768\t60999\n`.
 fn parse_range(text: &[u8]) -> Option<(u16, u16)> {
     let mut numbers = std::str::from_utf8(text).ok()?.split_ascii_whitespace().map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-// `8080,9000-9010\n`; what makes no sense is left out.
+// Parses `8080,9000-9010\n`; malformed parts are left out.
 fn parse_reserved(text: &[u8]) -> Vec<(u16, u16)> {
     let text = std::str::from_utf8(text).unwrap_or_default();
     let run = |word: &str| {

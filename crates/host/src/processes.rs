@@ -1,9 +1,9 @@
-//! What /proc tells of the processes that hold sockets: command line, cgroups, number in their own pid namespace,
+//! Data from /proc about the processes that hold sockets: command line, cgroups, pid in their own pid namespace,
 //! security context.
 //!
-//! Only of the pids that are asked for, and only the files that are demanded: each costs about 6 µs. All files of a
-//! process are read below one open directory /proc/PID, which stays that of this process when the number is given to
-//! another one; the start time in it tells whether it is the process that was meant.
+//! Reads only the requested pids, and only the requested files: each costs about 6 µs. All files of a process are read
+//! below one open directory /proc/PID, which still refers to this process if the pid is reused; its start time shows
+//! whether it is the intended process.
 mod identity;
 
 use record::{Key, Lookup, Value};
@@ -16,16 +16,16 @@ pub use identity::Identity;
 pub(crate) use identity::Stat;
 use record::text::put_u64;
 
-/// Name of the stream on a recording.
+/// Name of the stream in a recording.
 const STREAM: &str = "processes";
 
-/// A block goes out when it has reached this size.
+/// Size at which a block is handed out.
 const BLOCK_FULL: usize = 60 << 10;
 
-/// Bytes read of a file at most. A command line may have two megabytes; nobody reads on after this many.
+/// Maximum number of bytes read of a file. A command line may have two megabytes; no reader wants more than this.
 const BYTES_MAX: usize = 4 << 10;
 
-/// Bytes kept in all. What is over is counted.
+/// Maximum number of bytes kept in total. Files beyond it are counted.
 const KEPT_MAX: usize = 256 << 20;
 
 /// One file of a process.
@@ -35,7 +35,7 @@ enum ProcessPart {
     Cgroup,
     Status,
     Context,
-    /// When it started, in ticks since boot, u64 little endian: no file of its own.
+    /// Start time in ticks since boot, u64 little endian: not a separate file.
     Started,
 }
 
@@ -54,14 +54,14 @@ impl ProcessPart {
     }
 }
 
-/// Which parts are read.
+/// The parts to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessParts {
     /// Command lines.
     pub cmdlines: bool,
     /// Paths of cgroups, for [`crate::Containers`].
     pub cgroups: bool,
-    /// Numbers in their own pid namespaces.
+    /// Pids in their own pid namespaces.
     pub container_pids: bool,
     /// Security contexts.
     pub contexts: bool,
@@ -79,33 +79,33 @@ impl ProcessParts {
     }
 }
 
-/// What was read of each process.
+/// The data of each process.
 #[derive(Debug, Default)]
 pub struct Processes {
     cmdlines: Cmdlines,
     cgroups: Texts<u32>,
     container_pids: ContainerPids,
     contexts: Contexts,
-    /// pid, start in ticks since boot; ascending.
+    /// pid and start time in ticks since boot; in ascending order.
     started: Vec<(u32, u64)>,
     report: ProcessesReport,
 }
 
-/// What a reading of processes missed.
+/// Missing data after reading processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessesReport {
-    /// Files that could not be read, though their process was there.
+    /// Number of files that could not be read although the process existed.
     pub unreadable: u32,
-    /// Why the first of them could not.
+    /// The reason for the first of them.
     pub refusal: Option<Errno>,
-    /// Files beyond the bound of 256 MiB in all, not kept.
+    /// Number of files beyond the total limit of 256 MiB, which are not kept.
     pub over: u32,
-    /// Why the reading ended early, if it did.
+    /// Why the read ended early, if it did.
     pub ended: Option<SysError>,
 }
 
 impl ProcessesReport {
-    /// One line for each thing that is missing, for the end of a run.
+    /// One line for each missing part, for the end of a run.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.unreadable > 0 {
@@ -132,7 +132,7 @@ impl Lookup for Cmdlines {
     }
 }
 
-/// pid → security context; nothing where no security module has one.
+/// pid → security context; empty if no security module provides one.
 #[derive(Debug, Default)]
 pub struct Contexts(Texts<u32>);
 
@@ -142,12 +142,12 @@ impl Lookup for Contexts {
     }
 }
 
-/// pid → number in the process's own pid namespace; nothing where that is the reader's.
+/// pid → pid in the process's own pid namespace; empty for processes in the reader's.
 #[derive(Debug, Default)]
 pub struct ContainerPids(Vec<(u32, u32)>);
 
 impl ContainerPids {
-    /// The number of `pid` in its own namespace.
+    /// The pid of `pid` in its own namespace.
     pub fn get(&self, pid: u32) -> Option<u32> {
         let at = self.0.binary_search_by_key(&pid, |pair| pair.0).ok()?;
         self.0.get(at).map(|pair| pair.1)
@@ -169,18 +169,19 @@ fn pid_of(key: Key) -> Option<u32> {
 
 impl Processes {
     /// Reads `parts` of these processes, which were seen at `seen_ns` of CLOCK_BOOTTIME ([`crate::Owners::seen_ns`]).
-    /// One that has ended, or refuses, has no cells; nor has one that started later: its number was another's then.
+    /// Processes that have ended or are unreadable have no data; neither have processes that started later, because the
+    /// pid belonged to another process then.
     ///
-    /// Start times are counted in hundredths of a second, so a number that is given away within that time goes
+    /// Start times have a resolution of a hundredth of a second, so a pid that is reused within that time goes
     /// unnoticed.
     pub fn read(host: &Host, pids: &[u32], parts: ProcessParts, seen_ns: u64) -> Result<Processes, HostError> {
         Processes::read_from(host, STREAM, pids, parts, seen_ns)
     }
 
-    /// The same of one process, with a place of its own on a recording.
+    /// Reads one process, with a separate key in a recording.
     pub fn read_one(host: &Host, pid: u32, parts: ProcessParts) -> Result<Processes, HostError> {
         let key = format!("{STREAM}/{pid}");
-        // Recordings of 1.x have all of them in one place.
+        // Recordings of 1.x have all processes under one key.
         let key = if host.holds(&key) { &key } else { STREAM };
         Processes::read_from(host, key, &[pid], parts, u64::MAX)
     }
@@ -209,12 +210,12 @@ impl Processes {
         Ok(gather.finish())
     }
 
-    /// Command lines, their words joined by blanks.
+    /// Command lines, with words joined by spaces.
     pub fn cmdlines(&self) -> &Cmdlines {
         &self.cmdlines
     }
 
-    /// Numbers in pid namespaces below the reader's.
+    /// Pids in pid namespaces below the reader's.
     pub fn container_pids(&self) -> &ContainerPids {
         &self.container_pids
     }
@@ -224,30 +225,30 @@ impl Processes {
         &self.contexts
     }
 
-    /// /proc/PID/cgroup of each, ascending by pid.
+    /// /proc/PID/cgroup of each process, in ascending order of pids.
     pub fn cgroups(&self) -> impl Iterator<Item = (u32, &[u8])> {
         self.cgroups.each()
     }
 
-    /// Processes that started after `seen_ns` of CLOCK_BOOTTIME, ascending by pid: at that time their numbers were
-    /// others'.
+    /// Processes that started after `seen_ns` of CLOCK_BOOTTIME, in ascending order of pids: at that time their pids
+    /// belonged to other processes.
     pub fn started_after(&self, seen_ns: u64) -> Vec<u32> {
         let ticks = identity::ticks(seen_ns);
         self.started.iter().filter(|(_, started)| *started > ticks).map(|(pid, _)| *pid).collect()
     }
 
-    /// What was missed.
+    /// The missing data.
     pub fn report(&self) -> &ProcessesReport {
         &self.report
     }
 }
 
-/// On the tape: pid u32, part u8, length u32, bytes; or pid 0, then unreadable u32 and errno i32. Little endian.
+/// In a recording: pid u32, part u8, length u32, bytes; or pid 0, then unreadable u32 and errno i32. Little endian.
 const FACT: usize = 9;
 
 #[derive(Default)]
 struct Gather {
-    /// Command lines, cgroups, contexts.
+    /// Memory and entries of command lines, cgroups, contexts.
     arena: [Vec<u8>; 3],
     places: [Vec<(u32, u32, u32)>; 3],
     numbers: Vec<(u32, u32)>,
@@ -256,7 +257,7 @@ struct Gather {
 }
 
 impl Gather {
-    // `Err` holds the offset of what makes no sense.
+    // `Err` contains the offset of the malformed part.
     fn add(&mut self, block: &[u8]) -> Result<(), usize> {
         let mut rest = block;
         while !rest.is_empty() {
@@ -306,7 +307,7 @@ impl Gather {
             }
             _ => arena.extend_from_slice(text),
         }
-        // A process of the kernel has no command line.
+        // A kernel thread has no command line.
         if arena.len() > start {
             // KEPT_MAX is far below 2^32.
             places.push((pid, start as u32, arena.len() as u32));
@@ -330,14 +331,15 @@ impl Gather {
     }
 }
 
-// Words end with a NUL each; a process that has written over its command line may have fewer, or blanks behind it.
+// Joins the words, each of which ends with a NUL. A process that has overwritten its command line may have fewer, or
+// spaces after it.
 fn put_words(text: &[u8], into: &mut Vec<u8>) {
     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let words = text.get(..end).unwrap_or_default();
     into.extend(words.iter().map(|&byte| if byte == 0 { b' ' } else { byte }));
 }
 
-// The last number behind `NSpid:`, if there is more than one: the first is ours.
+// The last number after `NSpid:`, if there is more than one: the first is in our namespace.
 fn inner_pid(status: &[u8]) -> Option<u32> {
     let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"))?;
     let mut numbers = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -345,12 +347,12 @@ fn inner_pid(status: &[u8]) -> Option<u32> {
     std::str::from_utf8(numbers.next_back()?).ok()?.parse().ok()
 }
 
-/// The files, as a stream of blocks.
+/// Produces the files as a stream of blocks.
 struct ProcessWalk<'p> {
     proc: Fd,
     pids: std::slice::Iter<'p, u32>,
     parts: ProcessParts,
-    /// Processes that started after this tick are none of those that were meant.
+    /// Processes that started after this tick are not the requested ones.
     until: u64,
     path: CPath,
     digits: Vec<u8>,
@@ -388,7 +390,7 @@ impl<'p> ProcessWalk<'p> {
         }
     }
 
-    // The directory leads to the same process however long it is open.
+    // The open directory keeps referring to the same process.
     fn look_into(&mut self, pid: u32, dir: &Fd) {
         match Identity::of(dir, &self.digits, &mut self.path, &mut self.text) {
             Ok(identity) if identity.started > self.until => return,
@@ -397,7 +399,7 @@ impl<'p> ProcessWalk<'p> {
                 self.block.extend_from_slice(&started.to_le_bytes());
             }
             Err(Errno::SRCH) => return,
-            // A /proc without start times: then numbers are all there is.
+            // A /proc without start times: only the pid identifies the process.
             Err(_) => {}
         }
         let parts = self.parts;
@@ -407,7 +409,7 @@ impl<'p> ProcessWalk<'p> {
                     put_head(&mut self.block, pid, part as u8, self.text.len() as u32);
                     self.block.extend_from_slice(&self.text);
                 }
-                // Without a policy the file cannot be read, or is not there.
+                // Without a policy the file is unreadable or missing.
                 Err(Errno::INVAL | Errno::NOENT) if part == ProcessPart::Context => {}
                 Err(errno) if errno.is_gone() => return,
                 Err(errno) => self.count(errno),
@@ -415,7 +417,7 @@ impl<'p> ProcessWalk<'p> {
         }
     }
 
-    // Leaves one file of the process with these digits in `text`.
+    // Reads one file of the process with these digits into `text`.
     fn one(&mut self, part: ProcessPart) -> Result<(), Errno> {
         let dir = fs::open_dir_at(&self.proc, self.path.set(&[&self.digits]))?;
         let identity = Identity::of(&dir, &self.digits, &mut self.path, &mut self.text);
@@ -433,7 +435,7 @@ impl<'p> ProcessWalk<'p> {
     fn read(&mut self, dir: &Fd, part: ProcessPart) -> Result<(), Errno> {
         self.text.clear();
         let file = fs::open_at(dir, self.path.set(&[part.file()]))?;
-        // These files give all they have to the first read, if it fits.
+        // These files return everything at the first read, if it fits.
         fs::read_append(&file, &mut self.text, BYTES_MAX)?;
         if self.text.is_empty() && part == ProcessPart::Cmdline {
             // Errors are ignored: a thread that is ending has no command line.
@@ -483,8 +485,8 @@ impl Blocks for ProcessWalk<'_> {
     }
 }
 
-/// Replaces `into` by the first 4 KiB of a process's command line, each word ended by a NUL. Fails if the process that
-/// was seen at `seen_ns` of CLOCK_BOOTTIME has ended, also if another one has its number.
+/// Replaces `into` with the first 4 KiB of a process's command line, each word ended by a NUL. Fails if the process
+/// seen at `seen_ns` of CLOCK_BOOTTIME has ended, even if its pid was reused.
 pub fn read_cmdline(host: &Host, pid: u32, seen_ns: u64, into: &mut Vec<u8>) -> Result<(), SysError> {
     let key = format!("/proc/{pid}/cmdline");
     host.bytes(&key, "", into, |into| {
@@ -496,7 +498,7 @@ pub fn read_cmdline(host: &Host, pid: u32, seen_ns: u64, into: &mut Vec<u8>) -> 
     })
 }
 
-/// Takes any bytes as a recorded block. For the fuzzer: it must neither panic nor fail to end.
+/// Decodes any bytes as a recorded block. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_processes(data: &[u8]) {
     let mut gather = Gather::default();
     if let Err(at) = gather.add(data) {
@@ -562,7 +564,7 @@ mod tests {
     #[test]
     fn a_file_that_refuses_is_told() {
         use sys::fault::{Fault, arm, disarm_all};
-        // /proc, the process, its start time, then the command line.
+        // openat of /proc, the process, its start time, then the command line.
         arm("openat", 3, 1, Fault::Fails(Errno::ACCES));
         let processes = Processes::read(&Host::live(), &[std::process::id()], ALL, u64::MAX).unwrap();
         disarm_all();

@@ -1,8 +1,8 @@
-//! The routing tables: IPv4 by a dump of rtnetlink, IPv6 from its file.
+//! The routing tables: IPv4 from a dump of rtnetlink, IPv6 from its file.
 //!
-//! Rows are streamed: hosts with a million routes exist. They carry what /proc/net/route and ipv6_route say; for IPv4
-//! that is worked out of the messages (net/ipv4/fib_trie.c, `fib_route_seq_show`), with a tenth of the kernel's work.
-//! For IPv6 it cannot be: `Ref` and the kernel's own "no route" rows are in no message.
+//! Rows are streamed: hosts with a million routes exist. They contain the same data as /proc/net/route and ipv6_route.
+//! For IPv4 it is computed from the messages (net/ipv4/fib_trie.c, `fib_route_seq_show`), with a tenth of the kernel's
+//! work. For IPv6 that is impossible: messages contain neither `Ref` nor the kernel's "no route" rows.
 use std::ops::ControlFlow;
 
 use netlink::{Answer, Attr, AttrError, Attrs, DumpEnd, Query, Request, prefix};
@@ -57,9 +57,9 @@ const RTNEXTHOP: usize = 8;
 
 const IPV6_ROUTE: &str = "/proc/thread-self/net/ipv6_route";
 
-/// A route as a message of rtnetlink has it, its text cells empty.
+/// A route decoded from a message of rtnetlink, with empty text cells.
 struct Decoded<'b> {
-    /// With the next hop that stands outside `hops`.
+    /// The route with the next hop outside of `hops`.
     route: Route<'static>,
     source: (Addr, u8),
     /// RTA_METRICS: attributes RTAX_….
@@ -68,7 +68,7 @@ struct Decoded<'b> {
     hops: &'b [u8],
 }
 
-/// The route of `family` in a message; `None` for other messages and for cached exceptions, which are no routes.
+/// The route of `family` in a message; `None` for other messages, and for cached exceptions, which are not routes.
 fn decode<'b>(part: &Answer<'b>, family: u8) -> Result<Option<Decoded<'b>>, AttrError> {
     let head = part.payload.get(..RTMSG).unwrap_or_default();
     let &[of, dst_len, src_len, _, table, protocol, scope, kind, ref flags @ ..] = head else { return Ok(None) };
@@ -117,7 +117,7 @@ fn address(bytes: &[u8]) -> Option<Addr> {
 }
 
 impl<'b> Decoded<'b> {
-    /// The route once for each next hop of a multipath route.
+    /// The route once per next hop, if it is a multipath route.
     fn hops(&self) -> impl Iterator<Item = Route<'static>> + use<'_, 'b> {
         let mut rest = self.hops;
         std::iter::from_fn(move || {
@@ -136,11 +136,11 @@ impl<'b> Decoded<'b> {
     }
 }
 
-/// Hands the routes of the IPv4 main table to `each`, in the kernel's order, until it breaks.
+/// Passes the routes of the IPv4 main table to `each`, in the kernel's order, until it stops.
 ///
-/// Of the namespace whose inode is `netns`: of `inside`, or of the calling thread's; `ifaces` has its interfaces.
-/// The kernel sends all tables; those but the main one are skipped here. The result says whether the table changed
-/// while it was read.
+/// Reads the namespace with inode `netns`: `inside`, or the calling thread's; `ifaces` must contain its interfaces. The
+/// kernel sends all tables; all but the main table are skipped here. The result says whether the table changed during
+/// the dump.
 pub fn read4(
     host: &Host,
     netns: u64,
@@ -173,7 +173,7 @@ fn dump(
     Ok(netlink::dump(host, &ask, each)?)
 }
 
-// A route of the main table that /proc/net/route shows, its interface still a number. Of several next hops that file
+// A route of the main table that /proc/net/route shows, with the interface as a number. For several next hops that file
 // shows the first.
 fn proc_route(decoded: &Decoded<'_>) -> Option<(ProcRoute<'static>, Option<u32>)> {
     let route = decoded.hops().next().unwrap_or(decoded.route);
@@ -182,7 +182,7 @@ fn proc_route(decoded: &Decoded<'_>) -> Option<(ProcRoute<'static>, Option<u32>)
     }
     let gateway = match route.gateway {
         Some(Addr::V4(gateway)) => (Addr::V4(gateway), true),
-        // A gateway of another family has no cell, only its flag; that by its first four bytes.
+        // A gateway of another family has no cell, only its flag, which depends on its first four bytes.
         Some(Addr::V6(gateway)) => (Addr::ANY4, gateway.first_chunk() != Some(&[0; 4])),
         None => (Addr::ANY4, false),
     };
@@ -198,7 +198,7 @@ fn proc_route(decoded: &Decoded<'_>) -> Option<(ProcRoute<'static>, Option<u32>)
         iface: b"*",
         mss: decoded.metric(RTAX_ADVMSS).filter(|mss| *mss != 0).map_or(0, |mss| mss.wrapping_add(40)),
         window: decoded.metric(RTAX_WINDOW).unwrap_or(0),
-        // The kernel keeps eighths.
+        // The kernel stores eighths of a millisecond.
         rtt_ms: decoded.metric(RTAX_RTT).unwrap_or(0) >> 3,
     };
     Some((proc_route, route.ifindex))
@@ -210,28 +210,28 @@ fn flags4(kind: u8, prefix_len: u8) -> u32 {
     rtf::UP | rejected | host
 }
 
-/// The IPv6 routes of a namespace, all tables, as the kernel's file has them.
+/// The IPv6 routes of a namespace in all tables, as the kernel's file.
 #[derive(Debug, Default)]
 pub struct Routes6 {
     text: Vec<u8>,
 }
 
 impl Routes6 {
-    /// Reads the file: of the namespace with inode `netns`, that of `inside` or of the calling thread. An error where
-    /// the kernel has no IPv6.
+    /// Reads the file of the namespace with inode `netns`: of `inside`, or of the calling thread's. Fails on a kernel
+    /// without IPv6.
     pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Routes6, SysError> {
         let mut text = Vec::new();
         read_inside(host, IPV6_ROUTE, netns, inside, &mut text)?;
         Ok(Routes6 { text })
     }
 
-    /// In the kernel's order. Lines that make no sense are left out.
+    /// The routes in the kernel's order. Malformed lines are left out.
     pub fn iter(&self) -> impl Iterator<Item = ProcRoute<'_>> {
         self.text.split(|&b| b == b'\n').filter_map(route6)
     }
 }
 
-// Target, bits, source, bits, gateway, metric, references, uses, flags, interface.
+// Parses target, bits, source, bits, gateway, metric, references, uses, flags, interface.
 fn route6(line: &[u8]) -> Option<ProcRoute<'_>> {
     let mut words = words(line);
     let (target, prefix_len) = (hex16(words.next()?)?, hex_u8(words.next()?)?);
@@ -251,7 +251,7 @@ fn route6(line: &[u8]) -> Option<ProcRoute<'_>> {
     })
 }
 
-/// Takes any bytes as messages and lines about routes. For the fuzzer: it must neither panic nor fail to end.
+/// Decodes any bytes as messages and lines about routes. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_routes(data: &[u8]) {
     let part = Answer { kind: RTM_NEWROUTE, flags: 0, payload: data, block: 0 };
     for family in [AF_INET, AF_INET6] {

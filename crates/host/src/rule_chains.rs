@@ -1,29 +1,29 @@
-//! Chains of nft, and the hooks from which packets reach them, from what `nft -j list ruleset` prints.
+//! Chains of nftables, and the hooks from which packets reach them, from the output of `nft -j list ruleset`.
 
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 
-/// A member of an object that is text; empty where it is none.
+/// A text member of an object; empty if it is missing or not a text.
 pub(crate) fn word<'j>(object: &'j Json, name: &str) -> &'j str {
     object.get(name).and_then(Json::as_str).unwrap_or_default()
 }
 
-/// Family and name of the table of a rule, a chain or a map, as nft writes them: `inet filter`.
+/// Family and name of the table of a rule, a chain or a map, in nft's format: `inet filter`.
 pub(crate) fn table_of(object: &Json) -> String {
     format!("{} {}", word(object, "family"), word(object, "table"))
 }
 
-/// A table and a chain of it.
+/// A table and one of its chains.
 type Chain = (String, String);
 
-/// From where chains are reached.
+/// How chains are reached.
 #[derive(Default)]
 pub(crate) struct Chains {
-    /// Hooks of chains that have one.
+    /// Hooks of the chains that have one.
     hooks: HashMap<Chain, String>,
-    /// Chains from which a chain is jumped to.
+    /// For each chain, the chains with a jump to it.
     jumps: HashMap<Chain, Vec<Chain>>,
-    /// Tables with a named map of verdicts: its elements come and go without a change of rules.
+    /// Tables with a named verdict map, whose elements can change without a change of rules.
     mapped: HashSet<String>,
 }
 
@@ -51,7 +51,7 @@ impl Chains {
         chains
     }
 
-    /// The hooks from which this chain is reached; `None`: perhaps any.
+    /// The hooks from which this chain is reached; `None` if that may be any hook.
     pub(crate) fn hooks(&self, table: &str, chain: &str) -> Option<Vec<String>> {
         let mut waiting = vec![(table.to_owned(), chain.to_owned())];
         let mut met: HashSet<Chain> = HashSet::new();
@@ -59,7 +59,7 @@ impl Chains {
         while let Some(chain) = waiting.pop() {
             if let Some(hook) = self.hooks.get(&chain) {
                 found.push(hook.clone());
-                // Nothing jumps to a chain with a hook.
+                // No rule jumps to a chain with a hook.
                 continue;
             }
             if self.mapped.contains(&chain.0) {
@@ -75,8 +75,8 @@ impl Chains {
     }
 }
 
-/// Calls `each` with the chains that an expression jumps or goes to, those in maps without a name as well. serde_json
-/// bounds the depth.
+/// Calls `each` with the chains that an expression jumps or goes to, including those in anonymous maps. serde_json
+/// limits the depth.
 fn for_each_target(expression: &Json, each: &mut dyn FnMut(&str)) {
     match expression {
         Json::Array(parts) => parts.iter().for_each(|part| for_each_target(part, each)),

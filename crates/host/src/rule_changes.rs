@@ -1,4 +1,4 @@
-//! Whether the rules of nftables have changed: the kernel's notifications, of which only the kind is looked at.
+//! Detects changes of nftables rules from the kernel's notifications, of which only the type is read.
 
 use crate::group_rules;
 use netlink::Messages;
@@ -9,17 +9,17 @@ const NETLINK_NETFILTER: i32 = 12;
 /// NFNLGRP_NFTABLES (7), as a bit: include/uapi/linux/netfilter/nfnetlink.h
 const NFTABLES: u32 = 1 << 6;
 const NFNL_SUBSYS_NFTABLES: u16 = 10;
-/// NFT_MSG_DELRULE, the last of the messages on tables, chains and rules. Those that follow are of sets, whose elements
-/// may change many times a second and change no rule. include/uapi/linux/netfilter/nf_tables.h
+/// NFT_MSG_DELRULE, the last of the messages about tables, chains and rules. The messages after it are about sets,
+/// whose elements may change many times per second without changing a rule. include/uapi/linux/netfilter/nf_tables.h
 const LAST_OF_RULES: u16 = 8;
 /// NFT_MSG_NEWGEN, the last message of a transaction.
 const END_OF_TRANSACTION: u16 = 15;
-/// Notifications are some hundred bytes each; what finds no room counts as a change.
+/// Notifications have some hundred bytes each; if the buffer is full, that counts as a change.
 const BUFFER_BYTES: i32 = 1 << 20;
-/// Notifications that are received at one time, so that whoever changes rules without end keeps no caller.
+/// Maximum number of notifications received in one call, so that endless changes do not keep the caller in it.
 const AT_ONCE: usize = 10_000;
 
-/// Hears of changes in one network namespace.
+/// Receives notifications about changes in one network namespace.
 #[derive(Debug)]
 pub struct RuleChanges {
     socket: NetlinkSocket,
@@ -27,31 +27,32 @@ pub struct RuleChanges {
     heard: Heard,
 }
 
-/// How rules have changed. Whoever lists them before and afterwards wants to know whether those are all there were.
+/// How rules have changed. A caller that lists them before and afterwards needs to know whether it has seen all of
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Changed {
-    /// Not at all.
+    /// No change.
     Never,
-    /// Every rule that logs to a group and was in force meanwhile was there before, or was added last.
+    /// Every rule that logs to a group and was in force in between existed before, or was added last.
     Listable,
     /// Rules that log were added before the last transaction, which may have removed them; or notifications are
     /// missing.
     Unlistable,
 }
 
-/// What the messages of transactions have told.
+/// State from the messages of transactions.
 #[derive(Debug, Default)]
 struct Heard {
-    /// The messages belong to a transaction that has changed rules.
+    /// The current messages belong to a transaction that has changed rules.
     is_within: bool,
-    /// The newest one has added a rule that logs.
+    /// The newest transaction has added a rule that logs.
     adds_logging: bool,
-    /// One before it has, since the rules were listed.
+    /// An earlier transaction has done so since the rules were listed.
     has_added: bool,
 }
 
 impl RuleChanges {
-    /// Listens in the calling thread's namespace: changes from now on are heard. Needs CAP_NET_ADMIN.
+    /// Subscribes in the calling thread's namespace: changes from now on are detected. Needs CAP_NET_ADMIN.
     pub fn open() -> Result<RuleChanges, SysError> {
         let socket = NetlinkSocket::open(NETLINK_NETFILTER)?;
         socket.make_room(BUFFER_BYTES);
@@ -59,7 +60,7 @@ impl RuleChanges {
         Ok(RuleChanges { socket, place: vec![0; 64 << 10], heard: Heard::default() })
     }
 
-    /// How tables, chains or rules have changed since the last call. One system call where nothing has.
+    /// How tables, chains or rules have changed since the last call. One system call if there is no change.
     pub fn have_come(&mut self) -> Result<Changed, SysError> {
         let mut changed = Changed::Never;
         for _ in 0..AT_ONCE {
@@ -69,7 +70,7 @@ impl RuleChanges {
                     let datagram = self.place.get(..received.bytes).unwrap_or_default();
                     changed = changed.max(self.heard.add(datagram));
                 }
-                // Some are missing, or one was too long.
+                // Notifications are missing, or one was too long.
                 Err(error) if matches!(error.errno, Errno::NOBUFS | Errno::MSGSIZE) => changed = Changed::Unlistable,
                 Err(error) => return Err(error),
             }
@@ -77,14 +78,14 @@ impl RuleChanges {
         Ok(Changed::Unlistable)
     }
 
-    /// From now on counts what is added: every rule was listed, and nothing has changed meanwhile.
+    /// Counts additions from now on: every rule was listed, and there was no change since then.
     pub fn are_listed(&mut self) {
         self.heard = Heard { is_within: self.heard.is_within, ..Heard::default() };
     }
 }
 
 impl Heard {
-    /// What the messages of a datagram tell.
+    /// Evaluates the messages of a datagram.
     fn add(&mut self, datagram: &[u8]) -> Changed {
         let mut changed = Changed::Never;
         for message in Messages::new(datagram) {
@@ -127,7 +128,7 @@ mod tests {
             ("table inet t { set s { type inet_service; }\n chain c { log group 1\n }\n }", true, Changed::Listable),
             ("add element inet t s { 22 }", true, Changed::Never),
             ("flush chain inet t c\nadd rule inet t c log group 2", false, Changed::Listable),
-            // It may have removed what the one before has added.
+            // It may have removed the rule that the previous transaction added.
             ("flush chain inet t c", false, Changed::Unlistable),
             ("add table inet other", true, Changed::Unlistable),
             ("add chain inet other c", false, Changed::Listable),

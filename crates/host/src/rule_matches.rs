@@ -1,5 +1,5 @@
-//! What the matches of a rule say about the packets that pass it, from nft's JSON. Only what follows for certain is
-//! used: a match that is not understood excludes no packet.
+//! Derives from the matches of a rule (nft's JSON) which packets can pass it. Only certain conclusions are drawn: an
+//! unknown match excludes no packet.
 
 use record::Addr;
 use serde_json::Value as Json;
@@ -10,8 +10,8 @@ const ETH_P_IP: u16 = 0x0800;
 const ETH_P_IPV6: u16 = 0x86dd;
 const ETH_P_ARP: u16 = 0x0806;
 
-/// Protocols of IP that nft names in payloads and by `meta l4proto`, as far as the kernel finds them where we do: not
-/// AH, which nft passes as a header of IPv6.
+/// IP protocols that nft names in payloads and in `meta l4proto`, if the kernel finds them where we do: not AH, which
+/// nft skips as an IPv6 header.
 const PROTOCOLS: &[(&str, u8)] = &[
     ("icmp", 1),
     ("igmp", 2),
@@ -26,31 +26,30 @@ const PROTOCOLS: &[(&str, u8)] = &[
     ("udplite", 136),
 ];
 
-/// Headers of IPv6 that may stand before the transport's: hop by hop, routing, fragment, AH, none, destination.
+/// IPv6 headers that may come before the transport header: hop by hop, routing, fragment, AH, none, destination.
 const EXTENSIONS: [u8; 6] = [0, 43, 44, 51, 59, 60];
 
-/// What is known of a packet; `None`: nothing is.
+/// Known facts about a packet; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketFacts {
     /// EtherType.
     pub ethertype: Option<u16>,
-    /// Protocol of IP.
+    /// IP protocol.
     pub l4: Option<u8>,
-    /// Source and destination.
+    /// Source and destination address.
     pub ends: Option<(Addr, Addr)>,
     /// Source and destination port.
     pub ports: Option<(u16, u16)>,
 }
 
 impl PacketFacts {
-    /// The protocol, unless it may be that of a header before another one.
+    /// The protocol, unless it may be an extension header with another header after it.
     fn transport(&self) -> Option<u8> {
         self.l4.filter(|l4| self.ethertype == Some(ETH_P_IP) || !EXTENSIONS.contains(l4))
     }
 }
 
-/// True if no such packet passes all the matches among these statements. Any statement that is not understood passes
-/// every packet.
+/// True if no such packet passes all the matches among these statements. Every packet passes unknown statements.
 pub(crate) fn exclude(statements: &[Json], facts: &PacketFacts) -> bool {
     statements.iter().filter_map(|statement| statement.get("match")).any(|test| excludes(test, facts))
         || statements
@@ -69,7 +68,7 @@ fn member<'j>(object: &'j Json, name: &str) -> &'j Json {
     object.get(name).unwrap_or(&Json::Null)
 }
 
-/// True if the packet has not got the header that is looked at.
+/// True if the packet lacks the header that is tested.
 fn implies_other(left: &Json, facts: &PacketFacts) -> bool {
     let Some(payload) = left.get("payload").filter(|payload| payload.get("tunnel").is_none()) else { return false };
     let name = payload.get("protocol").and_then(Json::as_str).unwrap_or_default();
@@ -86,7 +85,7 @@ fn number_of(name: &str) -> Option<u8> {
     PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
-/// True if what is looked at is known, and is none of the values on the right.
+/// True if the tested value is known, and not among the values on the right.
 fn value_is_other(left: &Json, right: &Json, facts: &PacketFacts) -> bool {
     let key = |kind: &str, member: &str| left.get(kind).and_then(|of| of.get(member)).and_then(Json::as_str);
     match (key("meta", "key"), key("payload", "protocol"), key("payload", "field")) {
@@ -108,7 +107,7 @@ fn value_is_other(left: &Json, right: &Json, facts: &PacketFacts) -> bool {
     }
 }
 
-/// True if a value, or one of a set without a name, is the wanted one, or is not understood (`is` returns `None`).
+/// True if a value, or one in an anonymous set, is the wanted one, or is unknown (`is` returns `None`).
 fn may_be(right: &Json, is: &dyn Fn(&Json) -> Option<bool>) -> bool {
     match right.get("set") {
         Some(Json::Array(values)) => values.iter().any(|one| is(one).unwrap_or(true)),
@@ -133,7 +132,7 @@ fn is_port(value: &Json, port: u16) -> Option<bool> {
     Some((range.get(0)?.as_u64()?..=range.get(1)?.as_u64()?).contains(&port.into()))
 }
 
-/// An address of the other family is not understood: ours shows one of IPv4 inside IPv6 as IPv4.
+/// An address of the other family counts as unknown: we show an IPv4 address inside IPv6 as IPv4.
 fn is_address(value: &Json, end: Addr) -> Option<bool> {
     let (known, width) = match end {
         Addr::V4(bytes) => (u32::from_be_bytes(bytes).into(), 32),
@@ -166,7 +165,7 @@ mod tests {
         PacketFacts { ethertype: Some(ETH_P_IP), l4: Some(17), ends, ports: Some((5000, 53)) }
     }
 
-    /// A match as nft 1.0.6 prints it.
+    /// A match in the format of nft 1.0.6.
     fn excluded(op: &str, left: &str, right: &str, facts: &PacketFacts) -> bool {
         let text = format!("[{{\"match\":{{\"op\":\"{op}\",\"left\":{left},\"right\":{right}}}}}]");
         let statements: Vec<Json> = serde_json::from_str(&text).unwrap();

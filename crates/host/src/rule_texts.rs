@@ -1,8 +1,8 @@
-//! The texts of rules, from what `nft --handle --stateless list ruleset` prints.
+//! The texts of rules, from the output of `nft --handle --stateless list ruleset`.
 //!
-//! That output is for people: a comment or a prefix stands in it as it is, line breaks included. Whoever makes rules
-//! can write lines that look like others, so a rule that is there twice has no text, and nothing but texts comes from
-//! here: which rules there are, and what they log, is read from the JSON listing ([`crate::log_rules`]).
+//! That output is for people: it contains comments and prefixes unescaped, including line breaks. The author of a rule
+//! can write lines that look like others, so a rule that appears twice has no text, and only texts are taken from here.
+//! The list of rules, and what they log, comes from the JSON listing ([`crate::log_rules`]).
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ type RulePlace = (String, u64);
 /// Texts of rules.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RuleTexts {
-    /// `None`: several lines claim to be that rule.
+    /// `None` if several lines claim to be that rule.
     texts: HashMap<RulePlace, Option<Box<str>>>,
 }
 
@@ -25,7 +25,7 @@ impl RuleTexts {
         for line in listing.lines() {
             let Some((text, handle)) = handle_of(line) else { continue };
             match text.trim_start().strip_suffix(" {") {
-                // `table inet filter { # handle 1`; a chain, a set begins in the same way.
+                // `table inet filter { # handle 1`; chains and sets start in the same way.
                 Some(head) => table = head.strip_prefix("table ").unwrap_or(table),
                 None => {
                     let text: Box<str> = text.trim().into();
@@ -36,13 +36,13 @@ impl RuleTexts {
         RuleTexts { texts }
     }
 
-    /// The text of a rule; `None` if it is not there, or not for certain.
+    /// The text of a rule; `None` if it is missing or ambiguous.
     pub fn of(&self, table: &str, handle: u64) -> Option<&str> {
         self.texts.get(&(table.to_owned(), handle))?.as_deref()
     }
 }
 
-/// A line before its ` # handle N`, and that number.
+/// The part of a line before its ` # handle N`, and that number.
 fn handle_of(line: &str) -> Option<(&str, u64)> {
     let (text, number) = line.rsplit_once(" # handle ")?;
     Some((text, number.parse().ok()?))
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What nft 1.0.6 prints.
+    /// Output of nft 1.0.6.
     const LISTING: &str = "table inet t { # handle 1\n\tmap vm { # handle 3\n\t\ttype inet_service : verdict\n\t}\n\n\
         \tchain o { # handle 2\n\t\ttype filter hook output priority filter; policy accept;\n\
         \t\tudp dport 7009 counter log prefix \"to five: \" group 5 drop comment \"x # handle 9\" # handle 5\n\t}\n}\n\

@@ -13,15 +13,14 @@ pub struct Services {
 }
 
 impl Services {
-    /// Reads /etc/services. Lines that make no sense are skipped; of two lines for one port the first counts, as
-    /// getservbyport(3) has it.
+    /// Reads /etc/services. Skips malformed lines; the first line of a port wins, as in getservbyport(3).
     pub fn read(host: &Host) -> Result<Services, HostError> {
         let mut text = Vec::new();
         host.read_file("/etc/services", &mut text)?;
         Ok(Services::parse(text))
     }
 
-    /// Adds the IP protocols of /etc/protocols: they stand under [`Proto::Raw`] and their number.
+    /// Adds the IP protocols of /etc/protocols, under [`Proto::Raw`] and their number.
     pub fn add_protocols(&mut self, host: &Host) -> Result<(), HostError> {
         let mut text = Vec::new();
         host.read_file("/etc/protocols", &mut text)?;
@@ -40,14 +39,14 @@ impl Services {
         self.names.each().map(|(_, name)| name)
     }
 
-    /// What a port of a protocol is called; of raw sockets the IP protocol itself.
+    /// The name of a protocol's port; for raw sockets the name of the IP protocol.
     pub fn name(&self, proto: Proto, port: u16) -> Option<&[u8]> {
         if proto == Proto::Raw { self.protocols.get(port) } else { self.names.get((proto, port)) }
     }
 }
 
-/// The (protocol, port) pairs that `name` stands for in a text like /etc/services, by its first name or another one, in
-/// the order of the lines; each once.
+/// The (protocol, port) pairs with the name or alias `name` in a text like /etc/services, in the order of the lines,
+/// without duplicates.
 pub fn ports_named(text: &[u8], name: &[u8]) -> Vec<(Proto, u16)> {
     let mut found = Vec::new();
     for line in text.split(|&b| b == b'\n') {
@@ -62,10 +61,10 @@ pub fn ports_named(text: &[u8], name: &[u8]) -> Vec<(Proto, u16)> {
     found
 }
 
-/// Key of a line, where the name begins in it, the name's length.
+/// Key of a line, offset of the name in it, length of the name.
 type NameInLine<K> = (K, usize, usize);
 
-// The keys of a file's lines, and where the names stand.
+// The keys of a file's lines, with the places of their names.
 fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<NameInLine<K>>) -> Vec<(K, u32, u32)> {
     let mut places = Vec::new();
     let mut start = 0;
@@ -79,7 +78,7 @@ fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<NameInLine<K>>) -> Vec<(K, 
     places
 }
 
-// `name number aliases # comment`: number, where the name begins, its length.
+// Parses `name number aliases # comment`: number, offset and length of the name.
 fn protocol(line: &[u8]) -> Option<NameInLine<u16>> {
     let line = line.split(|&b| b == b'#').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -89,7 +88,7 @@ fn protocol(line: &[u8]) -> Option<NameInLine<u16>> {
     Some((number, from, name.len()))
 }
 
-// `name port/protocol aliases # comment`: key, where the name begins, its length.
+// Parses `name port/protocol aliases # comment`: key, offset and length of the name.
 fn entry(line: &[u8]) -> Option<NameInLine<(Proto, u16)>> {
     let line = line.split(|&b| b == b'#').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());

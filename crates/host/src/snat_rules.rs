@@ -1,18 +1,16 @@
-//! Rules of source NAT, from what `nft -j list ruleset` prints.
+//! Rules of source NAT, from the output of `nft -j list ruleset`.
 //!
-//! Only the targets of rules are looked at, never what they match: which rule made an entry cannot be told from the
-//! entry. Rules of another user's namespace are that user's text: what is not understood is [`SnatPorts::Unknown`],
-//! never a guess.
+//! Only the targets of rules are read, not their matches: an entry does not show the rule that created it. The rules of
+//! another user's namespace are that user's text: anything unknown becomes [`SnatPorts::Unknown`], never a guess.
 
 use record::Addr;
 use record::rows::{PortRange, SnatPorts, SnatRule};
 use serde_json::Value as Json;
 
-/// Rules that are kept at most: each is compared with each SNAT address and destination. A longer list counts as
-/// unknown.
+/// Maximum number of rules: each is compared with each SNAT address and destination. A longer list counts as unknown.
 const RULES_MAX: usize = 1024;
 
-/// The rules of a listing; `None` if it is no listing, or has more rules than are kept.
+/// The rules of a listing; `None` if it is malformed, or has more rules than the maximum.
 pub fn parse(listing: &[u8]) -> Option<Vec<SnatRule>> {
     let listing: Json = serde_json::from_slice(listing).ok()?;
     let mut rules = Vec::new();
@@ -30,19 +28,19 @@ pub fn parse(listing: &[u8]) -> Option<Vec<SnatRule>> {
     Some(rules)
 }
 
-/// The rule that a statement is, if it rewrites sources.
+/// The statement as a rule, if it rewrites sources.
 fn statement(statement: &Json) -> Option<SnatRule> {
     if let Some(target) = statement.get("snat").or_else(|| statement.get("masquerade")) {
         return Some(SnatRule { addrs: target.get("addr").and_then(addresses), ports: ports(target.get("port")) });
     }
-    // A target of iptables: nft knows its name at most.
+    // An iptables target: nft knows at most its name.
     let target = statement.get("xt")?;
     let name = target.get("name").and_then(Json::as_str);
     let rewrites = name.is_none_or(|name| matches!(name, "SNAT" | "MASQUERADE" | "NETMAP"));
     rewrites.then_some(SnatRule { addrs: None, ports: SnatPorts::Unknown })
 }
 
-/// `"192.0.2.1"` or `{"range": [first, last]}`; `None` for a map, a prefix and everything else.
+/// Parses `"192.0.2.1"` or `{"range": [first, last]}`; `None` for a map, a prefix and anything else.
 fn addresses(addr: &Json) -> Option<(Addr, Addr)> {
     let one = |addr: &Json| addr.as_str()?.parse::<Addr>().ok();
     match addr.get("range").and_then(Json::as_array).map(Vec::as_slice) {
@@ -51,7 +49,7 @@ fn addresses(addr: &Json) -> Option<(Addr, Addr)> {
     }
 }
 
-/// Nothing, a number, or `{"range": [first, last]}`.
+/// Parses a missing port, a number, or `{"range": [first, last]}`.
 fn ports(port: Option<&Json>) -> SnatPorts {
     let Some(port) = port else { return SnatPorts::Any };
     let one = |port: &Json| port.as_u64().and_then(|port| u16::try_from(port).ok());
@@ -76,7 +74,7 @@ mod tests {
             .unwrap()
     }
 
-    /// What nft 1.0.6 prints.
+    /// Output of nft 1.0.6.
     #[test]
     fn targets_by_example() {
         let addr = |text: &str| text.parse::<Addr>().unwrap();

@@ -1,7 +1,7 @@
 //! Names of users, from /etc/passwd.
 //!
-//! The file only: a static binary has no name service switch, so users that come from a directory service
-//! (LDAP, sssd) stay numbers.
+//! Reads only the file: a static binary has no name service switch, so users of a directory service (LDAP, sssd) are
+//! shown by number.
 use record::{Key, Lookup, Value};
 use sys::Host;
 use sys::rights::UserIds;
@@ -9,24 +9,24 @@ use sys::rights::UserIds;
 use crate::HostError;
 use crate::texts::Texts;
 
-/// Most groups of a user that are taken; the kernel takes 65,536.
+/// Maximum number of groups of a user, the same as in the kernel.
 const GROUPS_MAX: usize = 65_536;
 
-/// A user whom a process is to belong to.
+/// A user account that a process can switch to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// The name.
     pub name: Box<str>,
-    /// Its numbers: those of /etc/passwd, and the groups of /etc/group that name it.
+    /// Its numbers from /etc/passwd, and the groups of /etc/group that list it.
     pub ids: UserIds,
 }
 
 impl Account {
-    /// Reads /etc/passwd and /etc/group; `None` if the user is in neither, nor a number that stands in /etc/passwd.
+    /// Reads /etc/passwd and /etc/group; `None` if /etc/passwd has no user of this name. Does not accept a uid.
     pub fn find(host: &Host, name: &str) -> Result<Option<Account>, HostError> {
         let (mut passwd, mut group) = (Vec::new(), Vec::new());
         host.read_file("/etc/passwd", &mut passwd)?;
-        // Without it a user has the one group of its line.
+        // Without this file a user only has the group in its passwd line.
         let _ = host.read_file("/etc/group", &mut group);
         Ok(Account::parse(&passwd, &group, name.as_bytes()))
     }
@@ -57,8 +57,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// Reads /etc/passwd. Lines that make no sense are skipped; of two lines for one uid the first counts, as
-    /// getpwuid(3) has it.
+    /// Reads /etc/passwd. Skips malformed lines; the first line of a uid wins, as in getpwuid(3).
     pub fn read(host: &Host) -> Result<Users, HostError> {
         let mut text = Vec::new();
         host.read_file("/etc/passwd", &mut text)?;
@@ -86,7 +85,7 @@ impl Users {
         Ok(text.split(|&b| b == b'\n').filter_map(name).collect())
     }
 
-    /// The name of a user; `None` if the file has none.
+    /// The name of a user; `None` if the file does not contain it.
     pub fn name(&self, uid: u32) -> Option<&[u8]> {
         self.names.get(uid)
     }

@@ -53,7 +53,7 @@ pub(super) struct Worker {
 /// Drops all capabilities once the thread's sockets are open, so that a name server that takes over the thread gains
 /// none.
 fn give_rights_up() {
-    // If it has none, or the kernel refuses, queries are sent anyway.
+    // If it has no capabilities, or the kernel refuses, queries are sent anyway.
     let _ = rights::forbid_new().and_then(|()| rights::keep_only(CapSet::default()));
 }
 
@@ -76,7 +76,7 @@ impl Worker {
     /// first query. It must not do so earlier: until then the program may become another user, with all its threads.
     pub(super) fn run(mut self) {
         let mut has_rights = true;
-        // The thread could no longer do this after a change of user.
+        // After a change of user the thread could no longer do this.
         rights::drop_bounding(CapSet::default());
         while let Some(wanted) = self.next_wanted(has_rights) {
             if std::mem::take(&mut has_rights) {
@@ -91,7 +91,7 @@ impl Worker {
         }
     }
 
-    // Waits for new addresses, a request to drop capabilities, or time to look for answers. `None` ends the worker.
+    // Waits for new addresses, a request to drop capabilities, or time to check for answers. `None` ends the worker.
     fn next_wanted(&self, has_rights: bool) -> Option<Vec<Addr>> {
         let room = self.in_flight_max.saturating_sub(self.flights.len());
         let mut state = self.shared.lock();
@@ -113,7 +113,7 @@ impl Worker {
         Some(state.queue.drain(..take).collect())
     }
 
-    // Sends the `tries`-th query for an address; a server that cannot be sent to counts as one that did not answer.
+    // Sends the `tries`-th query for an address. A failed send counts as a server that did not answer.
     fn ask(&mut self, addr: Addr, tries: u32) {
         if tries > self.tries || self.servers.is_empty() {
             self.settled.push((addr, Slot::Failed));
@@ -126,8 +126,8 @@ impl Worker {
         self.flights.push(Flight { query, addr, tries, server, due });
     }
 
-    // An id that cannot be guessed and is not on its way. Keyed with the system's random numbers, SipHash of a
-    // counter is as unpredictable as 16 bits can be; the port is the kernel's choice and random as well.
+    // An unpredictable id that no pending query uses. Keyed with the system's random numbers, SipHash of a counter is
+    // as unpredictable as 16 bits can be; the kernel also chooses a random port.
     fn free_id(&mut self) -> u16 {
         loop {
             self.drawn += 1;
@@ -147,14 +147,14 @@ impl Worker {
                     Ok(got) => self.take(server, buffer.get(..got).unwrap_or_default()),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // Nobody listens there, or the network is gone: no use waiting for this server.
+                    // The port is closed or the network is down: waiting for this server is useless.
                     Err(_) => self.give_up_on(server),
                 }
             }
         }
     }
 
-    // One datagram: the answer to one of our queries to this server, or nothing.
+    // Handles one datagram if it answers one of our queries to this server.
     fn take(&mut self, server: usize, bytes: &[u8]) {
         let asked = |flight: &Flight| Some(flight.query.judge(bytes)).filter(|_| flight.server == server).flatten();
         let hit = self.flights.iter().enumerate().find_map(|(at, flight)| Some((at, asked(flight)?)));
@@ -163,7 +163,7 @@ impl Worker {
             Answer::Name(name) => name_slot(name),
             Answer::NoName => Slot::Nameless,
             Answer::Failed(_) => {
-                // Another server may know; `expire` asks it.
+                // Another server may know the name; `expire` asks it.
                 if let Some(flight) = self.flights.get_mut(at) {
                     flight.due = Instant::now();
                 }
@@ -225,7 +225,7 @@ fn name_slot(name: packet::dns::Name<'_>) -> Slot {
     Slot::Name(text.into())
 }
 
-// What glibc takes for the name of a host: no label begins with `-` or is empty.
+// Accepts the same host names as glibc: no label is empty or starts with `-`.
 fn is_host_name(text: &[u8]) -> bool {
     let is_usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     text.split(|byte| *byte == b'.')

@@ -101,7 +101,7 @@ fn name_of(kind: NameKind, path: &[u8]) -> &[u8] {
 /// Every nsfs mount of a network namespace. The kernel reports its inode, so no file needs to be opened.
 fn mounted(host: &Host) -> Vec<FoundNetns> {
     let mut text = Vec::new();
-    // Without the file, the links of /run/netns and the processes remain.
+    // If the file is unreadable, the links of /run/netns and the processes remain.
     let _ = fs::read_file(&host.real_path("/proc/self/mountinfo"), &mut text);
     let namespaces = mounts(&text).filter(|mount| mount.kind == b"nsfs");
     let found = namespaces.filter_map(|mount| {

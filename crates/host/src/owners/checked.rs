@@ -21,65 +21,66 @@ use crate::HostError;
 /// Time after which everything is read again.
 const WHOLE_EVERY_NS: u64 = 5_000_000_000;
 
-/// Descriptors that are looked at in one round at most: whoever asks for more is better served by a whole reading.
+/// Maximum number of descriptors checked in one round: beyond it a full read is cheaper.
 const LOOKS_MAX: u32 = 256;
 
-/// Descriptors of a host from which looking at single ones pays. With fewer a whole reading takes some milliseconds.
+/// Number of open descriptors on a host from which checking single ones pays off. With fewer, a full read takes some
+/// milliseconds.
 const WORTH_FDS: u64 = 8_192;
 
-/// The owners that an earlier reading found, as far as they are found to be true; else those of a reading of now, or
-/// the former ones of a socket that is gone, where rows show those.
+/// The owners found by an earlier read, as far as they still hold their sockets; otherwise the owners of a new read. A
+/// closed socket keeps its former owners if rows show those.
 ///
-/// A question costs some 3 µs a descriptor the first time, and 5 µs more for each process. After 256 descriptors, and
-/// after the first that is held no more, the whole reading is taken.
+/// Checking costs some 3 µs per descriptor the first time, and 5 µs more for each process. After 256 descriptors, and
+/// after the first that is no longer held, everything is read again.
 pub struct CheckedOwners<'h> {
     reader: &'h OwnersReader,
     host: &'h Host,
     before: Owners,
     are_for_gone: bool,
     now: OnceCell<Result<Owners, HostError>>,
-    /// Sockets whose owners were found to be true.
+    /// Sockets whose owners were confirmed.
     checked: RefCell<HashSet<u64>>,
     looks: RefCell<Looks>,
     too_many: Cell<bool>,
 }
 
-/// The owners at the end of a round.
+/// State at the end of a round.
 pub struct CheckedEnd {
-    /// The newest reading.
+    /// The newest read.
     pub owners: Owners,
-    /// True if it was taken in this round.
+    /// True if it was made in this round.
     pub is_new: bool,
-    /// Why a reading that was wanted could not be taken: some rows have no owners.
+    /// Why a necessary read failed: some rows have no owners.
     pub failed: Option<HostError>,
-    /// True if so many sockets were asked for that single looks do not pay.
+    /// True if too many sockets were requested to check single ones.
     pub too_many: bool,
 }
 
-/// Processes whose descriptors are looked at.
+/// Processes whose descriptors are checked.
 #[derive(Default)]
 struct Looks {
     count: u32,
-    /// The directory of their descriptors and their names; none of one that is gone or refuses.
+    /// The directory of their descriptors and their names; `None` if the process has ended or is unreadable.
     processes: HashMap<u32, Option<(Fd, Comm)>>,
     path: CPath,
     digits: Vec<u8>,
 }
 
 impl<'h> CheckedOwners<'h> {
-    /// False where a reading cannot be built upon: it was not whole or is too old, the host has few descriptors, or the
+    /// False if an earlier read cannot be reused: it was incomplete or is too old, the host has few descriptors, or the
     /// run is recorded or replayed.
     pub fn are_possible(host: &Host, before: &Owners) -> bool {
         host.mode() == Mode::Live && is_of_use(before, sys::clock::boottime_ns())
     }
 
-    /// Owners by the reading `before`; `are_for_gone`: sockets that are gone since have those of then.
+    /// Checks owners against the earlier read `before`. `are_for_gone`: closed sockets keep their owners of that read.
     pub fn new(reader: &'h OwnersReader, host: &'h Host, before: Owners, are_for_gone: bool) -> CheckedOwners<'h> {
         let (now, checked, looks, too_many) = Default::default();
         CheckedOwners { reader, host, before, are_for_gone, now, checked, looks, too_many }
     }
 
-    /// The newest reading, and how it came.
+    /// The newest read, and how it was made.
     pub fn end(self) -> CheckedEnd {
         let too_many = self.too_many.get();
         let end = CheckedEnd { owners: self.before, is_new: false, failed: None, too_many };
@@ -90,7 +91,7 @@ impl<'h> CheckedOwners<'h> {
         }
     }
 
-    /// The reading that answers for this socket.
+    /// The read that has this socket's owners.
     fn of(&self, inode: u64) -> Option<&Owners> {
         if self.now.get().is_none() && self.is_true(inode) {
             return Some(&self.before);
@@ -98,7 +99,7 @@ impl<'h> CheckedOwners<'h> {
         self.now.get_or_init(|| self.reader.read(self.host)).as_ref().ok()
     }
 
-    /// The owners of a socket now; the former ones of one that is gone.
+    /// The current owners of a socket; the former ones if it was closed.
     fn owners_of(&self, inode: u64) -> &[Owner] {
         match self.of(inode).map_or(&[][..], |owners| owners.of(inode)) {
             [] if self.are_for_gone => self.before.of(inode),
@@ -106,7 +107,7 @@ impl<'h> CheckedOwners<'h> {
         }
     }
 
-    /// True if each process that held the socket does so now, and no other was needed to answer.
+    /// True if each process that held the socket still does, without exceeding the limit.
     fn is_true(&self, inode: u64) -> bool {
         if self.checked.borrow().contains(&inode) {
             return true;
@@ -119,7 +120,7 @@ impl<'h> CheckedOwners<'h> {
             return false;
         }
         let is_held = |owner: &Owner| {
-            // Threads with descriptors of their own are few, and in another directory.
+            // Threads with their own descriptors are rare, and in another directory.
             self.before.index.thread(inode << 32 | u64::from(owner.pid), owner.fd) == owner.pid
                 && looks.finds(self.host, owner, inode)
         };
@@ -132,7 +133,7 @@ impl<'h> CheckedOwners<'h> {
 }
 
 impl Lookup for CheckedOwners<'_> {
-    /// As [`Owners`] answer.
+    /// Like the lookup of [`Owners`].
     fn value(&self, key: Key) -> Value<'_> {
         match key {
             Key::Id(inode) => match self.owners_of(inode) {
@@ -153,7 +154,7 @@ impl Lookup for CheckedOwners<'_> {
 }
 
 impl Looks {
-    /// True if the process holds the socket by that descriptor and under that name.
+    /// True if the process holds the socket with that descriptor and under that name.
     fn finds(&mut self, host: &Host, owner: &Owner, inode: u64) -> bool {
         let open = || {
             let descriptors = fs::open_dir(&host.proc_path(&format!("{}/fd", owner.pid))).ok()?;
@@ -164,14 +165,14 @@ impl Looks {
         let Some((descriptors, comm)) = process else { return false };
         self.digits.clear();
         put_u64(&mut self.digits, owner.fd.into());
-        // Cut as the index cuts inodes.
+        // Truncated like the inodes in the index.
         let is_it = |found: u64| u64::from(found as u32) == inode;
         *comm == owner.process
             && matches!(socket_behind(descriptors, self.path.set(&[&self.digits])), Ok(Some(found)) if is_it(found))
     }
 }
 
-/// True if single looks may take the place of a reading like this one.
+/// True if single checks can replace a full read, after an earlier one like this.
 fn is_of_use(before: &Owners, now_ns: u64) -> bool {
     let report = before.report();
     let is_fresh = now_ns.saturating_sub(before.seen_ns()) < WHOLE_EVERY_NS;

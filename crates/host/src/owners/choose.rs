@@ -1,11 +1,11 @@
-//! By which interface owners are read.
+//! Chooses the interface through which socket owners are read.
 use sys::caps::{self, CapSet};
 use sys::fs::{self, Stat};
 use sys::{Errno, Host, SysError};
 
 use crate::HostError;
 
-/// An interface that tells who holds which socket.
+/// The interface through which socket owners are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OwnersBackend {
     /// The iterator over all open files: `iter/task_file`.
@@ -16,7 +16,7 @@ pub enum OwnersBackend {
 }
 
 impl OwnersBackend {
-    /// Name of its stream on a recording, and in `--cost`.
+    /// Name of its stream in a recording, and in `--cost`.
     pub fn stream(self) -> &'static str {
         match self {
             OwnersBackend::Bpf => "owners@bpf",
@@ -25,45 +25,45 @@ impl OwnersBackend {
     }
 }
 
-/// What the choice is made by.
+/// Input of the choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Open files on the host; what is open in two processes counts once.
+    /// Open files on the host; a file open in two processes counts once.
     pub(super) files: u64,
     /// Processes on the host.
     pub(super) processes: u64,
-    /// True if the BPF backend is built in, our rights suffice and /proc is that of this kernel.
+    /// True if the BPF backend is built in, our privileges suffice and /proc belongs to this kernel.
     pub(super) may_bpf: bool,
-    /// True if /proc does not show us the files of process 1: then it will not be the only one.
+    /// True if /proc does not show us the files of process 1: then it probably hides others as well.
     pub(super) is_refused: bool,
 }
 
-/// Nanoseconds of CPU, as measured on 6.18: a process and a descriptor by /proc, a descriptor by BPF, and what loading
-/// the program costs before anything is read. The balance is at 1 700 descriptors in a hundred processes.
+/// Costs in ns of CPU time, as measured on 6.18: a process and a descriptor with /proc, a descriptor with BPF, and
+/// loading the program before anything is read. Both are equal at 1,700 descriptors in a hundred processes.
 const PROCESS_NS: u64 = 12_000;
 const FILE_NS: u64 = 2_600;
 const FILE_BPF_NS: u64 = 300;
 const LOAD_NS: u64 = 5_000_000;
 
-/// The cheaper backend; BPF, too, if /proc is known not to tell all.
+/// The cheaper backend; also BPF if /proc is known to be incomplete.
 pub(super) fn choose(facts: &Facts) -> OwnersBackend {
     let by_proc = facts.processes.saturating_mul(PROCESS_NS).saturating_add(facts.files.saturating_mul(FILE_NS));
     let by_bpf = facts.files.saturating_mul(FILE_BPF_NS).saturating_add(LOAD_NS);
     if facts.may_bpf && (facts.is_refused || by_bpf < by_proc) { OwnersBackend::Bpf } else { OwnersBackend::Proc }
 }
 
-/// Key on a recording.
+/// Key in a recording.
 const KEY: &str = "owners-clues";
 
-/// On the tape: files u64, processes u64, may_bpf u8, is_refused u8; little endian.
+/// In a recording: files u64, processes u64, may_bpf u8, is_refused u8; little endian.
 const BYTES: usize = 18;
 
-/// The root of procfs has this inode (PROC_ROOT_INO, include/linux/proc_fs.h); a tree of files that only looks like
-/// /proc has another.
+/// The inode of the root of procfs (PROC_ROOT_INO, include/linux/proc_fs.h); a directory that only looks like /proc has
+/// another.
 pub(super) const PROC_ROOT_INODE: u64 = 1;
 
 impl Facts {
-    /// Four system calls. A replay without facts chooses by what it holds.
+    /// Takes four system calls. A replay without these facts chooses by the recorded streams.
     pub(super) fn read(host: &Host) -> Result<Facts, HostError> {
         if !host.holds(KEY) {
             let may_bpf = host.holds(OwnersBackend::Bpf.stream());
@@ -77,11 +77,11 @@ impl Facts {
         Facts::from_bytes(&bytes).ok_or(HostError::Garbled { what: "clues to owners", at: 0 })
     }
 
-    // What cannot be read counts as nothing: then /proc is read, which tells what is wrong.
+    // An unreadable number counts as 0: then /proc is read, which reports the problem.
     fn look(host: &Host) -> Facts {
         let root = fs::stat(&host.proc_path(""));
         let is_procfs = root.as_ref().is_ok_and(|stat| stat.inode == PROC_ROOT_INODE);
-        // The folder opens with CAP_DAC_READ_SEARCH; only a link in it tells whether one may look.
+        // CAP_DAC_READ_SEARCH is enough to open the folder; only a link in it shows whether access is permitted.
         let first = fs::read_link(&host.proc_path("1/fd/0"), &mut Vec::new()).map_err(|error| error.errno);
         Facts {
             files: open_files(host).unwrap_or(0),
@@ -112,7 +112,7 @@ impl Facts {
     }
 }
 
-// /proc has a link for each process of the host besides its fixed ones (proc_root_getattr, fs/proc/root.c).
+// /proc has a link for each process of the host, apart from its fixed ones (proc_root_getattr, fs/proc/root.c).
 fn processes(root: &Stat) -> u64 {
     root.links
 }

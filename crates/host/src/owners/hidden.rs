@@ -1,10 +1,10 @@
-//! Whether /proc hides the processes of others (mount option `hidepid`).
+//! Checks whether /proc hides the processes of others (mount option `hidepid`).
 use sys::{Host, fs};
 
 use crate::mounts::mounts;
 
 /// True if the mount of /proc hides processes: `hidepid=2` or `invisible`, 4 or `ptraceable`. (1, `noaccess`, shows
-/// them but refuses to tell more: those are counted as unreadable.)
+/// them but makes them unreadable: those are counted.)
 pub(super) fn hides(host: &Host) -> bool {
     let mut text = Vec::new();
     let root = host.proc_path("");

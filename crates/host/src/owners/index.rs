@@ -1,4 +1,4 @@
-//! Owners under the inode of their socket, each inode's in one piece.
+//! Socket owners by inode; the owners of an inode are adjacent.
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -6,19 +6,19 @@ use record::{Comm, Owner};
 
 use super::process::{FdTable, Process};
 
-/// Sockets kept at most; a host that has more would need 450 MB here. What is over is counted.
+/// Maximum number of entries kept, which take 450 MB. Further ones are counted.
 const HELD_MAX: usize = 16 << 20;
 
-/// One socket in one process: 12 bytes, because 40 MiB are to hold a million of them, index included.
+/// One socket in one process: 12 bytes, because a million of them must fit into 40 MiB, including the index.
 #[derive(Clone, Copy, Debug)]
 struct HeldSocket {
-    // Socket inodes are 32 bits wide (get_next_ino in fs/inode.c), like those in sock_diag's answers.
+    // Socket inodes have 32 bits (get_next_ino in fs/inode.c), also in sock_diag's answers.
     inode: u32,
     fd: u32,
     table: u32,
 }
 
-/// Owners as they are found, before they are in order.
+/// Owners in the order in which they are found.
 #[derive(Debug, Default)]
 pub(super) struct Gather {
     held: Vec<HeldSocket>,
@@ -27,9 +27,10 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// The sockets that follow are in the table of this thread; its process's own is that of the first, `pid` = `tid`.
+    /// Starts the table of a thread, to which the next sockets belong; the process's table belongs to its first thread,
+    /// `pid` = `tid`.
     pub(super) fn table(&mut self, table: FdTable) {
-        // A process with many sockets comes in several blocks.
+        // A process with many sockets has several blocks.
         if self.tables.last() != Some(&table) {
             self.tables.push(table);
         }
@@ -40,7 +41,7 @@ impl Gather {
             self.over += 1;
             return;
         }
-        // Cut on purpose: sock_diag cuts inodes to 32 bits too, so the halves meet.
+        // Truncated on purpose: sock_diag also truncates inodes to 32 bits, so the lower halves match.
         self.held.push(HeldSocket { inode: inode as u32, fd, table: (self.tables.len() - 1) as u32 });
     }
 
@@ -52,12 +53,12 @@ impl Gather {
     fn sort(&mut self) {
         let mut held = std::mem::take(&mut self.held);
         let table = |held: &HeldSocket| self.of(held);
-        // The process's own table before those of its threads.
+        // The process's table comes before the tables of its threads.
         let rest = |held: &HeldSocket| (table(held).pid, held.fd, table(held).pid != table(held).tid, table(held).tid);
-        // Stable, because that sort makes use of ascending runs, and servers give us long ones.
+        // Stable, because that sort exploits ascending runs, and servers have long ones.
         held.sort_by(|a, b| a.inode.cmp(&b.inode).then_with(|| rest(a).cmp(&rest(b))));
-        // A descriptor that was closed and opened while its directory was listed may come twice, and a thread that
-        // took its table with it has a copy of each.
+        // A descriptor that was closed and opened while its directory was listed may appear twice, and a thread that
+        // unshared its table has a copy of each.
         held.dedup_by(|a, b| (a.inode, table(a).pid, a.fd) == (b.inode, table(b).pid, b.fd));
         self.held = held;
     }
@@ -121,7 +122,7 @@ impl Gather {
         let mut threads: Vec<_> =
             foreign.map(|held| (key(held.inode, table(held).pid), held.fd, table(held).tid)).collect();
         threads.sort_unstable();
-        // In place: the inodes take over the memory of what they come from, so that the peak is 36 bytes a socket.
+        // In place: the inodes reuse the memory of the entries, so that the peak is 36 bytes per socket.
         let mut inodes: Vec<u32> = self.held.into_iter().map(|held| held.inode).collect();
         inodes.shrink_to_fit();
         (Index { guide: Guide::new(&inodes), inodes, owners, threads, last: Cell::new(None) }, self.over)
@@ -144,7 +145,7 @@ fn has_several(holders: &[HeldSocket], tables: &[FdTable]) -> bool {
 /// Unit of an owner's start time.
 const TICK_NS: u64 = 10_000_000;
 
-/// Socket and process as one number, as the field `tid` puts them.
+/// Socket and process as one number, as in the field `tid`.
 fn key(inode: u32, pid: u32) -> u64 {
     u64::from(inode) << 32 | u64::from(pid)
 }
@@ -155,9 +156,9 @@ pub(super) struct Index {
     inodes: Vec<u32>,
     owners: Vec<Owner>,
     guide: Guide,
-    /// (inode and pid, fd, tid) of what is in a table that is not its process's own; ascending, and mostly empty.
+    /// (inode and pid, fd, tid) of descriptors in a table that is not its process's own; ascending, and usually empty.
     threads: Vec<(u64, u32, u32)>,
-    /// The inode that was looked for last, and where its owners are.
+    /// The inode of the last lookup, and the range of its owners.
     last: Cell<Option<(u32, u32, u32)>>,
 }
 
@@ -168,18 +169,18 @@ impl Index {
         self.inodes.iter().copied().zip(&self.owners).filter(move |(inode, _)| last.replace(*inode) != Some(*inode))
     }
 
-    /// The thread in whose table the descriptor is; `socket` holds the inode and, in its lower half, the pid.
+    /// The thread whose table contains the descriptor; `socket` holds the inode and, in its lower half, the pid.
     pub(super) fn thread(&self, socket: u64, fd: u32) -> u32 {
         let found = self.threads.binary_search_by(|(key, number, _)| (*key, *number).cmp(&(socket, fd)));
-        // Cut on purpose: the lower half.
+        // Truncated on purpose to the lower half.
         found.ok().and_then(|at| self.threads.get(at)).map_or(socket as u32, |(.., tid)| *tid)
     }
 
-    /// Every process that holds a socket, once, ascending.
+    /// Every process that holds a socket, once each, in ascending order.
     pub(super) fn pids(&self) -> Vec<u32> {
         let mut pids: Vec<u32> = Vec::new();
         for owner in &self.owners {
-            // Neighbours mostly belong to one process.
+            // Neighbours usually belong to one process.
             if pids.last() != Some(&owner.pid) {
                 pids.push(owner.pid);
             }
@@ -215,16 +216,16 @@ impl Index {
     }
 }
 
-/// Where in the sorted inodes to look: the numbers between the smallest and the largest cut into pieces of equal
-/// width. Inodes are given out by counting, so a piece holds about [`PER_PIECE`]; where they cluster, the binary
-/// search within a piece is longer. A million sockets in random order: 60 ns a lookup, 5 to 10 times that without the
-/// guide.
+/// Narrows a search in the sorted inodes: the numbers between the smallest and the largest are divided into pieces of
+/// equal width. The kernel assigns inodes consecutively, so a piece holds about [`PER_PIECE`]; if they cluster, the
+/// binary search within a piece takes longer. With a million sockets in random order a lookup takes 60 ns, and 5 to 10
+/// times as long without this.
 #[derive(Debug, Default)]
 struct Guide {
     lowest: u32,
     /// Binary logarithm of the width of a piece.
     shift: u32,
-    /// Where each piece begins in the inodes, and the end of the last.
+    /// Index in the inodes at which each piece starts, and the end of the last.
     starts: Vec<u32>,
 }
 
@@ -249,7 +250,7 @@ impl Guide {
         Guide { lowest, shift, starts }
     }
 
-    // The places among which this inode stands, if it is there.
+    // The range that contains this inode, if it exists.
     fn near(&self, inode: u32) -> std::ops::Range<usize> {
         let Some(above) = inode.checked_sub(self.lowest) else { return 0..0 };
         let piece = (above >> self.shift) as usize;
@@ -322,7 +323,7 @@ mod tests {
     #[test]
     fn a_thread_with_a_table_of_its_own() {
         let mut gather = Gather::default();
-        // Its copy of descriptor 3 is the process's too; 4 is the thread's alone.
+        // Its copy of descriptor 3 is also the process's; 4 belongs to the thread alone.
         gather.table(FdTable { tid: 12, ..own(10, "main") });
         gather.socket(3, 100);
         gather.socket(4, 101);

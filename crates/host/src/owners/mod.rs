@@ -1,4 +1,4 @@
-//! Who holds which socket: inode → processes, by BPF or from /proc/*/fd.
+//! Finds the processes that hold each socket: inode → processes, with BPF or from /proc/*/fd.
 //!
 //! Start reading at [`OwnersReader::read`].
 mod block;
@@ -35,7 +35,7 @@ pub use report::OwnersReport;
 use rows::Row;
 use walk::DescriptorWalk;
 
-/// Reads owners, again and again if need be: a BPF program that was loaded for it stays loaded.
+/// Reads owners, repeatedly if needed: a loaded BPF program stays loaded.
 #[derive(Default)]
 pub struct OwnersReader {
     via: Option<OwnersBackend>,
@@ -43,16 +43,16 @@ pub struct OwnersReader {
 }
 
 impl OwnersReader {
-    /// Through this backend, or through the cheaper one.
+    /// A reader with this backend, or with the cheaper one.
     pub fn new(via: Option<OwnersBackend>) -> OwnersReader {
         OwnersReader { via, bpf: BpfBackend::default() }
     }
 
-    /// Reads the descriptors of every process that is seen.
+    /// Reads the descriptors of every visible process.
     ///
-    /// /proc costs about 3 µs a descriptor, BPF 0.3 µs and 5 ms at the first time; a socket takes 28 bytes. If BPF is
-    /// refused, /proc is read instead and the report says so. Fails only if the backend that was asked for cannot be
-    /// opened, or a recording holds no owners or garbled ones; whatever one process refuses is counted in the report.
+    /// /proc costs about 3 µs per descriptor, BPF 0.3 µs and 5 ms at the first time; a socket takes 28 bytes. If BPF is
+    /// refused, /proc is read instead and the report says so. Fails only if the requested backend cannot be opened, or
+    /// if a recording holds no owners or malformed ones; unreadable processes are counted in the report.
     pub fn read(&self, host: &Host) -> Result<Owners, HostError> {
         let backend = match self.via {
             Some(backend) => backend,
@@ -78,7 +78,7 @@ impl OwnersReader {
                 owners.report.refused = Some(why.into());
                 Ok(owners)
             }
-            // A part is better than nothing.
+            // Incomplete data is better than no data.
             Err(error) => read.map_err(|_| error),
         }
     }
@@ -94,13 +94,13 @@ impl OwnersReader {
             match blocks.next() {
                 Ok(Some(block)) => add(backend, block, &mut gather, &mut report)?,
                 Ok(None) => {
-                    // Every pass of the program closes with the number of files it saw, and our own are among them.
+                    // Every pass of the program ends with the number of files seen, which includes our own.
                     if backend == OwnersBackend::Bpf && report.fds == 0 {
                         report.ended = Some(SysError::new("read", "owners by BPF", Errno::IO));
                     }
                     break;
                 }
-                // What came before is good: a recording that breaks off here, or the kernel that did.
+                // Keeps the earlier blocks: the recording ends here, or the kernel failed.
                 Err(error) => {
                     report.ended = Some(error);
                     break;
@@ -112,7 +112,7 @@ impl OwnersReader {
         let (index, over) = gather.finish(|pid| Process::read(host, pid), now_ns);
         report.sockets = index.len() as u64;
         report.over = over;
-        // A recording has its own clock, in which nothing is compared.
+        // A recording has another clock, so times are not compared.
         let seen_ns = if host.is_replay() { u64::MAX } else { now_ns };
         Ok(Owners { index, report, seen_ns })
     }
@@ -132,13 +132,13 @@ impl Owners {
         OwnersReader::default().read(host)
     }
 
-    /// What was read and what was not.
+    /// The result of the read: which parts are missing.
     pub fn report(&self) -> &OwnersReport {
         &self.report
     }
 
-    /// When the reading was over, in ns of CLOCK_BOOTTIME; `u64::MAX` in a replay. A process that started later is none
-    /// of these owners, whatever its number.
+    /// End of the read, in ns of CLOCK_BOOTTIME; `u64::MAX` in a replay. A process that started later is not one of
+    /// these owners, even if it has the same number.
     pub fn seen_ns(&self) -> u64 {
         self.seen_ns
     }
@@ -154,14 +154,14 @@ impl Owners {
         self.index.firsts()
     }
 
-    /// Every process that holds a socket, ascending.
+    /// Every process that holds a socket, in ascending order.
     pub fn pids(&self) -> Vec<u32> {
         self.index.pids()
     }
 }
 
 impl Lookup for Owners {
-    /// Under an inode its owners; under (inode << 32 | pid, fd) of one of them the thread whose descriptor it is.
+    /// The owners of an inode; for (inode << 32 | pid, fd) of one of them, the thread whose descriptor it is.
     fn value(&self, key: Key) -> Value<'_> {
         match (self.owners(key), key) {
             ([], Key::Pair(socket, fd)) => Value::U64(self.index.thread(socket, fd).into()),
@@ -211,7 +211,7 @@ fn add_rows(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Res
         match row? {
             Row::Socket { inode, fd } => gather.socket(fd, inode.into()),
             Row::Task(table) => {
-                // Threads of one process follow it.
+                // The tables of its threads follow it.
                 report.processes += u32::from(table.tid == table.pid);
                 gather.table(table);
             }
@@ -241,8 +241,8 @@ fn add_parts(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Re
     Ok(())
 }
 
-/// Takes any bytes as a recorded block, of either backend, and indexes what it holds. For the fuzzer: it must neither
-/// panic nor fail to end.
+/// Decodes any bytes as a recorded block of either backend, and indexes it. For the fuzzer: it must neither panic nor
+/// loop forever.
 pub fn fuzz_owners(data: &[u8]) {
     for (backend, least) in [(OwnersBackend::Proc, 12), (OwnersBackend::Bpf, 8)] {
         let (mut gather, mut report) = (Gather::default(), OwnersReport::default());

@@ -1,4 +1,4 @@
-//! What stands in the BPF backend's place when it is not built in.
+//! Replaces the BPF backend if that is not built in.
 use sys::{Blocks, Errno, Host, SysError};
 
 #[derive(Default)]

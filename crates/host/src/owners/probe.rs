@@ -1,41 +1,41 @@
-//! Going through a table of descriptors by number, without listing it first.
+//! Walks a table of descriptors by number, without listing it first.
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::fd::AsFd;
 
 use sys::{Errno, Fd, fs};
 
-/// A table with fewer descriptors is listed: one getdents64 names them all.
+/// Smaller tables are listed: one getdents64 returns all their numbers.
 const DESCRIPTORS_MIN: u64 = 256;
 
-/// Numbers that may be free before probing counts as a loss, and one more for this many hits: looking for what is not
-/// there costs as much as listing what is.
+/// Number of misses after which probing stops, plus one more for this many hits: looking up a missing descriptor costs
+/// as much as listing an existing one.
 const MISSES_FREE: u32 = 64;
 const HITS_PER_MISS: u32 = 8;
 
-/// The directory's position that names descriptor n is n + 2, behind `.` and `..` (proc_readfd_common, fs/proc/fd.c).
+/// Descriptor n is at the directory's position n + 2, after `.` and `..` (proc_readfd_common, fs/proc/fd.c).
 const DOTS: u64 = 2;
 
-/// Which numbers were tried. Tables are dense, because the kernel gives out the lowest free number; where one is not,
-/// probing ends early. What lies behind its end is listed afterwards, so that no descriptor that stays open is missed.
+/// The numbers tried so far. Tables are dense, because the kernel assigns the lowest free number; in a sparse table
+/// probing ends early. The rest is listed afterwards, so no descriptor that stays open is missed.
 #[derive(Debug)]
 pub(super) struct DescriptorProbe {
     next: u32,
     hits: u32,
     misses: u32,
-    /// Descriptors there were at the beginning.
+    /// Number of descriptors at the start.
     expected: u64,
 }
 
 impl DescriptorProbe {
-    /// A probe for the table behind this directory of procfs, if it is large. The size is told since 6.2
-    /// (proc_fd_getattr, fs/proc/fd.c); before, every table is listed.
+    /// A probe for the table of this procfs directory, if it is large. The kernel reports its size since 6.2
+    /// (proc_fd_getattr, fs/proc/fd.c); on older kernels every table is listed.
     pub(super) fn worth(dir: &Fd) -> Option<DescriptorProbe> {
         let expected = fs::stat_fd(dir).ok()?.size;
         (expected >= DESCRIPTORS_MIN).then_some(DescriptorProbe { next: 0, hits: 0, misses: 0, expected })
     }
 
-    /// The number to look at; `None` when it is time to list the rest.
+    /// The next number to try; `None` when it is time to list the rest.
     pub(super) fn next(&mut self) -> Option<u32> {
         let found_all = u64::from(self.hits) >= self.expected;
         if found_all || self.misses > MISSES_FREE + self.hits / HITS_PER_MISS {
@@ -47,16 +47,16 @@ impl DescriptorProbe {
         Some(number)
     }
 
-    /// The number that [`DescriptorProbe::next`] gave last is free.
+    /// Records that the last number from [`DescriptorProbe::next`] is free.
     pub(super) fn missed(&mut self) {
         self.hits = self.hits.saturating_sub(1);
         self.misses += 1;
     }
 
-    /// Makes the directory go on behind the numbers that were tried.
+    /// Makes the directory continue after the numbers that were tried.
     pub(super) fn leave(&self, dir: &Fd) -> Result<(), Errno> {
         let failed = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(Errno::IO.0));
-        // A duplicate has its position in common with the original.
+        // A duplicate shares its position with the original.
         let mut twin = File::from(dir.as_fd().try_clone_to_owned().map_err(failed)?);
         twin.seek(SeekFrom::Start(u64::from(self.next) + DOTS)).map_err(failed)?;
         Ok(())

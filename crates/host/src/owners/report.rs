@@ -1,37 +1,37 @@
-//! What a reading of owners saw, what it missed, and how that is said.
+//! Report of reading owners: what was read, what is missing, and the text about it.
 use sys::{Errno, SysError};
 
 use super::OwnersBackend;
 
-/// What a reading of owners saw and missed.
+/// Result of reading owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnersReport {
-    /// Where it was read.
+    /// The backend that was used.
     pub backend: OwnersBackend,
-    /// Why BPF was not, if it was tried.
+    /// Why BPF was not used, if it was tried.
     pub refused: Option<Box<str>>,
-    /// Processes that /proc listed; by BPF those that hold sockets.
+    /// Number of processes in /proc; with BPF, of processes that hold sockets.
     pub processes: u32,
-    /// Of these, how many did not show their descriptors, or not all.
+    /// Number of these processes whose descriptors were unreadable, at least in part.
     pub unreadable: u32,
-    /// Why the first of them did not.
+    /// The reason for the first of them.
     pub refusal: Option<Errno>,
-    /// Processes that ended while they were read.
+    /// Number of processes that ended while they were read.
     pub vanished: u32,
-    /// Descriptors looked at.
+    /// Number of descriptors read.
     pub fds: u64,
-    /// (socket, process, descriptor) found.
+    /// Number of (socket, process, descriptor) found.
     pub sockets: u64,
-    /// Sockets beyond the bound of 16 Mi, not kept.
+    /// Number of sockets beyond the limit of 16 Mi, which are not kept.
     pub over: u64,
-    /// True if /proc is mounted so that it hides processes of other users from us.
+    /// True if the mount of /proc hides processes of other users.
     pub hidden: bool,
-    /// Why the reading ended early, if it did.
+    /// Why the read ended early, if it did.
     pub ended: Option<SysError>,
 }
 
 impl OwnersReport {
-    /// The backend in a word, for `--cost`.
+    /// Name of the backend, for `--cost`.
     pub fn via(&self) -> &'static str {
         match (self.backend, &self.refused) {
             (backend, None) => backend.stream(),
@@ -39,12 +39,12 @@ impl OwnersReport {
         }
     }
 
-    /// True if owners may be missing for a reason other than that there are none.
+    /// True if existing owners may be missing.
     pub fn is_partial(&self) -> bool {
         self.unreadable > 0 || self.over > 0 || self.hidden || self.ended.is_some()
     }
 
-    /// One line for each thing that is missing, for the end of a run; empty if nothing is.
+    /// One line for each missing part, for the end of a run; empty if the read is complete.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.unreadable > 0 {

@@ -1,14 +1,14 @@
-//! The blocks that the BPF program writes: which task, then its sockets, in units of 8 bytes.
+//! Decodes the blocks that the BPF program writes: a task, then its sockets, in units of 8 bytes.
 //!
-//! The layout stands in `bpf/c/owners_files.bpf.c`. A block holds whole rows, but the sockets of a task may go on in
-//! the next one.
+//! `bpf/c/owners_files.bpf.c` defines the layout. A block holds complete rows, but the sockets of a task may continue
+//! in the next block.
 use record::Comm;
 
 use super::process::{FdTable, Process};
 
 const UNIT: usize = 8;
 
-/// Beginnings of rows that are no sockets: 0 in place of the inode, then one of these.
+/// Start of rows other than sockets: 0 instead of the inode, then one of these.
 const TASK: u32 = 3;
 const END: u32 = 2;
 /// A [`TASK`] that ends after the name, in recordings of 1.x.
@@ -17,15 +17,15 @@ const NAMED_TASK: u32 = 1;
 /// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Row {
-    /// The sockets that follow are in this task's table of files.
+    /// A task, whose file table has the sockets after it.
     Task(FdTable),
-    /// A socket in the table of the task before.
+    /// A socket in the table of the last task.
     Socket { inode: u32, fd: u32 },
-    /// The pass is over, so many files were looked at.
+    /// The end of the pass, with the number of files seen.
     End { files: u64 },
 }
 
-/// Takes a block apart; `Err` holds the offset of the row that makes no sense.
+/// Decodes a block; `Err` contains the offset of the malformed row.
 pub(super) fn rows(block: &[u8]) -> impl Iterator<Item = Result<Row, usize>> {
     let mut rest = block;
     let mut broken = false;
@@ -73,7 +73,7 @@ fn unit(rest: &mut &[u8]) -> Option<(u32, u32)> {
     let (unit, after) = rest.split_first_chunk::<UNIT>()?;
     *rest = after;
     let both = u64::from_le_bytes(*unit);
-    // Cut on purpose: the halves.
+    // Truncated on purpose to the two halves.
     Some((both as u32, (both >> 32) as u32))
 }
 

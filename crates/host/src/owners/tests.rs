@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-//! Owners against the real kernel, from recordings, and of processes that do not want to be seen.
+//! Tests owners with the real kernel, with recordings, and with processes that hide.
 use super::*;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use sys::fault::{Fault, arm, disarm_all};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// Tells a copy of this test program what to do; see [`child`].
+/// Names the task of a copy of this test program; see [`child`].
 const CHILD: &str = "NETWREN_TEST_CHILD";
 
 fn inode(socket: &impl AsRawFd) -> u64 {
@@ -29,7 +29,7 @@ fn seen(owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
     seen
 }
 
-/// Those among these processes: one that another test starts holds all that this one has until its program begins.
+/// Only these processes: a process started by a concurrent test holds all our descriptors until its program starts.
 fn seen_of(pids: &[u32], owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
     seen(owners, inode).into_iter().filter(|(pid, _)| pids.contains(pid)).collect()
 }
@@ -42,10 +42,10 @@ fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// A copy of this program in a place that everybody may read, told to do `task` in [`child`].
+/// A copy of this program in a world-readable place, which runs `task` in [`child`].
 ///
-/// Another process copies it: a file that was open for writing here may live on in the child of a test beside this one,
-/// until that calls exec, and cannot be run so long ("text file busy").
+/// Another process copies it: a file that was open for writing here may survive in the child of a concurrent test until
+/// that calls exec, and cannot be run until then ("text file busy").
 fn again(dir: &Path, task: &str) -> Command {
     let copy = dir.join("again");
     assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success());
@@ -53,7 +53,7 @@ fn again(dir: &Path, task: &str) -> Command {
     told(copy, task)
 }
 
-/// This program, told to do `task` in [`child`].
+/// This program, which runs `task` in [`child`].
 fn told(program: std::path::PathBuf, task: &str) -> Command {
     let mut command = Command::new(program);
     command.args(["--exact", "owners::tests::child", "--nocapture", "--test-threads=1"]);
@@ -61,7 +61,7 @@ fn told(program: std::path::PathBuf, task: &str) -> Command {
     command
 }
 
-/// Not a test of its own: what [`again`] runs in another process.
+/// Not a test itself: [`again`] runs it in another process.
 #[test]
 fn child() {
     let Ok(task) = std::env::var(CHILD) else { return };
@@ -79,7 +79,7 @@ fn child() {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let held: Vec<_> = (1..count).map(|_| socket.try_clone().unwrap()).collect();
             println!("\nholds {} {}", inode(&socket), held.len() + 1);
-            // Until the parent closes its end.
+            // Waits until the parent closes its end.
             let _ = std::io::stdin().read(&mut [0]);
         }
         "reuse" => pid_reuse(),
@@ -106,7 +106,7 @@ fn read_by(backend: OwnersBackend) -> Owners {
     owners
 }
 
-/// A program in Python that ends with its input; its first line is read as numbers.
+/// A Python program that ends with its input; its first line is read as numbers.
 fn script(text: &str) -> (Child, Vec<u64>) {
     let mut command = Command::new("python3");
     command.args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -130,12 +130,12 @@ fn line_of(child: &mut Child, word: &str) -> String {
 fn one_socket_held_twice_here_and_once_by_a_child() {
     let (socket, other_end) = UnixStream::pair().unwrap();
     let twin = socket.try_clone().unwrap();
-    // The name says everything that a terminal could be fooled with.
+    // The name contains everything that could fool a terminal.
     let script = r#"printf 'e\033[31m\n\t\377v' > /proc/$$/comm; echo ready; read x"#;
     let stdin = OwnedFd::from(socket.try_clone().unwrap());
     let mut command = Command::new("sh");
     let mut child = command.args(["-c", script]).stdin(stdin).stdout(Stdio::piped()).spawn().unwrap();
-    // Or the command would hold the child's stdin, and with it the socket, a third time.
+    // Otherwise the command would hold the child's stdin, and with it the socket, a third time.
     drop(command);
     assert_eq!(line_of(&mut child, "ready"), "ready");
     let owners = by_proc(&Host::live()).unwrap();
@@ -213,13 +213,13 @@ fn garbled_blocks_are_an_error_with_a_place() {
     assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 8");
 }
 
-/// A directory in memory, if there is such a place: a hundred thousand links take their time on a disk.
+/// A directory in memory if available: a hundred thousand links are slow on a disk.
 fn temp_memory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
-/// A /proc with one process of `count` descriptors, all of them sockets but every tenth.
+/// A /proc with one process of `count` descriptors, all of them sockets except every tenth.
 fn fake_proc(dir: &Path, pid: u32, count: u32) -> Host {
     let fds = dir.join(format!("proc/{pid}/fd"));
     std::fs::create_dir_all(&fds).unwrap();
@@ -252,7 +252,7 @@ fn root_a_hundred_thousand_descriptors_of_a_living_process() {
     let line = line_of(&mut child, "holds ");
     let numbers: Vec<u64> = line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
     if numbers[1] < 100_000 {
-        // Straight to stderr: the harness keeps what passing tests print.
+        // Written directly to stderr: the harness captures the output of passing tests.
         let line = format!("skipped in part: only {} descriptors (CAP_SYS_RESOURCE is missing)\n", numbers[1]);
         std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
@@ -270,7 +270,7 @@ fn root_a_hundred_thousand_descriptors_of_a_living_process() {
 #[test]
 fn processes_that_vanish_or_refuse_cost_their_owners_only() {
     let socket = listener();
-    // The first openat is /proc, the next ones are processes: one is gone, one refuses.
+    // The first openat is /proc, the next ones are processes: one has ended, one is unreadable.
     arm("openat", 1, 1, Fault::Fails(Errno::NOENT));
     arm("openat", 1, 1, Fault::Fails(Errno::ACCES));
     let owners = by_proc(&Host::live()).unwrap();
@@ -292,7 +292,7 @@ fn a_process_that_goes_while_its_descriptors_are_read() {
     let owners = by_proc(&host).unwrap();
     disarm_all();
     assert_eq!((owners.report.sockets, owners.report.unreadable), (0, 1), "{:?}", owners.report);
-    // The name went with the process: the owner is still known by number.
+    // The name was removed with the process: the owner is still known by number.
     std::fs::remove_file(tmp.path().join("proc/9/comm")).unwrap();
     let owners = by_proc(&host).unwrap();
     assert_eq!(owners.of(1_000_000), [Owner { pid: 9, fd: 0, process: record::Comm::default(), started: 0 }]);
@@ -375,7 +375,7 @@ fn compare_with_ss(text: &str, owners: &Owners) -> usize {
     compared
 }
 
-/// The first process hands its listener to one that was there before, over a unix socket; a later child inherits it.
+/// The first process passes its listener to an older one over a unix socket; a later child inherits it.
 const HANDED_ON: &str = "
 import os, socket, sys
 mine, theirs = socket.socketpair()
@@ -417,7 +417,7 @@ fn root_every_holder_of_a_socket_by_every_backend() {
     end(child);
 }
 
-/// A thread that takes a table of its own (CLONE_FILES off) and opens a socket in it.
+/// A thread that unshares its descriptor table (CLONE_FILES off) and opens a socket in it.
 const OWN_TABLE: &str = "
 import ctypes, os, socket, sys, threading
 told, done = threading.Event(), threading.Event()
@@ -545,7 +545,7 @@ fn root_processes_in_pid_namespaces_have_two_numbers() {
     child.wait().unwrap();
 }
 
-/// The program hands rows out by the batch, and what is left at the end with its totals: however full the last one is.
+/// The program writes rows in batches, and the rest with its totals at the end, no matter how full the last batch is.
 #[test]
 fn root_the_last_batch_may_be_as_full_as_it_likes() {
     testkit::require_root!();
@@ -573,7 +573,7 @@ fn root_a_pid_that_is_used_again() {
     assert!(text.contains("reused by every backend"), "{text}{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// In a pid namespace of our own, where the next pid can be chosen.
+/// Runs in a separate pid namespace, where the next pid can be chosen.
 fn pid_reuse() {
     for backend in backends() {
         let reader = OwnersReader::new(Some(backend));
@@ -613,7 +613,7 @@ fn root_nobody_is_unreadable_by_bpf() {
     }
     let socket = listener();
     let owners = read_by(OwnersBackend::Bpf);
-    // Other tests fork: their children have it, too, until they exec.
+    // Other tests fork: their children also hold it until they call exec.
     assert!(seen(&owners, inode(&socket)).contains(&(std::process::id(), socket.as_raw_fd() as u32)));
     assert!(owners.report.lines().is_empty() && !owners.report.is_partial(), "{:?}", owners.report);
     assert!(owners.report.fds > owners.report.sockets && owners.report.processes > 0, "{:?}", owners.report);
@@ -634,12 +634,12 @@ fn root_refused_bpf_means_proc_and_is_told() {
     assert_eq!((owners.report.backend, owners.report.via()), (OwnersBackend::Proc, "owners@proc (bpf refused)"));
     assert!(owners.report.refused.as_ref().unwrap().contains("operation not permitted"), "{:?}", owners.report);
     assert!(!owners.report.lines().iter().any(|line| line.contains("bpf")), "silently");
-    // Asked for by name it is an error.
+    // If the user requested BPF, the refusal is an error.
     arm("bpf", 0, 1_000, Fault::Fails(Errno::PERM));
     let refused = OwnersReader::new(Some(OwnersBackend::Bpf)).read(&Host::live()).map(drop);
     disarm_all();
     assert!(refused.unwrap_err().to_string().contains("operation not permitted"));
-    // A reader that was refused does not try again, round by round.
+    // A reader that was refused does not try again in every round.
     assert_eq!(reader.read_by_bpf_or_proc(&Host::live()).unwrap().report.backend, OwnersBackend::Proc);
 }
 
@@ -688,7 +688,7 @@ fn root_hundreds_of_idle_processes() {
     drop(other_end);
 }
 
-/// In a process of its own, because calls are counted for all threads.
+/// Runs in a separate process, because calls are counted for all threads.
 fn calls_for_idle(processes: u32) {
     let tmp = temp_memory();
     let hosts: Vec<Host> = (1..=processes).map(|pid| fake_proc(tmp.path(), pid, 20)).collect();

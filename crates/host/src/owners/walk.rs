@@ -1,9 +1,9 @@
-//! The walk through /proc/*/fd, as a stream of blocks.
+//! Walks /proc/*/fd and produces a stream of blocks.
 //!
-//! No allocation per descriptor. getdents64 names a thousand at once, readlinkat tells what one is: 3.2 µs together,
-//! nearly all of it the kernel's, for making and finding the link's inode. Of that 1 µs is the listing, so that large
-//! tables are gone through by number instead ([`DescriptorProbe`]). fstatat costs the same as readlinkat; pidfd_getfd
-//! would be cheaper, but takes a reference to a foreign socket and may end up closing it, a side effect no reader
+//! Allocates nothing per descriptor. getdents64 lists a thousand at once, and readlinkat shows their type: 3.2 µs
+//! together, nearly all of it in the kernel, which creates and finds the link's inode. Listing takes 1 µs of that, so
+//! large tables are walked by number instead ([`DescriptorProbe`]). fstatat costs the same as readlinkat; pidfd_getfd
+//! would be cheaper, but takes a reference to a foreign socket and may end up closing it, a side effect that no reader
 //! should have.
 use std::ffi::CStr;
 
@@ -18,10 +18,10 @@ use super::hidden;
 use super::probe::DescriptorProbe;
 use super::thread_tables::ThreadTables;
 
-/// A block goes out when it has reached this size: 5 000 sockets. One more process header may still fit behind it.
+/// Size at which a block is handed out: 5,000 sockets. There is room for one more process header after it.
 const BLOCK_FULL: usize = 60 << 10;
 
-/// Longest link target that can be a socket's: `socket:[4294967295]` and room for a 64-bit inode.
+/// Maximum length of a socket's link target: `socket:[4294967295]`, with room for a 64-bit inode.
 const LINK_BYTES: usize = 40;
 
 /// Reads the descriptors of every process whose directory is below the root of /proc.
@@ -43,19 +43,19 @@ pub(super) struct DescriptorWalk<'h> {
     done: bool,
 }
 
-/// The descriptor table that is being read.
+/// The current descriptor table.
 struct FdTable {
     pid: u32,
     /// Differs from `pid` if a thread has its own table.
     tid: u32,
-    /// Its directory `fd`.
+    /// Its `fd` directory.
     dir: Fd,
     /// The process's name, read at its first socket: most processes have no sockets.
     comm: Option<Comm>,
     /// Offset of its socket count in the block being filled.
     count_at: Option<usize>,
     refused: bool,
-    /// While its descriptors are looked up by number.
+    /// Set while its descriptors are looked up by number.
     probe: Option<DescriptorProbe>,
 }
 
@@ -87,7 +87,7 @@ impl<'h> DescriptorWalk<'h> {
         })
     }
 
-    // Opens the next process that lets us; false at the end.
+    // Opens the next readable process; false at the end.
     fn next_process(&mut self) -> Result<bool, SysError> {
         loop {
             let next = self.processes.next(&self.proc).map_err(|e| SysError::new("getdents64", "/proc", e))?;
@@ -129,7 +129,7 @@ impl<'h> DescriptorWalk<'h> {
         }
     }
 
-    // A process that is gone is nobody's fault. Whatever else went wrong costs its owners only.
+    // A process that has ended is not a failure. Any other error costs only its owners.
     fn count_failure(&mut self, errno: Errno) {
         if errno.is_gone() {
             self.totals.vanished += 1;
@@ -139,7 +139,7 @@ impl<'h> DescriptorWalk<'h> {
         self.totals.refusal.get_or_insert(errno);
     }
 
-    // The same for a process that showed something: it counts once.
+    // Counts a process that was readable in part, once.
     fn count_refusal(&mut self, process: &mut FdTable, errno: Errno) {
         if !process.refused {
             process.refused = true;
@@ -159,7 +159,8 @@ impl<'h> DescriptorWalk<'h> {
         Ok(More::Yes)
     }
 
-    // The same by number, as long as that pays; then the directory stands at the first descriptor not looked at.
+    // Reads descriptors by number, as long as that pays off; afterwards the directory's position is after the last one
+    // tried.
     fn probe(&mut self, process: &mut FdTable) -> Result<(), Errno> {
         while self.block.len() < BLOCK_FULL {
             let Some(probe) = &mut process.probe else { break };
@@ -185,7 +186,7 @@ impl<'h> DescriptorWalk<'h> {
         match seen {
             Ok(Some(inode)) => self.keep(process, fd, inode),
             Ok(None) => {}
-            // Closed since it was listed, or the process is gone: the next listing tells.
+            // It was closed since it was listed, or the process has ended, which the next listing shows.
             Err(errno) if errno.is_gone() => {}
             Err(errno) => self.count_refusal(process, errno),
         }
@@ -200,7 +201,7 @@ impl<'h> DescriptorWalk<'h> {
 
     fn finish(&mut self) {
         self.done = true;
-        // Where processes are hidden, init is, except from its own user.
+        // A mount that hides processes also hides init, except from its own user.
         if !self.saw_pid_1 || sys::caps::euid() != 0 {
             self.totals.hidden = hidden::hides(self.host);
         }
@@ -242,19 +243,19 @@ impl Blocks for DescriptorWalk<'_> {
     }
 }
 
-// The inode of the socket behind a descriptor; `None` for what is no socket.
+// The inode of a descriptor's socket; `None` if it is not a socket.
 pub(super) fn socket_behind(dir: &Fd, name: &CStr) -> Result<Option<u64>, Errno> {
     let mut target = [0; LINK_BYTES];
     fs::read_link_at(dir, name, &mut target).map(socket_inode)
 }
 
-// The name of a process that holds a socket; empty if the process has just gone. It is found from the directory that is
-// held open, and so is the same process's even if the number has been given to another one.
+// The name of a process that holds a socket; empty if the process has just ended. Read through the open directory, so
+// it belongs to the same process even if the pid was reused.
 pub(super) fn read_comm(descriptors: &Fd, into: &mut Vec<u8>) -> Comm {
     if fs::read_file_at(descriptors, c"../comm", into).is_err() {
         return Comm::default();
     }
-    // One newline is the kernel's; others are part of the name.
+    // The kernel appends one newline; others are part of the name.
     Comm::new(into.strip_suffix(b"\n").unwrap_or(into))
 }
 

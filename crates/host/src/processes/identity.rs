@@ -1,28 +1,28 @@
-//! What tells a process, and the program that it runs, from others with the same number.
+//! Distinguishes a process, and the program that it runs, from others with the same pid.
 use record::Comm;
 use record::text::put_u64;
 use sys::fs::{self, CPath};
 use sys::{Errno, Fd, Host, SysError};
 
-/// Nanoseconds of a tick: `USER_HZ` is 100 (include/uapi/asm-generic/param.h).
+/// Duration of a tick in ns: `USER_HZ` is 100 (include/uapi/asm-generic/param.h).
 const TICK_NS: u64 = 10_000_000;
 
-/// Bytes read of the file; it has about 350.
+/// Number of bytes read of the file; it has about 350.
 const STAT_BYTES: usize = 1024;
 
-/// Ticks since boot at this moment of CLOCK_BOOTTIME.
+/// Ticks since boot at this time of CLOCK_BOOTTIME.
 pub(super) fn ticks(boottime_ns: u64) -> u64 {
     if boottime_ns == u64::MAX { u64::MAX } else { boottime_ns / TICK_NS }
 }
 
-/// A process by its start, and the program in it.
+/// Identifies a process by its start, and its program.
 ///
-/// The number and the start time are the process's for its life. The name and the addresses of code, stack and
-/// arguments are those of the program that it runs: they change when it executes another one. Without the right to
-/// trace the process the addresses are 0 and the name is all that tells.
+/// Pid and start time stay the same for the life of the process. The name and the addresses of code, stack and
+/// arguments belong to its current program: they change when it executes another. Without the privilege to trace the
+/// process the addresses are 0, and only the name identifies the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// When it started, in hundredths of a second since boot.
+    /// Start time in hundredths of a second since boot.
     pub started: u64,
     /// True if all its threads have ended: its program is then unknown.
     pub has_ended: bool,
@@ -31,28 +31,29 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads it; fails if there is no such process.
+    /// Reads the identity; fails if the process does not exist.
     pub fn read(host: &Host, pid: u32) -> Result<Identity, SysError> {
         let mut text = Vec::new();
         read_recorded(host, pid, &mut text)?;
         parse(&text).ok_or_else(|| SysError::new("read", format!("process {pid}"), Errno::INVAL))
     }
 
-    /// True if it started after `seen_ns` of CLOCK_BOOTTIME, to a hundredth of a second: what was seen then under its
-    /// number was another process.
+    /// True if it started after `seen_ns` of CLOCK_BOOTTIME, to a hundredth of a second: its pid belonged to another
+    /// process then.
     pub fn started_after(&self, seen_ns: u64) -> bool {
         self.started > ticks(seen_ns)
     }
 
-    /// True if it is the process that started at `started`, in 2^20 ns since boot, the lowest 32 bits; 0 is any.
+    /// True if the process started at `started`: the lowest 32 bits of its start in units of 2^20 ns since boot; 0
+    /// matches any.
     pub fn is_of(&self, started: u32) -> bool {
-        // It started somewhere in the tick.
+        // It started at some moment within the tick.
         let begin_ns = self.started.saturating_mul(TICK_NS);
         let [first, last] = [begin_ns, begin_ns.saturating_add(TICK_NS - 1)].map(|ns| (ns >> 20) as u32);
         started == 0 || started.wrapping_sub(first) <= last.wrapping_sub(first)
     }
 
-    /// The same below its open directory; `ESRCH` or `ENOENT` once it has ended.
+    /// Reads the identity from the process's open directory; `ESRCH` or `ENOENT` once it has ended.
     pub(super) fn of(dir: &Fd, pid: &[u8], path: &mut CPath, text: &mut Vec<u8>) -> Result<Identity, Errno> {
         read_stat(dir, pid, path, text)?;
         parse(text).ok_or(Errno::INVAL)
@@ -104,24 +105,24 @@ fn number_of(stat: &[u8], field: usize) -> Option<u64> {
     std::str::from_utf8(fields.nth(field.checked_sub(3)?)?).ok()?.parse().ok()
 }
 
-// The file of the first thread: that of the process adds up all threads' times, which costs 1 µs for each.
+// Reads the first thread's file: the process's file adds up the times of all threads, which costs 1 µs per thread.
 fn read_stat(dir: &Fd, pid: &[u8], path: &mut CPath, text: &mut Vec<u8>) -> Result<(), Errno> {
     text.clear();
     let file = fs::open_at(dir, path.set(&[b"task/", pid, b"/stat"]))?;
     fs::read_append(&file, text, STAT_BYTES).map(drop)
 }
 
-// proc_pid_stat(5). The name may hold anything, also parentheses and blanks: the last parenthesis ends it.
+// Parses proc_pid_stat(5). The name may contain anything, also parentheses and spaces: the last parenthesis ends it.
 fn parse(stat: &[u8]) -> Option<Identity> {
     let start = stat.iter().position(|&byte| byte == b'(')?;
     let end = stat.iter().rposition(|&byte| byte == b')')?;
     let name = Comm::new(stat.get(start + 1..end)?);
     let fields = stat.get(end + 1..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    // The first of these is field 3.
+    // The first element is field 3.
     let fields: Vec<&[u8]> = fields.collect();
     let number = |field: usize| -> Option<u64> { std::str::from_utf8(fields.get(field - 3)?).ok()?.parse().ok() };
     let image = [26, 28, 48].map(|field| number(field).unwrap_or(0));
-    // The first thread may end before others: it stays a zombie while one of them runs.
+    // The first thread may end before others: it stays a zombie while another is running.
     let has_ended = matches!(fields.first(), Some(&[b'Z' | b'X' | b'x'])) && number(20) <= Some(1);
     Some(Identity { started: number(22)?, has_ended, name, image })
 }

@@ -6,7 +6,7 @@ use sys::Host;
 use super::{AF_INET, AF_INET6, Decoded, RT_TABLE_DEFAULT, RT_TABLE_LOCAL, RT_TABLE_MAIN, decode, dump};
 use crate::netns_table::{NetnsTable, add_dump};
 
-/// All tables, IPv4 then IPv6, in the kernel's order.
+/// Reads all tables, IPv4 then IPv6, in the kernel's order.
 impl NetnsTable for Routes {
     const BACKEND: &'static str = "netlink";
     const EXPLAIN: &'static str = "routes of all tables by rtnetlink (RTM_GETROUTE), IPv4 then IPv6";
@@ -32,7 +32,7 @@ impl NetnsTable for Routes {
     }
 }
 
-/// Text cells of a route, in memory that is reused.
+/// Text cells of a route, in reused memory.
 #[derive(Debug, Default)]
 pub(super) struct RouteText {
     destination: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct RouteText {
 }
 
 impl RouteText {
-    /// Hands a route to `each`: once, or once per next hop.
+    /// Passes a route to `each`, once or once per next hop.
     fn rows(&mut self, netns_id: u64, route: &Decoded<'_>, stats: &mut RowStats, each: &mut Each<'_, Routes>) -> Next {
         self.put(route);
         let only = Some(route.route).filter(|_| route.hops.is_empty());
@@ -55,7 +55,7 @@ impl RouteText {
         Next::More
     }
 
-    /// Writes the text of a route over that of the one before.
+    /// Overwrites the text of the previous route.
     pub(super) fn put(&mut self, route: &Decoded<'_>) {
         put_prefix(&mut self.destination, route.route.dst);
         put_prefix(&mut self.source, route.source);
@@ -71,13 +71,13 @@ impl RouteText {
         }
     }
 
-    /// The route with the text that was written last.
+    /// The route with its text, which must have been written last.
     pub(super) fn row(&self, route: Route<'static>) -> Route<'_> {
         Route { destination: &self.destination, source: &self.source, table: &self.table, ..route }
     }
 }
 
-/// Replaces `into` by a prefix as `ip route` writes it.
+/// Replaces `into` with a prefix in the format of `ip route`.
 fn put_prefix(into: &mut Vec<u8>, (addr, len): (Addr, u8)) {
     into.clear();
     if len == 0 {

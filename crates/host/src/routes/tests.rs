@@ -1,4 +1,4 @@
-//! What is decoded, compared with the kernel's files and with `ip route`.
+//! Compares decoded routes with the kernel's files and with `ip route`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
 use crate::NetnsSource;
@@ -87,7 +87,7 @@ proptest! {
     }
 }
 
-/// The cells of the table `routes` that `ip route` prints, too; the interface by name.
+/// The cells of the table `routes` that `ip route` also prints; the interface by name.
 fn cells(ifaces: &Ifaces, row: &Route<'_>) -> String {
     let lookups = record::Lookups::none().with(record::LookupId::Ifaces, ifaces);
     let cell = |name: &str| {
@@ -118,7 +118,7 @@ fn cells(ifaces: &Ifaces, row: &Route<'_>) -> String {
     names.map(cell).join(" ")
 }
 
-/// The same of one route, or of one next hop of it, in `ip -d -j route`.
+/// The same cells for one route of `ip -d -j route`, or for one of its next hops.
 fn cells_of_ip(route: &serde_json::Value, hop: Option<&serde_json::Value>) -> String {
     let word = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => text.clone(),
@@ -203,7 +203,7 @@ fn root_the_table_says_what_ip_route_says() {
     let netns_id = NetNs::open_path(&lab.path()).unwrap().inode();
     lab.inside(|| {
         let host = Host::live().recording(&tape).unwrap();
-        // Link-local addresses of the new interfaces come a moment later, with their routes.
+        // Link-local addresses of the new interfaces appear a moment later, with their routes.
         let mut ours = Vec::new();
         testkit::wait_until("routes are at rest", || {
             let before = expected();

@@ -13,7 +13,7 @@ impl Holder {
         Holder(Command::new("sh").args(["-c", line]).stdin(OwnedFd::from(socket)).spawn().unwrap())
     }
 
-    /// Waits until the program bears this name.
+    /// Waits until the program has this name.
     fn wait_for(&self, name: &str) {
         let file = format!("/proc/{}/comm", self.0.id());
         testkit::wait_until(name, || std::fs::read_to_string(&file).unwrap().trim() == name);
@@ -32,7 +32,7 @@ fn inode(socket: &impl AsRawFd) -> u64 {
     super::super::walk::socket_inode(link.as_os_str().as_encoded_bytes()).unwrap()
 }
 
-/// A reading of now that passes for a whole one of a large host: there are processes that refuse even root.
+/// A new read that passes as a complete one of a large host: some processes are unreadable even for root.
 fn read(reader: &OwnersReader) -> Owners {
     passing(reader.read(&Host::live()).unwrap())
 }
@@ -54,7 +54,7 @@ fn root_owners_that_still_are_need_no_reading() {
     let number = inode(&there);
     let holder = Holder::start("read line; exec sleep 60", there);
     holder.wait_for("sh");
-    // The children of tests beside this one have copies of all that is open, until they call exec.
+    // Children of concurrent tests have copies of all open descriptors until they call exec.
     let mut before = read(&reader);
     testkit::wait_until("one holder", || {
         before = read(&reader);
@@ -72,7 +72,7 @@ fn root_owners_that_still_are_need_no_reading() {
     assert_eq!(names(&owners, number), ["sleep"]);
     let end = owners.end();
     assert!(end.is_new);
-    // Nobody holds it any more. A row of one that is gone shows who did, and no other row.
+    // No process holds it any more. Only the row of a closed socket shows its former owners.
     let readings = [read(&reader), read(&reader)];
     drop(holder);
     for (before, are_for_gone) in readings.into_iter().zip([true, false]) {

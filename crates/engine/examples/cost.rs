@@ -1,8 +1,8 @@
-//! What a row costs in the engine: `cargo run -p engine --profile quick --example cost [PASSES]`.
+//! The cost of a row in the engine: `cargo run -p engine --profile quick --example cost [PASSES]`.
 //!
-//! Prints nanoseconds a row (the best of many short passes: a busy machine interrupts the others) and a number that
-//! depends on every row, so that nothing can be optimised away. Rows come from memory; a source's own work is not in
-//! it.
+//! Prints nanoseconds per row (the best of many short passes, because a busy machine interrupts the others) and a
+//! number that depends on every row, so that nothing can be optimised away. Rows come from memory; a source's own work
+//! is not included.
 #![forbid(unsafe_code)]
 
 use engine::{Fold, Plan, PlanRequest, Predicate, Sort, columns, filter};
@@ -13,7 +13,7 @@ use record::{
 };
 use std::time::Instant;
 
-/// Few rows again and again: a real source hands out rows that it has just decoded, so they are in the cache.
+/// Repeats a few rows: a real source has just decoded its rows, so they are in the cache.
 struct Canned {
     rows: Vec<Socket<'static>>,
     times: usize,
@@ -49,7 +49,7 @@ impl Sink for Cells {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        // The cells must be made; reading them is the writer's cost.
+        // The cells must be made; reading them is part of the writer's cost.
         self.0 = self.0.wrapping_add(std::hint::black_box(cells).len() as u64);
         Ok(Next::More)
     }

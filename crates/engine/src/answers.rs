@@ -1,18 +1,18 @@
-//! Whether the backend can answer what the plan asks: a field that it lacks is null in every row, and a filter over
-//! such a field lets no row through. Neither may look like an answer.
+//! Checks whether the backend can fill the fields of the plan. A field that it lacks is null in every row, and a
+//! filter on such a field passes no row; neither may look like a result.
 
 use crate::plan::Plan;
 use record::{Accounting, BackendLacks, Field, Offer, Table};
 use std::fmt;
 
-/// A field that the user asks for by name, and the backend that the user forces lacks it.
+/// A field that the request names although the forced backend lacks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
     /// The field.
     pub field: &'static str,
     /// The forced backend.
     pub backend: &'static str,
-    /// Backends that have the field, for the same rows.
+    /// Backends that can fill the field for the same rows.
     pub has_it: Vec<&'static str>,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Unanswered {
 impl std::error::Error for Unanswered {}
 
 impl<T: Table> Plan<T> {
-    /// Fails if a field that the request names is lacked by the backend that it forces.
+    /// Fails if the forced backend lacks a field that the request names.
     pub(crate) fn check(&self, offer: &Offer) -> Result<(), Unanswered> {
         let Some((forced, others)) = offer.backends.split_first() else { return Ok(()) };
         let has = |backend: &BackendLacks, field: &Field<T>| field.need & backend.lacks == 0;
@@ -41,7 +41,8 @@ impl<T: Table> Plan<T> {
         })
     }
 
-    /// The sentence for `stats` if the filter tests a field that is unknown in some of the rows: rows may be missing.
+    /// Returns a reason for the accounting if the filter tests a field that is unknown in some rows: rows may be
+    /// missing.
     pub(crate) fn filter_gap(&self, offer: &Offer) -> Option<String> {
         let mut lacking = Vec::new();
         for part in &self.demand.conjuncts {
@@ -60,7 +61,7 @@ impl<T: Table> Plan<T> {
     }
 }
 
-/// Adds the sentence of [`Plan::filter_gap`].
+/// Adds the reason from [`Plan::filter_gap`].
 pub(crate) fn add_gap(gap: Option<&str>, stats: &mut Accounting) {
     if let Some(gap) = gap {
         stats.incomplete = true;
@@ -95,11 +96,11 @@ mod tests {
         assert_eq!(says(grouped).unwrap(), refused);
         let cookie = "`cookie` cannot be read by proc; --via netlink can, or leave --via out";
         assert_eq!(says(request(&["cookie"], "")).unwrap(), cookie);
-        // A usual column is empty instead; what the backend has is no matter.
+        // A usual column is empty instead, and fields that the backend has are not refused.
         let usual = crate::PlanRequest { usual: vec![field("rtt_us")], ..request(&["rtt_us", "state"], "") };
         assert_eq!(says(usual), None);
         assert_eq!(says(request(&["state"], "state = listen")), None);
-        // The source chose by itself.
+        // The source chose the backend itself.
         let free = Offer { backends: Vec::new(), ..lacking };
         assert!(plan(request(&["rtt_us"], "")).check(&free).is_ok());
     }

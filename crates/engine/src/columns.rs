@@ -1,4 +1,4 @@
-//! Which columns are shown: `--columns`, the default and wide sets, `--no-owner`.
+//! The choice of columns: `--columns`, the default and wide sets, `--no-owner`.
 
 use crate::nearest::nearest;
 use crate::words;
@@ -6,7 +6,7 @@ use record::rows::Flow;
 use record::{Column, Columns, FieldInfo, Kind, Schema, Show};
 use std::fmt;
 
-/// What is shown if nothing is said.
+/// The set of columns without `--columns`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Base {
     /// The plain table.
@@ -15,14 +15,14 @@ pub enum Base {
     Wide,
 }
 
-/// A column that the table has not.
+/// A column that the table does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownColumn {
-    /// As written.
+    /// The user's text.
     pub name: Box<str>,
     /// The table's name.
     pub table: &'static str,
-    /// What was probably meant.
+    /// The column that was probably meant.
     pub hint: Option<&'static str>,
 }
 
@@ -40,11 +40,11 @@ impl fmt::Display for UnknownColumn {
 
 impl std::error::Error for UnknownColumn {}
 
-/// The fields to show, as indexes into the fields of `table`, in order, without doubles.
+/// Returns the fields to show, as indexes into the fields of `table`, in order and without duplicates.
 ///
 /// `spec` is the value of `--columns`: `a,b` shows these; `+a`, `-a` change the set of `base`; `all`, `wide` and
-/// `default` stand for sets and take `+` and `-` like names. Without owners the sets have no owner fields; one that
-/// is asked for by its name stays.
+/// `default` stand for sets and take `+` and `-` like names. Without owners the sets have no owner fields; an owner
+/// field that is named itself stays.
 pub fn resolve(table: Schema, spec: Option<&str>, base: Base, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
     let shown = if base == Base::Wide { Show::Wide } else { Show::Default };
     let mut chosen = Vec::new();
@@ -72,7 +72,7 @@ pub fn resolve(table: Schema, spec: Option<&str>, base: Base, owners: bool) -> R
     Ok(chosen)
 }
 
-/// The fields that one word of `--columns` stands for: a field, or one of the sets.
+/// Returns the fields for one word of `--columns`: a field, or one of the sets.
 fn named(table: Schema, name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
     match name {
         "all" => Ok(set(table, Show::Asked, owners)),
@@ -88,24 +88,24 @@ fn named(table: Schema, name: &str, owners: bool) -> Result<Vec<usize>, UnknownC
     }
 }
 
-/// Every field that is shown at `show` or more readily.
+/// Returns the fields of a set: those whose `show` is at most this.
 fn set(table: Schema, show: Show, owners: bool) -> Vec<usize> {
     let wanted = |field: &FieldInfo| field.show <= show && (owners || !is_owner_field(field));
     table.fields().enumerate().filter(|(_, field)| wanted(field)).map(|(index, _)| index).collect()
 }
 
-/// True if the field costs a look at every process.
+/// True if the field requires a pass over all processes.
 pub fn is_owner_field(field: &FieldInfo) -> bool {
     field.needs_owners || field.need & Flow::NEED_OWNERS != 0
 }
 
-/// Names and kinds of these fields, for a sink.
+/// Returns the names and kinds of these fields, for a sink.
 pub fn of(table: Schema, fields: &[usize]) -> Columns {
     let column = |f: FieldInfo| Column { name: f.name.into(), kind: f.kind };
     Columns(fields.iter().filter_map(|&i| table.field(i)).map(column).collect())
 }
 
-/// The text of `--columns help`: one line a field with its name, unit, set and sentence.
+/// Returns the text of `--columns help`: one line per field with its name, set, unit and description.
 pub fn help(table: Schema) -> String {
     let width = table.names().map(str::len).max().unwrap_or(0);
     let mut out = String::new();
@@ -121,7 +121,7 @@ pub fn help(table: Schema) -> String {
     out
 }
 
-/// The unit or the type of a field, in words.
+/// Returns the unit or the type of a field, in words.
 pub fn kind_in_words(kind: Kind) -> &'static str {
     match kind {
         Kind::Count => "count",

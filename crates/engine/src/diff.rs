@@ -1,10 +1,10 @@
-//! Rows of one round compared with those of the round before: what is new, what is gone, how fast counters grow.
+//! Comparison of a round's rows with the round before: which rows are new or gone, and how fast counters grow.
 //!
-//! A [`DiffState`] lives as long as the rounds do; a [`DiffSource`] stands between a source and a plan for one round.
-//! Both know rows only by [`DiffTable`]: the table says what identifies a row and which counters it has.
+//! A [`DiffState`] lives as long as the rounds do; a [`DiffSource`] is placed between a source and a plan for one
+//! round. Both know rows only through [`DiffTable`], which defines the identity and the counters of a row.
 //!
 //! A row whose bytes are the same as in the round before ([`RowCache`]) is not compared at all: its place in the state
-//! is known, and one write of four bytes notes that it was seen.
+//! is known, and a write of four bytes marks it as seen.
 mod state;
 
 use record::rows::{DiffTable, RowDiff};
@@ -17,8 +17,8 @@ pub use state::{DiffState, ROWS_MAX};
 
 /// A source whose rows carry the difference to the round before.
 ///
-/// Rows that are gone come last, if the demand has the field `change`. They look as they did when they were seen last.
-/// A row that no longer passes the part of the filter that the inner source does is gone, too.
+/// If the demand has the field `change`, rows that are gone come last, in the form in which they were last seen. A row
+/// that no longer passes the part of the filter that the inner source applies also counts as gone.
 pub struct DiffSource<'s, T: DiffTable> {
     source: &'s dyn Source<T>,
     state: &'s RefCell<DiffState<T>>,
@@ -26,19 +26,19 @@ pub struct DiffSource<'s, T: DiffTable> {
 }
 
 impl<'s, T: DiffTable> DiffSource<'s, T> {
-    /// One round over `source`, at `now_ns` of a clock that does not jump (in a replay: the recorded time).
+    /// One round over `source`, at `now_ns` of a monotonic clock (in a replay: the recorded time).
     pub fn new(source: &'s dyn Source<T>, state: &'s RefCell<DiffState<T>>, now_ns: u64) -> DiffSource<'s, T> {
         DiffSource { source, state, now_ns }
     }
 }
 
-/// True if some field of the demand compares rounds; without one, the inner source is used as it is.
+/// True if a field of the demand compares rounds; otherwise the inner source is used directly.
 fn is_wanted<T: DiffTable>(demand: &Demand<T>) -> bool {
     let about = |&i: &usize| T::FIELDS.get(i).is_some_and(|f| f.name == CHANGE || f.name.ends_with("_per_s"));
     demand.fields.iter().any(about)
 }
 
-/// The field whose presence in a demand asks for rows that are gone.
+/// The field that requests rows that are gone.
 const CHANGE: &str = "change";
 
 impl<T: DiffTable> Source<T> for DiffSource<'_, T> {
@@ -57,7 +57,7 @@ struct DiffScan<'s, T: DiffTable> {
     inner: Box<dyn Scan<T> + 's>,
     state: &'s RefCell<DiffState<T>>,
     now_ns: u64,
-    /// True if rows that are gone are handed out, too.
+    /// True if rows that are gone are also passed on.
     shows_gone: bool,
 }
 
@@ -99,10 +99,10 @@ impl<T: DiffTable> Scan<T> for DiffScan<'_, T> {
     }
 }
 
-/// Stands between the inner source and the engine's cache of rendered rows: marks the rows that the cache reuses as
-/// seen. Their place in the state is the cache's tag.
+/// A cache between the inner source and the engine's cache of rendered rows: marks the rows that the engine's cache
+/// reuses as seen. Their place in the state is the cache's tag.
 struct Through<'m, T: DiffTable> {
-    /// The state, and true once no more rows were wanted after a reused one.
+    /// The state, and true once a reused row has ended the round.
     state: RefCell<(&'m mut DiffState<T>, bool)>,
     cache: &'m dyn RowCache,
 }

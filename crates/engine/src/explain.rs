@@ -4,8 +4,8 @@ use crate::plan::{Grouping, Plan, Work};
 use record::text::TimestampWriter;
 use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, Push, Schema, Table, Test};
 
-/// What will happen: the backend, each part of the filter and who tests it, what is done with the rows, what is asked
-/// of the kernel, which lookups are filled. Several lines, each ended.
+/// Describes the run: the backend, each part of the filter and where it is tested, the steps after it, the kernel
+/// fields that are read, and the lookups that are filled. Returns several lines, each with a newline.
 pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
     let mut lines = vec![format!("table    {}", T::NAME), format!("backend  {}", offer.backend)];
     lines.extend(offer.explain.iter().map(|line| format!("         {line}")));
@@ -36,7 +36,7 @@ pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
     lines.join("\n")
 }
 
-/// What happens to rows that passed the filter, a sentence for each step.
+/// Describes each step for rows that passed the filter.
 fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
     let mut steps = Vec::new();
     match &plan.work {
@@ -64,14 +64,14 @@ fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
     steps
 }
 
-/// The order of the result; that of rows may use fields that are not shown.
+/// Describes the order of the result. The order of rows may use fields that are not shown.
 fn order_text<T: Table>(plan: &Plan<T>, keys: &[(usize, bool)]) -> String {
     let name = |place: usize| plan.columns.0.get(place).map_or("a field that is not shown", |c| &c.name);
     let key = |&(place, down): &(usize, bool)| format!("{}{}", name(place), if down { " descending" } else { "" });
     keys.iter().map(key).collect::<Vec<_>>().join(", ")
 }
 
-/// The names of the demanded fields that are `wanted`, each with the kernel's name for it.
+/// Returns the names of the demanded fields that are `wanted`, each with the kernel's name for it.
 fn fields_text<T: Table>(plan: &Plan<T>, wanted: impl Fn(&record::Field<T>) -> bool) -> String {
     let fields = plan.demand.fields.iter().filter_map(|&i| T::FIELDS.get(i));
     let text = |field: &record::Field<T>| match field.kernel {
@@ -81,7 +81,7 @@ fn fields_text<T: Table>(plan: &Plan<T>, wanted: impl Fn(&record::Field<T>) -> b
     fields.filter(|field| wanted(field)).map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// The lookups that the plan fills before it reads: tables of their own, each read once.
+/// Returns the lookups that the plan fills before it reads; each is a separate table that is read once.
 fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
     let all = [
         (LookupId::Owners, "owners of sockets"),
@@ -103,7 +103,7 @@ fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
     needed.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// A bound filter in the words of the language; numbers are in the field's own unit.
+/// Writes a bound filter in the filter language; numbers are in the field's own unit.
 pub fn expr_text(table: Schema, expr: &Expr) -> String {
     let nested = |part: &Expr| match part {
         Expr::And(_) | Expr::Or(_) => format!("({})", expr_text(table, part)),
@@ -120,7 +120,7 @@ pub fn expr_text(table: Schema, expr: &Expr) -> String {
     }
 }
 
-/// One comparison: field, operator, value. Several values are written with `in`, as the user would.
+/// Writes one comparison: field, operator, value. Several values are written with `in`, like in a user's filter.
 fn test_text(table: Schema, test: &Test) -> String {
     let field = table.field(test.field);
     let name = field.map_or("?", |f| f.name);
@@ -158,12 +158,12 @@ fn test_text(table: Schema, test: &Test) -> String {
     format!("{name} {op} {operand}")
 }
 
-/// A point in time as RFC 3339.
+/// Formats a point in time as RFC 3339.
 fn timestamp(ns: u64) -> String {
     String::from_utf8_lossy(TimestampWriter::new().text(ns)).into_owned()
 }
 
-/// What a field is compared with; `number` writes its numbers.
+/// Writes the operand of a comparison; `number` formats its numbers.
 fn operand_text(operand: &Operand, number: impl Fn(u64) -> String) -> String {
     let list = |items: Vec<String>| format!("({})", items.join(", "));
     match operand {
@@ -190,9 +190,9 @@ fn operand_text(operand: &Operand, number: impl Fn(u64) -> String) -> String {
         },
         Operand::Regex(pattern) => format!("\"{}\"", pattern.escape_debug()),
         Operand::Glob(pattern) => format!("glob {}", quoted(pattern)),
-        // Never here: the test shows what the member is compared with.
+        // Not reached: the test writes the operand of the member.
         Operand::Member { name, .. } => (*name).to_owned(),
-        // Never here either: the test names the field.
+        // Not reached: the test names the field.
         Operand::Field(_) => String::new(),
     }
 }
@@ -209,7 +209,7 @@ fn endpoint_text(end: &EndpointTest) -> String {
     }
 }
 
-/// A plain word as it is, anything else quoted and escaped.
+/// Returns a plain word unchanged, anything else quoted and escaped.
 fn quoted(word: &[u8]) -> String {
     let is_plain = !word.is_empty() && word.iter().all(|b| b.is_ascii_alphanumeric() || b"_-./@:".contains(b));
     let text = word.escape_ascii();

@@ -2,8 +2,8 @@
 
 /// True if the whole `text` matches `pattern`.
 ///
-/// No recursion: after a mismatch only the last `*` takes one byte more, so the cost is at most the product of both
-/// lengths. A `[` that is never closed stands for itself.
+/// Needs no recursion: after a mismatch only the last `*` takes one more byte, so the cost is at most the product of
+/// both lengths. A `[` that is never closed is literal.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -26,7 +26,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(p..).unwrap_or(&[]).iter().all(|b| *b == b'*')
 }
 
-/// Length of the pattern's first piece if it takes `byte`.
+/// Returns the length of the pattern's first piece if it matches `byte`.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [] => None,
@@ -40,7 +40,7 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// Whether the set whose inside starts at `pattern` holds `byte`, and its length with the closing bracket.
+/// Returns whether the set that starts at `pattern` contains `byte`, and its length including the closing bracket.
 fn set(pattern: &[u8], byte: u8) -> Option<(bool, usize)> {
     let inverted = matches!(pattern.first(), Some(b'!' | b'^'));
     let start = usize::from(inverted);
@@ -48,7 +48,7 @@ fn set(pattern: &[u8], byte: u8) -> Option<(bool, usize)> {
     let mut holds = false;
     loop {
         let low = *pattern.get(at)?;
-        // A bracket that comes first belongs to the set.
+        // A bracket in the first position belongs to the set.
         if low == b']' && at > start {
             return Some((holds != inverted, at + 1));
         }

@@ -1,14 +1,14 @@
-//! `--by`: rows counted and summed by the values of some fields.
+//! `--by`: counts and folds rows by the values of some fields.
 //!
-//! A key is packed into a scratch buffer, hashed once and compared as bytes; a row of a known group allocates
-//! nothing. Absent values are a group of their own. Memory grows with the number of groups, not of rows.
+//! A key is packed into a scratch buffer, hashed once and compared as bytes; a row of a known group allocates nothing.
+//! Absent values form a separate group. Memory grows with the number of groups, not of rows.
 //!
-//! Whoever sends packets chooses how many groups a stream has: there the number is bounded ([`GroupBound`]). Once
-//! there are as many, the small ones (at least half) are folded into the group without keys. Small is what has least
-//! weight: rows, less what the heaviest of those weighed that were folded before (Misra and Gries, 1982). So groups
-//! that had many rows once make room, and whatever others send, and in whatever order, a group with more than
-//! `2 / groups` of all rows is there in the end. Its line may lack as many that came before it was folded once; they
-//! are in the group without keys, so that all lines together lack none.
+//! In a stream, the senders of packets choose the number of groups, so there it is bounded ([`GroupBound`]). At the
+//! bound, the groups with the least weight (at least half of them) are folded into the group without keys. A group's
+//! weight is its number of rows, minus the highest weight that was folded at each earlier folding (Misra and Gries,
+//! 1982). Groups that had many rows long ago therefore make room, and a group with more than `2 / groups` of all rows
+//! exists at the end, for any order and content of the other rows. Its line may lack as many rows as came before it
+//! was once folded; those are in the group without keys, so that all lines together are complete.
 
 use crate::packed_cells::PackedCells;
 use crate::plan::{Fold, KeyPart};
@@ -17,73 +17,73 @@ use hashbrown::HashTable;
 use record::Value;
 use std::hash::BuildHasher;
 
-/// The reason for the footer where groups were folded.
+/// The reason in the footer if groups were folded.
 pub(crate) const FOLDED: &str = "rows of small groups are counted together, in the line without keys: there were \
                                   more groups than are kept at once, 65,536 (a filter, or fewer fields, makes fewer)";
 
-/// How many groups there may be at once.
+/// The most groups at one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupBound {
-    /// Groups.
+    /// Number of groups.
     pub(crate) groups: usize,
-    /// Bytes of their packed keys; one key may be beyond.
+    /// Bytes of their packed keys; one key may exceed this.
     pub(crate) bytes: usize,
 }
 
 impl GroupBound {
-    /// For rows that others send: some 16 MiB with usual keys.
+    /// For rows from outside: about 16 MiB with usual keys.
     pub(crate) const OF_STREAMS: GroupBound = GroupBound { groups: 65_536, bytes: 32 << 20 };
-    /// For rows that the host holds, which is what bounds them: 2 million entries of connection tracking are counted
+    /// For rows of the host's own tables, which are bounded themselves: 2 million conntrack entries are counted
     /// exactly.
     pub(crate) const NONE: GroupBound = GroupBound { groups: usize::MAX, bytes: usize::MAX };
 }
 
-/// Groups in the making.
+/// Groups that are being counted.
 pub(crate) struct Grouper {
     /// The part of each leading cell that forms the key; the folded cells follow.
     keys: Vec<KeyPart>,
     folds: Vec<Fold>,
     packed: PackedCells,
     scratch: Vec<u8>,
-    /// Seeded at random: peers choose their addresses, they shall not choose our collisions.
+    /// Seeded at random: peers choose their addresses, but must not be able to choose collisions.
     hasher: RandomState,
     table: HashTable<usize>,
     groups: Vec<Group>,
-    /// One row of `folds.len()` for each group.
+    /// `folds.len()` totals for each group.
     totals: Vec<Total>,
     bound: GroupBound,
-    /// Groups that were folded.
+    /// The folded groups.
     others: Others,
 }
 
 /// Groups that are counted together.
 struct Others {
-    /// Rows.
+    /// Number of rows.
     count: u64,
-    /// One for each fold.
+    /// One total for each fold.
     totals: Vec<Total>,
 }
 
-/// One group: where its key is packed, and how many rows it stands for.
+/// A group: the place of its packed key, and its number of rows.
 struct Group {
-    /// Hash of the packed key, so that growing the table packs nothing again.
+    /// Hash of the packed key, so that growing the table need not pack it again.
     hash: u64,
-    /// Where the packed key begins.
+    /// Offset of the packed key.
     at: usize,
-    /// Bytes of the packed key.
+    /// Length of the packed key in bytes.
     len: usize,
-    /// Rows.
+    /// Number of rows.
     count: u64,
-    /// Rows, less what was subtracted when others were folded.
+    /// Number of rows, minus the amounts subtracted when other groups were folded.
     weight: u64,
 }
 
-/// What was folded so far; which of it is shown depends on the fold.
+/// The state of one fold; the fold decides what is shown of it.
 #[derive(Clone, Copy, Default)]
 struct Total {
-    /// The sum, or the maximum; stays at the largest number when it would grow beyond.
+    /// The sum or the maximum; saturates at the largest number.
     value: u64,
-    /// Cells that were there.
+    /// Number of cells with a value.
     known: u64,
 }
 
@@ -104,7 +104,7 @@ impl Grouper {
         }
     }
 
-    /// Counts one row: the cells of the key, then one for each fold.
+    /// Counts a row: the cells of the key, then one for each fold.
     pub(crate) fn add(&mut self, cells: &[Value<'_>]) {
         let (key, folded) = cells.split_at_checked(self.keys.len()).unwrap_or((cells, &[]));
         let index = self.group_of(key);
@@ -123,7 +123,7 @@ impl Grouper {
         }
     }
 
-    /// The index of the key's group; a new key gets a new one.
+    /// Returns the index of the key's group; a new key gets a new group.
     fn group_of(&mut self, key: &[Value<'_>]) -> usize {
         self.scratch.clear();
         for (cell, part) in key.iter().zip(&self.keys) {
@@ -151,8 +151,8 @@ impl Grouper {
         index
     }
 
-    /// Folds the groups of least weight, so that there is room for as many as stay at most. Sorts them: a few ms, once
-    /// in half as many new groups as there may be.
+    /// Folds the groups with the least weight, so that at most half of the bound remains. Sorts all groups, which
+    /// takes a few ms, at most once per half of the bound in new groups.
     #[cold]
     fn fold_small(&mut self) {
         let mut weights: Vec<(u64, usize)> = self.groups.iter().map(|group| (group.weight, group.len)).collect();
@@ -185,17 +185,17 @@ impl Grouper {
         }
     }
 
-    /// Rows of groups that were folded.
+    /// Returns the number of rows in folded groups.
     pub(crate) fn folded(&self) -> u64 {
         self.others.count
     }
 
-    /// Hands out each group: the key's cells, the count, one cell a fold. In the order of first appearance; those that
-    /// were folded are in the group whose keys are all absent.
+    /// Passes each group to `each`: the key's cells, the count, one cell per fold. The groups are in order of first
+    /// appearance; folded ones are in the group whose keys are all absent.
     pub(crate) fn finish(&self, mut each: impl FnMut(&[Value<'_>])) {
         let mut cells = Vec::with_capacity(self.keys.len() + 1 + self.folds.len());
         if self.keys.is_empty() && self.groups.is_empty() {
-            // Without keys there is one group, even of nothing.
+            // A request without keys has exactly one group, even without rows.
             cells.push(Value::U64(0));
             cells.extend(self.folds.iter().map(|_| Value::Null));
             return each(&cells);
@@ -236,7 +236,7 @@ impl Others {
 }
 
 impl Fold {
-    /// Two values, or what was made of some of them each, as one. A mean is made of a sum.
+    /// Folds two values, or two intermediate results, into one. A mean is computed from a sum.
     fn of(self, value: u64, other: u64) -> u64 {
         match self {
             Fold::Max => value.max(other),
@@ -246,7 +246,7 @@ impl Fold {
 }
 
 impl Total {
-    /// Null if no cell was there.
+    /// Returns the result; null if no cell had a value.
     fn cell(self, fold: Fold) -> Value<'static> {
         match (fold, self.known) {
             (_, 0) => Value::Null,

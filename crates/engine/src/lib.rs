@@ -1,8 +1,9 @@
-//! From request to plan to rows: filter language, projection, groups, order.
+//! The engine turns a request into a plan and runs it: filter language, projection, groups, order.
 //!
-//! Knows tables only by their field tables and sources only by the contract; it reads nothing, decodes nothing and
-//! writes no text. A command does: [`filter::parse`] and [`filter::bind`] the user's words, [`columns::resolve`] the
-//! columns, fill a [`PlanRequest`], make a [`Plan`] of it and [`Plan::run`] it. Start reading at [`run`](mod@run).
+//! It knows tables only by their field tables and sources only by the contract; it reads nothing, decodes nothing and
+//! writes no text. A command does the following: [`filter::parse`] and [`filter::bind`] the user's words,
+//! [`columns::resolve`] the columns, fill a [`PlanRequest`], make a [`Plan`] of it and [`Plan::run`] it. Start reading
+//! at [`run`](mod@run).
 #![forbid(unsafe_code)]
 
 mod answers;

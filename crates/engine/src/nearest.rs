@@ -1,15 +1,15 @@
-//! The word that somebody probably meant.
+//! Suggestions for mistyped words.
 
-/// Longer words are not compared: nobody mistypes those, and the cost is quadratic.
+/// Longest word that is compared: the cost is quadratic, and longer words are not typing mistakes.
 const LONGEST: usize = 64;
 
-/// Fields that had another name before, which is refused: scripts learn the new one.
+/// Renamed fields: the old name is refused with the new one as the suggestion.
 const RENAMED: &[(&str, &str)] = &[("retransmits", "timer_retransmits")];
 
-/// The candidate nearest to `word`, if one is near enough to propose.
+/// Returns the candidate nearest to `word`, if one is near enough to suggest.
 ///
-/// A candidate that starts with the word or holds it as one of its parts (`addr` in `peer_addr`) counts as near;
-/// otherwise at most one slip in three letters is forgiven.
+/// A candidate that starts with the word or has it as one of its parts (`addr` in `peer_addr`) counts as near;
+/// otherwise at most one mistake in three letters is tolerated.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let word = word.to_ascii_lowercase().replace('-', "_");
     let renamed = RENAMED.iter().find(|(old, _)| *old == word).map(|(_, new)| *new);
@@ -26,7 +26,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// How far `candidate` is from `word`; `None` if too far to have been meant.
+/// Returns the distance of `candidate` from `word`; `None` if it is too far to suggest.
 fn distance_to_propose(word: &str, candidate: &str) -> Option<usize> {
     if word.len() >= 3 && candidate.starts_with(word) {
         return Some(1);
@@ -39,7 +39,7 @@ fn distance_to_propose(word: &str, candidate: &str) -> Option<usize> {
     is_part.then_some(100)
 }
 
-/// Insertions, deletions, replacements and swapped neighbours that lead from `a` to `b`.
+/// Counts the insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 fn slips(a: &[u8], b: &[u8]) -> Option<usize> {
     if a.len() > LONGEST || b.len() > LONGEST {
         return None;

@@ -1,25 +1,25 @@
-//! `--sort`: rows kept until the last has come, then handed out in order.
+//! `--sort`: keeps rows until the last has arrived, then passes them on in order.
 //!
 //! Absent values come last in both directions; addresses are ordered by their octets, IPv4 before IPv6; texts are
 //! ordered by bytes. The remaining columns break ties from left to right, ascending, so that the result never depends
-//! on the kernel's order, or ties keep the order of arrival ([`Ties`]). With a limit, at most about twice that many
-//! rows are in memory, and a row that is certain to be cut only costs the reading of its keys.
+//! on the kernel's order; alternatively ties keep the order of arrival ([`Ties`]). With a limit, at most about twice
+//! that many rows are in memory, and a row that is certain to be cut costs only the reading of its keys.
 
 use crate::packed_cells::PackedCells;
 use record::{Addr, Next, Value};
 
-/// With a limit, this many rows more than it are collected before the worst are thrown away.
+/// With a limit, this many more rows are collected before the last ones are discarded.
 const SLACK: usize = 1024;
 
 /// The order of rows.
 pub(crate) struct RowOrder {
-    /// Index of a cell, and true for descending.
+    /// Indexes of cells, with true for descending.
     pub(crate) keys: Vec<(usize, bool)>,
-    /// How rows with equal keys are ordered.
+    /// The order of rows with equal keys.
     pub(crate) ties: Ties,
 }
 
-/// How rows with equal keys are ordered.
+/// The order of rows with equal keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ties {
     /// Compares the remaining columns, ascending.
@@ -28,30 +28,30 @@ pub(crate) enum Ties {
     Arrival,
 }
 
-/// Rows on their way into order.
+/// Collects rows and sorts them.
 pub(crate) struct Sorter {
-    /// Cells to compare, first one first: place and direction.
+    /// Cells to compare, the most significant first: index and direction.
     order: Vec<(usize, bool)>,
-    /// Number of leading entries of `order` that the user asked for.
+    /// Number of leading entries of `order` that the user requested.
     asked: usize,
     ties: Ties,
     /// Number of rows added.
     added: u64,
-    /// Rows that are handed out at most.
+    /// Most rows that are passed on.
     limit: Option<usize>,
-    /// How many cells a row has.
+    /// Number of cells per row.
     width: usize,
-    /// The cells of all rows that are kept.
+    /// The cells of all kept rows.
     packed: PackedCells,
-    /// The rows that are kept, in the order in which they came.
+    /// The kept rows in order of arrival.
     rows: Vec<Sorted>,
     /// The key of the row being added.
     key: Vec<u8>,
-    /// Rows with this key or a greater one cannot be among the first any more.
+    /// Rows whose key is equal or greater can no longer be among the first.
     bar: Option<Vec<u8>>,
 }
 
-/// A kept row: its key's first bytes, then where the whole key and, behind it, the cells are.
+/// A kept row: the first bytes of its key, then the offset of the whole key, which the cells follow.
 #[derive(Clone, Copy)]
 struct Sorted {
     start: u64,
@@ -60,8 +60,8 @@ struct Sorted {
 }
 
 impl Sorter {
-    /// `keys` are the cells asked for, with true for descending; the rest of `width` cells break ties.
-    /// `shown` cells of the `width` take part in that: hidden ones behind them do not.
+    /// `how.keys` are the requested cells, with true for descending; the other ones of the first `shown` cells break
+    /// ties. Hidden cells, from `shown` up to `width`, do not.
     pub(crate) fn new(how: &RowOrder, width: usize, shown: usize, limit: Option<usize>) -> Sorter {
         let (mut order, asked) = (how.keys.clone(), how.keys.len());
         if how.ties == Ties::Columns {
@@ -81,7 +81,7 @@ impl Sorter {
         }
     }
 
-    /// True if the row whose cells `cell` returns is certain to be cut. Reads only the cells that the user asked for.
+    /// True if the row whose cells `cell` returns is certain to be cut. Reads only the cells that the user requested.
     pub(crate) fn cuts<'r>(&mut self, cell: impl Fn(usize) -> Value<'r>) -> bool {
         let Some(bar) = &self.bar else { return false };
         self.key.clear();
@@ -92,7 +92,7 @@ impl Sorter {
         self.key > *bar || self.ties == Ties::Arrival && bar.starts_with(&self.key)
     }
 
-    /// Keeps a row, unless it is clear that it will be cut.
+    /// Keeps a row, unless it is certain to be cut.
     pub(crate) fn add(&mut self, cells: &[Value<'_>]) {
         self.key.clear();
         for &(place, descending) in &self.order {
@@ -108,7 +108,7 @@ impl Sorter {
         let at = self.packed.put_bytes(&self.key);
         cells.iter().for_each(|cell| self.packed.put(cell));
         self.rows.push(Sorted { start: first_eight(&self.key), at, key_len: self.key.len() });
-        // If rows are cut before their cells are read, an early bar saves more than the few rows that it takes.
+        // If rows are cut before their cells are read, an early bar saves more than collecting extra rows does.
         let slack = if self.ties == Ties::Arrival { 1 } else { SLACK };
         if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(slack))
         {
@@ -116,8 +116,8 @@ impl Sorter {
         }
     }
 
-    /// Throws away what lies behind the first `limit` rows. Happens once in at least `limit + SLACK` rows, so it
-    /// costs a constant a row.
+    /// Discards the rows after the first `limit`. Happens at most once per `limit + SLACK` rows, so the cost per row
+    /// is constant.
     fn prune(&mut self, limit: usize) {
         let Some(last) = limit.checked_sub(1) else {
             self.rows.clear();
@@ -136,7 +136,7 @@ impl Sorter {
         }
     }
 
-    /// Hands out the rows in order until `each` says stop or the limit is reached.
+    /// Passes the rows on in order until `each` returns stop or the limit is reached.
     pub(crate) fn finish(mut self, mut each: impl FnMut(&[Value<'_>]) -> Next) {
         let packed = &self.packed;
         self.rows.sort_unstable_by(|a, b| compare(packed, a, b));
@@ -151,7 +151,7 @@ impl Sorter {
         }
     }
 
-    /// Bytes that are held.
+    /// Returns the bytes in memory.
     #[cfg(test)]
     fn held(&self) -> usize {
         self.packed.len() + self.rows.len() * size_of::<Sorted>()
@@ -162,14 +162,14 @@ fn compare(packed: &PackedCells, a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
     a.start.cmp(&b.start).then_with(|| packed.bytes(a.at, a.key_len).cmp(packed.bytes(b.at, b.key_len)))
 }
 
-/// The first eight bytes as a number: most comparisons end there, without a look into the arena.
+/// Returns the first eight bytes as a number: most comparisons end there, without access to the arena.
 fn first_eight(key: &[u8]) -> u64 {
     let mut first = [0; 8];
     first.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
     u64::from_be_bytes(first)
 }
 
-/// Tags of a key; their order is the order of values of different types, which one field never mixes.
+/// Tags of keys. Their order is the order of values of different types, which one field never mixes.
 mod tag {
     pub(super) const NEGATIVE: u8 = 0x10;
     pub(super) const FALSE: u8 = 0x20;
@@ -178,13 +178,13 @@ mod tag {
     pub(super) const ADDR6: u8 = 0x31;
     pub(super) const TEXT: u8 = 0x40;
     pub(super) const OWNERS: u8 = 0x50;
-    /// Plus the number of bytes that follow.
+    /// The number of following bytes is added.
     pub(super) const NUMBER: u8 = 0x80;
-    /// Behind everything, also behind every other tag with its bits turned.
+    /// The last of all, even after other tags with inverted bits.
     pub(super) const NULL: u8 = 0xff;
 }
 
-/// Appends a form of `value` whose bytes order as the values do; turned around for descending.
+/// Appends bytes that sort like the values do; inverted for descending.
 fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
     let start = out.len();
     match *value {
@@ -205,7 +205,7 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
         Value::Endpoint(addr, port) => {
             out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });
             out.extend_from_slice(addr.octets());
-            // Without a port before any with one.
+            // A missing port sorts before any port.
             put_number(port.map_or(0, |port| u64::from(port) + 1), out);
         }
         Value::Prefix(addr, len) => {
@@ -215,14 +215,14 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
         }
         words @ (Value::Bits(..) | Value::Words(_)) => {
             words.words().iter().for_each(|word| put_text(word, out));
-            // As below.
+            // Ends the list: a list that is the beginning of another sorts first.
             out.push(1);
         }
         Value::Bytes(text) | Value::FirstOf(text, _) => put_text(text, out),
         Value::Name(word) | Value::Guess(word) => put_text(word.as_bytes(), out),
         Value::List(list) => {
             list.for_each(&mut |item| put_key(&item, false, out));
-            // As below.
+            // Ends the list.
             out.push(1);
         }
         Value::Object(object) => object.for_each(&mut |_, value| put_key(&value, false, out)),
@@ -233,7 +233,7 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
                 put_number(owner.fd.into(), out);
                 put_text(owner.process.as_bytes(), out);
             }
-            // Ends the list: the shorter one of two with the same beginning is less.
+            // Ends the list.
             out.push(1);
         }
     }
@@ -248,7 +248,7 @@ fn put_number(n: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(n.to_be_bytes().get(skipped..).unwrap_or(&[]));
 }
 
-/// Text ends with two zeros, a zero inside is followed by 0xff: so no text is the beginning of another's key.
+/// Text ends with two zeros, and a zero inside is followed by 0xff, so no text's key is the beginning of another's.
 fn put_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(tag::TEXT);
     for &byte in text {

@@ -1,14 +1,15 @@
-//! Cells that outlive their row: packed into one arena, read back as values that borrow it.
+//! Cells that outlive their row: packed into one arena, and read back as values that borrow it.
 //!
-//! A row of the default columns takes about 45 bytes instead of ten values of 24 bytes plus what they borrow.
-//! Equal cells of one field always pack to equal bytes, so packed keys can be hashed and compared as they are
-//! (owner lists excepted: they are kept by place).
+//! A row of the default columns takes about 45 bytes instead of ten values of 24 bytes plus the data they borrow.
+//! Equal cells of one field always pack to equal bytes, so packed keys can be hashed and compared directly (except
+//! owner lists, which are stored by place).
 
 use record::{Addr, OwnedValue, Owner, Value};
 
-/// The first byte of a packed cell. What follows depends on it; numbers and places are packed as [`tag::NUMBER`].
+/// The first byte of a packed cell, which determines the following ones. Numbers and places are packed as
+/// [`tag::NUMBER`].
 mod tag {
-    /// Nothing follows, as after the next two.
+    /// This tag and the next two have no further bytes.
     pub(super) const NULL: u8 = 0;
     pub(super) const FALSE: u8 = 1;
     pub(super) const TRUE: u8 = 2;
@@ -22,7 +23,7 @@ mod tag {
     pub(super) const TEXT: u8 = 6;
     /// Place in [`super::SideTables::words`].
     pub(super) const WORD: u8 = 7;
-    /// Place of the first in [`super::SideTables::owners`], then how many.
+    /// Place of the first in [`super::SideTables::owners`], then their number.
     pub(super) const OWNERS: u8 = 8;
     /// A packed address.
     pub(super) const END: u8 = 9;
@@ -38,7 +39,7 @@ mod tag {
     pub(super) const TIME: u8 = 14;
     /// A number.
     pub(super) const THOUSANDTHS: u8 = 15;
-    /// Plus the number of bytes that follow, 0 to 8.
+    /// The number of following bytes, 0 to 8, is added.
     pub(super) const NUMBER: u8 = 16;
     /// Place in [`super::SideTables::nested`].
     pub(super) const NESTED: u8 = 32;
@@ -51,21 +52,21 @@ mod tag {
 /// The arena.
 #[derive(Default)]
 pub(crate) struct PackedCells {
-    /// Packed cells, one after the other.
+    /// Consecutive packed cells.
     bytes: Vec<u8>,
     side: SideTables,
 }
 
-/// What packed cells refer to by place.
+/// The data that packed cells refer to by place.
 #[derive(Default)]
 pub(crate) struct SideTables {
-    /// Owners of all cells, one list after the other; equal lists are not looked for.
+    /// Owners of all cells, one list after the other; equal lists are not shared.
     owners: Vec<Owner>,
-    /// Lists and objects; as owners, they are not looked for.
+    /// Lists and objects; equal ones are not shared either.
     nested: Vec<OwnedValue>,
-    /// Distinct words of ours; few, so they are found by looking at each.
+    /// Distinct words of our own; they are few, so a linear search finds them.
     words: Vec<&'static str>,
-    /// Distinct lists of words that bits stand for; a handful at most.
+    /// Distinct lists of words for bits; at most a handful.
     lists: Vec<&'static [&'static str]>,
 }
 
@@ -111,7 +112,7 @@ impl SideTables {
         }
     }
 
-    /// The kinds of values that few tables have, out of the way of the usual ones.
+    /// Packs kinds of values that few tables have, separate from the usual ones.
     fn pack_rare(&mut self, value: Value<'_>, out: &mut Vec<u8>) {
         match value {
             Value::Endpoint(addr, port) => {
@@ -167,7 +168,7 @@ impl SideTables {
         }
     }
 
-    /// The place of a word. The same text at two addresses (two crates' constants) is one word.
+    /// Returns the place of a word. The same text at two addresses (two crates' constants) is one word.
     fn word(&mut self, word: &'static str) -> usize {
         let same_place = self.words.iter().position(|w| std::ptr::eq(*w, word));
         same_place.or_else(|| self.words.iter().position(|w| *w == word)).unwrap_or_else(|| {
@@ -177,8 +178,8 @@ impl SideTables {
     }
 }
 
-/// A number as its length and its bytes without leading zeros: small numbers take one or two bytes, and the order of
-/// the packed bytes is that of the numbers.
+/// Packs a number as its length and its bytes without leading zeros: small numbers take one or two bytes, and the
+/// packed bytes sort like the numbers.
 fn pack_number(n: u64, out: &mut Vec<u8>) {
     let bytes = n.to_be_bytes();
     let skipped = n.leading_zeros() as usize / 8;
@@ -187,7 +188,7 @@ fn pack_number(n: u64, out: &mut Vec<u8>) {
 }
 
 impl PackedCells {
-    /// Bytes in the arena.
+    /// Returns the number of bytes in the arena.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -197,29 +198,29 @@ impl PackedCells {
         self.side.pack(value, &mut self.bytes);
     }
 
-    /// Appends packed cells or any other bytes; the place where they start.
+    /// Appends packed cells or any other bytes; returns their offset.
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) -> usize {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         at
     }
 
-    /// Takes all bytes out; what they refer to by place stays.
+    /// Takes all bytes out; the side tables stay.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// For packing into a scratch buffer what may be looked up here.
+    /// Returns the side tables, for packing into a scratch buffer with the same places.
     pub(crate) fn side(&mut self) -> &mut SideTables {
         &mut self.side
     }
 
-    /// Bytes as they were put.
+    /// Returns bytes in their stored form.
     pub(crate) fn bytes(&self, at: usize, len: usize) -> &[u8] {
         self.bytes.get(at..at.saturating_add(len)).unwrap_or(&[])
     }
 
-    /// Reads cells from `at` on, one a call.
+    /// Reads cells from offset `at` on, one per call.
     pub(crate) fn read(&self, at: usize) -> CellReader<'_> {
         CellReader { side: &self.side, rest: self.bytes.get(at..).unwrap_or(&[]) }
     }
@@ -232,7 +233,7 @@ pub(crate) struct CellReader<'k> {
 }
 
 impl<'k> CellReader<'k> {
-    /// The next cell; null past the end.
+    /// Returns the next cell; null past the end.
     pub(crate) fn cell(&mut self) -> Value<'k> {
         self.try_cell().unwrap_or(Value::Null)
     }
@@ -299,34 +300,34 @@ impl<'k> CellReader<'k> {
         })
     }
 
-    /// A place in one of the side tables.
+    /// Reads a place in one of the side tables.
     fn place(&mut self) -> Option<usize> {
         let tag = self.byte()?;
         usize::try_from(self.number(tag)?).ok()
     }
 
-    /// The number whose tag was just read.
+    /// Reads the number whose tag was just read.
     fn number(&mut self, tag: u8) -> Option<u64> {
         let len = usize::from(tag.checked_sub(tag::NUMBER)?);
         let bytes = self.take(len)?;
         Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
     }
 
-    /// The next byte; `None` at the end.
+    /// Returns the next byte; `None` at the end.
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(*first)
     }
 
-    /// The next bytes; `None` if there are fewer.
+    /// Returns the next bytes; `None` if there are fewer.
     fn take(&mut self, len: usize) -> Option<&'k [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
     }
 
-    /// The next bytes as an array.
+    /// Returns the next bytes as an array.
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }

@@ -1,7 +1,7 @@
-//! From a request to a plan: names become indexes once, what does not fit is refused before anything is read.
+//! The plan: a request whose names are resolved to indexes once. Mistakes are refused before anything is read.
 //!
-//! A [`PlanRequest`] holds what the user wrote. [`Plan::new`] looks every name up: the result says which fields a
-//! source must deliver ([`Demand`]), what is tested ([`Predicate`]), which cells are read from a row (`projection`),
+//! A [`PlanRequest`] has the user's words. [`Plan::new`] resolves every name: the result contains the fields that a
+//! source must deliver ([`Demand`]), the filter ([`Predicate`]), the cells that are read from a row (`projection`),
 //! and whether rows stream, are sorted, or are counted into groups. The plan reads nothing; [`run`](crate::run) does.
 mod error;
 mod key_part;
@@ -18,7 +18,7 @@ pub(crate) use key_part::KeyPart;
 pub(crate) use projection::{Grouping, Work};
 pub use request::{Fold, PlanRequest, Sort};
 
-/// A request with every name looked up: runs as often as one likes.
+/// A request with every name resolved. It can run any number of times.
 pub struct Plan<T: Table> {
     pub(crate) demand: Demand<T>,
     /// Fields that the request names: a forced backend must have them.
@@ -26,16 +26,16 @@ pub struct Plan<T: Table> {
     pub(crate) predicate: Predicate<T>,
     /// The columns of the result.
     pub(crate) columns: Columns,
-    /// How each cell of a row is got; the cells that are not shown come last.
+    /// The getter of each cell of a row; cells that are not shown come last.
     pub(crate) cells: Vec<Get<T>>,
     pub(crate) work: Work,
     pub(crate) limit: Option<u64>,
 }
 
 impl<T: Table> Plan<T> {
-    /// Looks up every name of the request.
+    /// Resolves every name of the request.
     ///
-    /// Fails on a name that is no field (or no column of the groups), on a fold or an order that does not fit.
+    /// Fails on an unknown field (or an unknown column of the groups), and on a fold or an order that does not fit.
     pub fn new(request: PlanRequest) -> Result<Plan<T>, PlanError> {
         let predicate = Predicate::new(&request.conjuncts).map_err(PlanError::Pattern)?;
         let bound = if T::ENDLESS { GroupBound::OF_STREAMS } else { GroupBound::NONE };
@@ -47,7 +47,7 @@ impl<T: Table> Plan<T> {
         Ok(Plan { demand, asked, predicate, columns, cells, work, limit: request.limit })
     }
 
-    /// A plan for typed rows ([`Plan::run_rows`]): what `demand` says, and no columns.
+    /// A plan for typed rows ([`Plan::run_rows`]): only `demand`, no columns.
     ///
     /// Fails on a regular expression that does not compile.
     pub fn of_rows(demand: Demand<T>) -> Result<Plan<T>, PlanError> {
@@ -56,23 +56,24 @@ impl<T: Table> Plan<T> {
         Ok(Plan { demand, asked, predicate, columns: Columns::default(), cells, work: Work::Stream, limit: None })
     }
 
-    /// What the plan asks of a source.
+    /// Returns the plan's demand on a source.
     pub fn demand(&self) -> &Demand<T> {
         &self.demand
     }
 
-    /// The `need` bits of the fields that the request names: in the filter, the order, `--columns`, of groups all.
+    /// Returns the `need` bits of the fields that the request names: in the filter, the order and `--columns`; with
+    /// groups, of all fields.
     pub fn named_need(&self) -> u64 {
         self.asked.iter().filter_map(|&index| T::FIELDS.get(index)).fold(0, |need, field| need | field.need)
     }
 
-    /// The columns of the result, as the sink will see them.
+    /// Returns the columns of the result, in the form that the sink gets.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// The same plan with `key` as more columns after the others: for a command that must know which object a line is.
-    /// The fields are the command's own and need not stand in the table. Nothing changes for groups.
+    /// Returns the plan with `key` as additional last columns, for a command that must know the object of each line.
+    /// The fields belong to the command and need not be in the table. Groups stay unchanged.
     pub fn with_key(mut self, key: &[Field<T>]) -> Plan<T> {
         if matches!(self.work, Work::Group(_)) {
             return self;
@@ -84,13 +85,13 @@ impl<T: Table> Plan<T> {
             self.demand.need |= field.need;
         }
         if let Work::Sort(order) = &mut self.work {
-            // Sort keys that are not shown stand after the columns.
+            // Sort keys that are not shown come after the columns.
             order.keys.iter_mut().filter(|(place, _)| *place >= shown).for_each(|(place, _)| *place += key.len());
         }
         self
     }
 
-    /// True if any field that is shown, filtered or grouped by is found in this lookup: only then it must be filled.
+    /// True if a shown, filtered or grouped field comes from this lookup: only then it must be filled.
     pub fn needs_lookup(&self, id: LookupId) -> bool {
         let fields = self.demand.fields.iter().filter_map(|&i| T::FIELDS.get(i));
         fields.into_iter().any(|field| field.needs_lookup(id))
@@ -101,7 +102,7 @@ impl<T: Table> Plan<T> {
         self.demand.conjuncts.is_empty() && self.limit.is_none()
     }
 
-    /// True if every row goes out as it comes.
+    /// True if every row is output as it arrives.
     pub fn is_streaming(&self) -> bool {
         matches!(self.work, Work::Stream)
     }

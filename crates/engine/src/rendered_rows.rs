@@ -1,44 +1,44 @@
-//! Rows of one round of `--watch` kept for the next one: the bytes that were read and the text that was written.
+//! Rows of one `--watch` round that are kept for the next: the bytes that were read and the text that was written.
 //!
-//! A row whose bytes are the same in the next round gets the same text: it is neither decoded nor filtered nor
-//! formatted again. One field may change without the bytes, such as the time that is left of an entry: then the kept
-//! text has a hole in the place of its cell, and only that cell is formatted.
+//! A row with the same bytes in the next round gets the same text: it is not decoded, filtered or formatted again. One
+//! field may change without the bytes, for example the remaining time of an entry: then the kept text has a hole in
+//! the place of its cell, and only that cell is formatted.
 //!
 //! Most sockets of a host do nothing between two rounds. The kernel walks its tables in an order that changes only
-//! where rows come and go, so a row is searched from the place where the last one was found, over `AHEAD` rows. This
-//! module does not know what the bytes mean.
+//! where rows come and go, so the search for a row starts after the last one found and covers `AHEAD` rows. This
+//! module does not know the meaning of the bytes.
 
 use record::{Hole, RowBytes, Rules, Value};
 
-/// Most bytes that are kept; a socket takes about 160. Rows beyond are decoded and formatted in every round.
+/// Most bytes that are kept; a socket takes about 160. Further rows are decoded and formatted in every round.
 pub const BYTES_MAX: usize = 128 << 20;
 
-/// Rows that are searched after the one found last: so many may have gone between two that stayed. Rows come in the
-/// order of a hash, so even where every other socket has gone, gaps of this size are rare.
+/// Rows that are searched after the last one found: this many may have disappeared between two that stayed. Rows come
+/// in the order of a hash, so even if every other socket has closed, gaps of this size are rare.
 const AHEAD: usize = 32;
 
 /// Free space in bytes below which the memory is not compacted.
 const WASTE: usize = 1 << 16;
 
-/// Stands for the length of the text of a row that did not pass the filter, and has none.
+/// Replaces the text length of a row that did not pass the filter and therefore has no text.
 const FILTERED: u16 = u16::MAX;
 
-/// One row. Its bytes and, behind them, its text lie in [`RenderedRows::bytes`].
+/// A kept row. Its bytes and then its text are in [`RenderedRows::bytes`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Upper half of [`RowBytes::key`]. A first test only: the bytes decide.
+    /// Upper half of [`RowBytes::key`]. Only a first test: the bytes decide.
     key: u32,
     tag: u32,
     at: u32,
     rules: u16,
     bytes: u16,
     text: u16,
-    /// Offset in the text at which a cell is missing, if one is.
+    /// Offset of the hole in the text, if it has one.
     hole: u16,
 }
 
 impl Kept {
-    /// Bytes of the text; 0 for a row that did not pass the filter.
+    /// Length of the text; 0 for a row that did not pass the filter.
     fn text_len(self) -> usize {
         if self.text == FILTERED { 0 } else { usize::from(self.text) }
     }
@@ -48,29 +48,29 @@ impl Kept {
         usize::from(self.bytes) + self.text_len()
     }
 
-    /// The number that the source gave the row, see [`record::RowCache::set_tag`].
+    /// The source's number for the row, see [`record::RowCache::set_tag`].
     pub(crate) fn tag(self) -> u32 {
         self.tag
     }
 }
 
-/// A row that was asked for and is not known: it will be decoded now.
+/// A row that was looked up and not found: it will be decoded now.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     key: u32,
     rules: Rules,
-    /// Bytes of it at the beginning of [`RenderedRows::fresh`].
+    /// Length of its bytes at the beginning of [`RenderedRows::fresh`].
     bytes: usize,
-    /// Where the row stood in the round before, when its bytes were others: offset and length of the free space.
+    /// The row's place in the round before, when it had other bytes: offset and length of the free space.
     room: Option<(u32, usize)>,
 }
 
-/// What is remembered from round to round. One belongs to one plan and one sink.
+/// The rows that are kept from round to round, for one plan and one sink.
 #[derive(Debug)]
 pub struct RenderedRows {
     /// Most bytes that are kept.
     bytes_max: usize,
-    /// The bytes and texts of all rows. Places that became free are used again only by the row that had them.
+    /// The bytes and texts of all rows. A freed place is reused only by the row that had it.
     bytes: Vec<u8>,
     /// True if a row of this round found no room.
     is_full: bool,
@@ -82,11 +82,11 @@ pub struct RenderedRows {
     live: usize,
     /// Index in `before` after the row found last.
     cursor: usize,
-    /// The few different rules by which bytes are compared; a row has a place in this list.
+    /// The few different rules for comparing bytes; a row has an index into this list.
     rules: Vec<Rules>,
-    /// The column whose cell all texts lack.
+    /// The column whose cell is missing in all texts.
     hole_column: Option<usize>,
-    /// The row that is being decoded because its bytes were not known.
+    /// The row that is being decoded because its bytes were unknown.
     asked: Option<Pending>,
     /// The bytes of `asked`, then its text.
     fresh: Vec<u8>,
@@ -99,7 +99,7 @@ impl Default for RenderedRows {
 }
 
 impl RenderedRows {
-    /// A memory of at most `bytes_max` bytes; nothing is known yet.
+    /// An empty memory of at most `bytes_max` bytes.
     pub fn with_bytes(bytes_max: usize) -> RenderedRows {
         RenderedRows {
             bytes_max: bytes_max.min(u32::MAX as usize),
@@ -116,14 +116,14 @@ impl RenderedRows {
         }
     }
 
-    /// Forgets everything. To be called when something that rows show besides their own bytes has changed, such as the
-    /// name of a namespace.
+    /// Forgets everything. Must be called when data that rows show in addition to their own bytes has changed, for
+    /// example the name of a namespace.
     pub fn clear(&mut self) {
         *self = RenderedRows::with_bytes(self.bytes_max);
     }
 
-    /// Begins a round. Rows that did not come in the last one are forgotten, and the memory is compacted if much of it
-    /// is free.
+    /// Begins a round. Rows that did not come in the last round are forgotten, and the memory is compacted if much of
+    /// it is free.
     pub(crate) fn begin(&mut self) {
         std::mem::swap(&mut self.before, &mut self.now);
         self.now.clear();
@@ -136,19 +136,20 @@ impl RenderedRows {
         self.is_full = false;
     }
 
-    /// Makes texts lack the cell of this column. Called before the first row of a round; a change forgets everything.
+    /// Leaves the cell of this column out of texts. Called before the first row of a round; a change forgets
+    /// everything.
     pub(crate) fn set_hole_column(&mut self, column: Option<usize>) {
         if self.hole_column != column {
             *self = RenderedRows { hole_column: column, ..RenderedRows::with_bytes(self.bytes_max) };
         }
     }
 
-    /// The column that texts lack.
+    /// Returns the column that texts lack.
     pub(crate) fn hole_column(&self) -> Option<usize> {
         self.hole_column
     }
 
-    /// The hole in the text of this row, with the value that it has now.
+    /// Returns the hole in the text of this row, with its present value.
     #[inline]
     pub(crate) fn hole<'v>(&self, kept: Kept, value: Value<'v>) -> Option<Hole<'v>> {
         self.hole_column.map(|column| Hole { column, at: kept.hole.into(), value })
@@ -166,8 +167,8 @@ impl RenderedRows {
         self.bytes.shrink_to_fit();
     }
 
-    /// Finds a row with the same bytes in the round before, and takes it over into this round. For any other row the
-    /// caller may format its text into [`RenderedRows::fresh`] and keep it with [`RenderedRows::keep`].
+    /// Finds a row with the same bytes in the round before, and moves it to this round. For any other row the caller
+    /// may format the text into [`RenderedRows::fresh`] and keep it with [`RenderedRows::keep`].
     #[inline]
     pub(crate) fn look(&mut self, row: RowBytes<'_>) -> Option<Kept> {
         let key = (row.key >> 32) as u32;
@@ -192,7 +193,7 @@ impl RenderedRows {
         None
     }
 
-    /// The text of a row that was found; `None` if it did not pass the filter.
+    /// Returns the text of a row that was found; `None` if it did not pass the filter.
     #[inline]
     pub(crate) fn text(&self, kept: Kept) -> Option<&[u8]> {
         let from = kept.at as usize + usize::from(kept.bytes);
@@ -200,19 +201,19 @@ impl RenderedRows {
         (kept.text != FILTERED).then(text)
     }
 
-    /// The buffer for the text of the row that was looked for and not found; `None` if there is no such row.
+    /// Returns the buffer for the text of the row that was looked up and not found; `None` without such a row.
     #[inline]
     pub(crate) fn fresh(&mut self) -> Option<&mut Vec<u8>> {
         self.asked.is_some().then_some(&mut self.fresh)
     }
 
-    /// Does not keep the row that was looked for and not found.
+    /// Discards the row that was looked up and not found.
     #[inline]
     pub(crate) fn invalidate(&mut self) {
         self.asked = None;
     }
 
-    /// Keeps the row that was looked for and not found, with `tag`, if there is room. `passed` is the offset of the
+    /// Keeps the row that was looked up and not found, with `tag`, if there is room. `passed` is the offset of the
     /// hole in its text, or `None` if it did not pass the filter.
     pub(crate) fn keep(&mut self, tag: u32, passed: Option<usize>) {
         let Some(asked) = self.asked.take() else { return };
@@ -229,7 +230,7 @@ impl RenderedRows {
         self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text, hole });
     }
 
-    /// Copies `fresh` to where the row was before, if it fits, else to the end. Returns the offset.
+    /// Copies `fresh` to the row's previous place if it fits, otherwise to the end. Returns the offset.
     fn put(&mut self, room: Option<(u32, usize)>) -> Option<u32> {
         let fits = room.filter(|(_, len)| self.fresh.len() <= *len);
         if let Some((at, _)) = fits {
@@ -246,7 +247,7 @@ impl RenderedRows {
         Some(at)
     }
 
-    /// The index of `rules`. There are two or three different ones: listeners, connections.
+    /// Returns the index of `rules`. There are two or three different ones: listeners, connections.
     fn number_of(&mut self, rules: Rules) -> Option<u16> {
         let known = self.rules.iter().rposition(|known| *known == rules);
         let at = known.unwrap_or_else(|| {

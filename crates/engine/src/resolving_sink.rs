@@ -1,7 +1,7 @@
-//! `--resolve`: rows wait for the names of their addresses, within a bound of time and one of memory.
+//! `--resolve`: rows wait for the names of their addresses, with limits on time and memory.
 //!
-//! Knows nothing of DNS: a [`Names`] is asked for each address once, while rows still come, and told to settle when
-//! the last one is there. Whatever has no name by then stays an address.
+//! The module does not know DNS: it asks a [`Names`] for each address once while rows still arrive, and lets it settle
+//! after the last row. An address without a name by then stays an address.
 
 use crate::packed_cells::PackedCells;
 use foldhash::fast::RandomState;
@@ -10,38 +10,39 @@ use record::text::put_u64;
 use record::{Accounting, Addr, Column, Columns, Kind, Next, Round, Sink, SinkError, Value};
 use std::hash::BuildHasher;
 
-/// Bytes of rows that wait at most: about half a million rows of the default columns.
+/// Most bytes of waiting rows: about half a million rows with the default columns.
 pub const HELD_BYTES_MAX: usize = 64 << 20;
-/// Distinct addresses that are asked for at most; later ones stay numbers.
+/// Most distinct addresses that are resolved; later ones stay numbers.
 pub const ADDRESSES_MAX: usize = 1 << 20;
 
-/// Who knows the names of addresses.
+/// A resolver of addresses to names.
 pub trait Names {
-    /// An address was seen for the first time: start looking, do not wait.
+    /// Starts to resolve an address that was seen for the first time, without waiting.
     fn ask(&mut self, addr: Addr);
 
-    /// The last row was seen: wait for answers, at most as long as the user allows.
+    /// Waits for answers after the last row, at most as long as the user allows.
     fn settle(&mut self);
 
-    /// The name, if it has arrived. Hostile until escaped.
+    /// Returns the name, if it has arrived. It is hostile until escaped.
     fn name(&self, addr: Addr) -> Option<&[u8]>;
 }
 
-/// A sink that holds rows back until their addresses have names, then hands them on with the names in their place.
+/// A sink that holds rows back until their addresses have names, then passes them on with the names in their place.
 ///
 /// If the sink keeps addresses ([`Sink::keeps_addresses`]), each name goes to a separate column. Otherwise the inner
-/// sink gets `Value::Bytes` for an address with a name and `Value::Addr` for one without; in a column of addresses with
-/// ports, it gets `Value::Bytes` of both, as `name:port`. When [`HELD_BYTES_MAX`] is reached, the held rows go out with
-/// the names known by then, the rest of the round follows without waiting, and the accounting reports it.
+/// sink gets `Value::Bytes` for an address with a name and `Value::Addr` for one without; in a column of addresses
+/// with ports, it gets `Value::Bytes` of both, in the form `name:port`. When [`HELD_BYTES_MAX`] is reached, the held
+/// rows are passed on with the names known by then, the rest of the round follows without waiting, and the accounting
+/// reports it.
 pub struct ResolvingSink<'s> {
     inner: &'s mut dyn Sink,
     names: &'s mut dyn Names,
     held_max: usize,
     width: usize,
-    /// Places of the address columns.
+    /// Indexes of the address columns.
     addresses: Vec<usize>,
     packed: PackedCells,
-    /// Where each held row starts.
+    /// Offset of each held row.
     rows: Vec<usize>,
     passing: bool,
     hasher: RandomState,
@@ -54,7 +55,7 @@ impl<'s> ResolvingSink<'s> {
         ResolvingSink::with_limit(inner, names, HELD_BYTES_MAX)
     }
 
-    /// The same with another bound of memory, in bytes.
+    /// Like [`ResolvingSink::new`], with another memory limit in bytes.
     pub fn with_limit(inner: &'s mut dyn Sink, names: &'s mut dyn Names, held_max: usize) -> ResolvingSink<'s> {
         ResolvingSink {
             inner,
@@ -70,7 +71,7 @@ impl<'s> ResolvingSink<'s> {
         }
     }
 
-    /// Asks for the name of the address in a cell, if it has one.
+    /// Requests the name of the address in a cell, if it has one.
     fn ask(&mut self, cell: Option<&Value<'_>>) {
         let Some(&(Value::Addr(addr) | Value::Endpoint(addr, _))) = cell else { return };
         let hash = self.hasher.hash_one(addr);
@@ -82,7 +83,7 @@ impl<'s> ResolvingSink<'s> {
         self.names.ask(addr);
     }
 
-    /// Hands on a row, with names in the place of addresses.
+    /// Passes a row on, with names in the place of addresses.
     fn hand_on(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
         let names = &*self.names;
         let mut cells = cells.to_vec();
@@ -110,7 +111,7 @@ impl<'s> ResolvingSink<'s> {
         self.inner.row(&cells)
     }
 
-    /// Hands on every held row and lets go of it.
+    /// Passes every held row on and frees its memory.
     fn release(&mut self) -> Result<Next, SinkError> {
         let packed = std::mem::take(&mut self.packed);
         let mut cells = Vec::with_capacity(self.width);
@@ -126,7 +127,7 @@ impl<'s> ResolvingSink<'s> {
     }
 }
 
-/// The ends among the cells that have a name, as text, with their places.
+/// Returns the endpoints among the cells that have a name, as text, with their indexes.
 fn named_ends(names: &dyn Names, places: &[usize], cells: &[Value<'_>]) -> Vec<(usize, Vec<u8>)> {
     let named = places.iter().filter_map(|&place| match cells.get(place)? {
         Value::Endpoint(addr, port) => {
@@ -178,7 +179,7 @@ impl Sink for ResolvingSink<'_> {
         self.release()
     }
 
-    /// Waiting for names has an end at each flush: what is not known by then stays a number.
+    /// The wait for names ends at each flush: an address without a name by then stays a number.
     fn flush(&mut self) -> Result<(), SinkError> {
         if !self.rows.is_empty() {
             self.names.settle();
@@ -189,7 +190,7 @@ impl Sink for ResolvingSink<'_> {
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         if !self.passing {
-            // Nobody waits for names of rows that are not there.
+            // Do not wait for names if no rows are held.
             if !self.rows.is_empty() {
                 self.names.settle();
             }

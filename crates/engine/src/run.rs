@@ -2,35 +2,34 @@
 //!
 //! Everything that a native command shows goes through this module. The way of a row:
 //!
-//! 1. The source offers ([`Scan::offer`]) which parts of the filter it does itself. The engine does not test the parts
-//!    that the source does exactly; it tests the others, and those that the source only narrows.
-//! 2. The source calls the engine with each row. The row borrows the source's receive buffer and is gone afterwards.
-//! 3. The rest of the filter is tested (`gate`). No allocation, no text.
+//! 1. The source offers ([`Scan::offer`]) which parts of the filter it applies itself. The engine skips the parts that
+//!    the source applies exactly; it tests the others, and those that the source only narrows.
+//! 2. The source calls the engine with each row. The row borrows the source's receive buffer and is invalid afterwards.
+//! 3. The rest of the filter is tested (`gate`). This needs no allocation and no text.
 //! 4. The planned cells are read from the row (`cells`). They still borrow it.
 //! 5. They go to the sink at once (streaming, `output`), or are packed into an arena (`--sort`), or are counted into a
 //!    group (`--by`).
-//! 6. After the last row the kept rows or the groups are put in order and go to the sink, and the row counts are
-//!    closed.
+//! 6. After the last row the kept rows or the groups are sorted and go to the sink, and the row counts are closed.
 //!
-//! Variants of this way have their own files: rounds whose unchanged rows are written again (`cached`), streams that
-//! the user ends (`follow`), typed rows for callers that write them themselves (`typed_rows`).
+//! Variants of this way have separate files: rounds that reuse unchanged rows (`cached`), streams that the user ends
+//! (`follow`), typed rows for callers that write them themselves (`typed_rows`).
 //!
 //! # The row counts
 //!
-//! Every row that the source handed out ends in exactly one place:
+//! Every row from the source ends in exactly one place:
 //!
 //! | count | rows |
 //! |---|---|
 //! | `emitted` | reached the sink as themselves, or as a number where it shows no more ([`Sink::rows_wanted`]) |
-//! | `filtered` | did not pass what was left of the filter (what the kernel filtered was never seen) |
+//! | `filtered` | did not pass the rest of the filter (rows that the kernel filtered were never seen) |
 //! | `grouped` | were counted into a group |
 //! | `cut` | passed, but come after `--limit` or after the reader of the output went away |
 //! | `duplicates`, `failed` | the source's own: came twice, could not be decoded; also `failed`: could not be written |
 //!
-//! `seen` is counted by the source, where rows come from the kernel, and must be their sum: where it is not, the run is
-//! incomplete and says so ([`Accounting::compare`]). Lines that show a group are *results*, not rows: they are in no
-//! count, so that with `--by` `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit
-//! without an order is reached, the source is stopped: the rows it did not read are not known and therefore not `cut`.
+//! The source counts `seen` where rows arrive from the kernel. It must equal the sum of the others; otherwise the run
+//! is incomplete and reports it ([`Accounting::compare`]). Lines that show a group are *results*, not rows, and are in
+//! no count: with `--by`, `emitted` is 0 and `grouped` is the number of rows in all groups. When a limit without an
+//! order is reached, the source is stopped: the rows that it did not read are unknown and therefore not `cut`.
 mod cached;
 mod cells;
 mod follow;
@@ -56,14 +55,15 @@ pub use outcome::{Ended, Run, RunError};
 pub use typed_rows::Disposition;
 
 impl<T: Table> Plan<T> {
-    /// Reads `source` once and hands the result to `sink`: `begin`, every row, `end`.
+    /// Reads `source` once and passes the result to `sink`: `begin`, every row, `end`.
     ///
-    /// `lookups` answer for joined fields; absent ones answer null. `stop` is asked now and then; when it says true,
-    /// the run ends in order and what was read is shown. The sink's `begin` is called when the first row is there or
-    /// the pass is over, so a source that fails at once leaves no header behind.
+    /// `lookups` supply joined fields; absent ones return null. `stop` is polled now and then; once it returns true,
+    /// the run ends in order and the rows read so far are shown. The sink's `begin` is called when the first row
+    /// arrives or the pass is over, so a source that fails at once leaves no header in the output.
     ///
-    /// Streaming allocates nothing per row. Sorting holds the planned cells of every row that passes (about 100 bytes
-    /// each for the default columns), or about twice the limit; grouping holds the groups, of streams a bounded number.
+    /// Streaming allocates nothing per row. Sorting keeps the planned cells of every row that passes (about 100 bytes
+    /// each for the default columns), or of about twice the limit; grouping keeps the groups, in streams a bounded
+    /// number.
     pub fn run(
         &self,
         source: &dyn Source<T>,
@@ -77,7 +77,7 @@ impl<T: Table> Plan<T> {
         self.read(&mut *scan, &gate, self.out(sink, round), None)
     }
 
-    /// The question goes back once, before any row comes forward.
+    /// Sends the demand to the source once, before any row arrives.
     fn gate<'g>(
         &'g self,
         scan: &dyn Scan<T>,
@@ -112,7 +112,7 @@ impl<T: Table> Plan<T> {
         self.close(out, pass, from_source)
     }
 
-    /// Rows go out as they come.
+    /// Outputs rows as they arrive.
     fn stream(
         &self,
         scan: &mut dyn Scan<T>,
@@ -142,7 +142,7 @@ impl<T: Table> Plan<T> {
             } else {
                 let mut cells = mem::take(spare);
                 fill(&self.cells, row, gate.lookups, &mut cells);
-                // What the sink answers is in `pass`, too.
+                // `pass` also has the sink's answer.
                 let _ = out.row(&cells, pass);
                 *spare = recycled(cells);
             }
@@ -151,7 +151,7 @@ impl<T: Table> Plan<T> {
         pass.next()
     }
 
-    /// Rows are kept until the last has come.
+    /// Keeps rows until the last has arrived, then outputs them in order.
     fn sorted(
         &self,
         order: &RowOrder,
@@ -160,7 +160,7 @@ impl<T: Table> Plan<T> {
         out: &mut Out<'_>,
         pass: &mut Pass,
     ) -> Result<Accounting, RunError> {
-        // Cells behind the columns are there for the order alone.
+        // Cells after the columns are needed only for the order.
         let shown = self.columns.0.len();
         let mut sorter = Sorter::new(order, self.cells.len(), shown, self.limit_in_memory(out));
         let mut passed = 0;
@@ -185,14 +185,14 @@ impl<T: Table> Plan<T> {
             pass.stats.cut = passed - written;
             return Ok(from_source);
         }
-        // What passed the filter and did not go out is behind the limit, or not wanted. Nothing else is cut.
+        // Rows that passed the filter but were not output are beyond the limit, or not wanted. No other rows are cut.
         let within_limit = passed.min(self.limit.unwrap_or(u64::MAX));
         out.leave_out(within_limit.saturating_sub(written), pass);
         pass.stats.cut = passed - within_limit;
         Ok(from_source)
     }
 
-    /// Rows are counted; what goes out are the groups.
+    /// Counts rows into groups and outputs the groups.
     fn grouped(
         &self,
         how: &Grouping,
@@ -223,7 +223,7 @@ impl<T: Table> Plan<T> {
             let within_limit = groups.min(self.limit.unwrap_or(u64::MAX));
             out.leave_out(within_limit.saturating_sub(pass.stats.emitted), pass);
         }
-        // `out` has just counted lines that are no rows: in the row counts stand the rows behind them.
+        // `out` has just counted lines that are not rows; the row counts have the rows of the groups instead.
         pass.stats.emitted = 0;
         pass.stats.failed = 0;
         pass.stats.cut = 0;
@@ -231,7 +231,7 @@ impl<T: Table> Plan<T> {
         Ok(from_source)
     }
 
-    /// Hands the cells of every row that passes to `keep`.
+    /// Passes the cells of every row that passes the filter to `keep`.
     fn collect(
         &self,
         scan: &mut dyn Scan<T>,
@@ -252,7 +252,7 @@ impl<T: Table> Plan<T> {
         from_source.map_err(RunError::Source)
     }
 
-    /// How many of the rows in order are written; `None` for all.
+    /// Returns how many of the sorted rows are written; `None` for all.
     fn limit_in_memory(&self, out: &Out<'_>) -> Option<usize> {
         let limit = self.limit.unwrap_or(u64::MAX).min(out.rows_wanted());
         (limit < u64::MAX).then(|| usize::try_from(limit).unwrap_or(usize::MAX))

@@ -1,4 +1,4 @@
-//! What the tests of several modules share: canned rows, canned lookups, a sink that remembers.
+//! Support for the tests of several modules: canned rows, canned lookups, a sink that remembers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::filter;
@@ -13,15 +13,15 @@ use std::cell::Cell;
 #[global_allocator]
 static HEAP: sys::allocator::Counting = sys::allocator::Counting;
 
-/// A source that hands out rows from memory.
+/// A source that returns rows from memory.
 #[derive(Default)]
 pub(crate) struct Canned {
     pub(crate) rows: Vec<Socket<'static>>,
-    /// What it claims to filter itself (it does not: the caller leaves such rows out or not).
+    /// The parts of the filter that it claims to apply (it does not: the test may leave such rows out itself).
     pub(crate) pushed: Vec<Push>,
     pub(crate) extra: Accounting,
     pub(crate) fails: bool,
-    /// Rows handed out so far.
+    /// Rows passed on so far.
     pub(crate) handed: Cell<usize>,
     /// Scans prepared so far.
     pub(crate) prepared: Cell<usize>,
@@ -76,13 +76,13 @@ pub(crate) struct Seen {
     pub(crate) rows: Vec<String>,
     pub(crate) rounds: Vec<Option<Round>>,
     pub(crate) totals: Option<Accounting>,
-    /// Says stop with this row, counted from 1.
+    /// Returns stop with this row, counted from 1.
     pub(crate) stop_at: Option<usize>,
-    /// Fails instead.
+    /// Fails at that row instead.
     pub(crate) fault: Option<fn() -> SinkError>,
     /// See [`Sink::rows_wanted`].
     pub(crate) wants: Option<u64>,
-    /// Rows that came as a number.
+    /// Rows that were only counted.
     pub(crate) left_out: u64,
     /// See [`Sink::keeps_addresses`].
     pub(crate) keeps_addresses: bool,
@@ -222,7 +222,7 @@ pub(crate) fn plan(request: PlanRequest) -> Plan<Sockets> {
     Plan::new(request).unwrap()
 }
 
-/// A generator of numbers for tests with many rows: the same each time.
+/// A deterministic generator of numbers for tests with many rows.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {

@@ -1,48 +1,48 @@
-//! `--watch`: when the next round is due. Pure arithmetic; who waits and who reads the clock is elsewhere.
+//! `--watch`: when the next round is due. Pure arithmetic; callers read the clock and wait.
 
 use std::time::Duration;
 
-/// Rounds on a fixed grid: the n-th is due n periods after the first, however long the rounds before took.
+/// Rounds on a fixed grid: the n-th is due n periods after the first, regardless of how long earlier rounds took.
 #[derive(Clone, Debug)]
 pub struct Rounds {
     start: Duration,
     period: Duration,
-    /// Rounds that were due so far, with those that were left out.
+    /// Rounds that were due so far, including skipped ones.
     ticks: u64,
-    /// Number of the round that runs; 1 for the first.
+    /// Number of the current round; 1 for the first.
     n: u64,
 }
 
-/// When to go on.
+/// The next round and the wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
     /// Number of the next round.
     pub n: u64,
-    /// How long to wait from now.
+    /// Time to wait from now.
     pub wait: Duration,
-    /// Rounds left out because the last one took longer than a period.
+    /// Rounds skipped because the last one took longer than a period.
     pub skipped: u64,
 }
 
 impl Rounds {
-    /// The shortest period; a shorter one would only measure ourselves.
+    /// The shortest period; a shorter one would only measure netwren itself.
     pub const PERIOD_MIN: Duration = Duration::from_millis(10);
 
-    /// The first round starts at `start`, a reading of a clock that never jumps.
+    /// The first round starts at `start` of a monotonic clock.
     pub fn new(start: Duration, period: Duration) -> Rounds {
         Rounds { start, period: period.max(Rounds::PERIOD_MIN), ticks: 0, n: 1 }
     }
 
-    /// Number of the round that runs.
+    /// Number of the current round.
     pub fn current(&self) -> u64 {
         self.n
     }
 
-    /// The running round is over at `now`: moves on to the next. One that is due exactly now runs at once.
+    /// Ends the current round at `now` and moves on to the next. A round that is due exactly now runs at once.
     pub fn next(&mut self, now: Duration) -> Due {
         let period = self.period.as_nanos();
         let elapsed = now.saturating_sub(self.start).as_nanos();
-        // The first point of the grid that is not yet past, but never one that was used.
+        // The first point of the grid that is not past and was not used yet.
         let next = u64::try_from(elapsed.div_ceil(period)).unwrap_or(u64::MAX).max(self.ticks.saturating_add(1));
         let skipped = next.saturating_sub(self.ticks).saturating_sub(1);
         self.ticks = next;

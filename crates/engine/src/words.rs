@@ -1,7 +1,7 @@
-//! Words that people know from other tools, as the fields that they stand for in a table.
+//! Words of other tools, and the fields that they stand for in a table.
 //!
 //! A field's own name always wins. The other words are the same for all tables: `port` is the port of either end, in
-//! filters, columns, groups and orders alike.
+//! filters, columns, groups and orders.
 
 use record::Schema;
 
@@ -16,8 +16,8 @@ const fn end(addr: &'static str, port: &'static str) -> End {
     End { addr, port }
 }
 
-/// How tables call the ends: what sends first, what it is for, the others. A table is asked by the first row that it
-/// has fields of.
+/// The tables' names for the ends: the sender, the receiver, other ends. A table uses the first row with fields that
+/// it has.
 const ENDS: [[&[End]; 3]; 3] = [
     [&[end("local_addr", "local_port")], &[end("peer_addr", "peer_port")], &[]],
     [&[end("src", "sport")], &[end("dst", "dport")], &[]],
@@ -28,7 +28,7 @@ const ENDS: [[&[End]; 3]; 3] = [
     ],
 ];
 
-/// Which ends a word means.
+/// The ends that a word means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WhichEnds {
     Source,
@@ -36,18 +36,18 @@ enum WhichEnds {
     All,
 }
 
-/// Which parts of them.
+/// The parts of the ends that a word means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndPart {
     /// The address.
     Addr,
     /// The port.
     Port,
-    /// Both.
+    /// Address and port.
     Whole,
 }
 
-/// The words for ends, by meaning.
+/// The words for ends, with their meaning.
 const OF_ENDS: &[(&[&str], WhichEnds, EndPart)] = &[
     (&["local", "source", "src", "from"], WhichEnds::Source, EndPart::Whole),
     (&["peer", "remote", "foreign", "destination", "dst", "dest", "to"], WhichEnds::Destination, EndPart::Whole),
@@ -82,11 +82,12 @@ const OF_FIELDS: &[(&str, &str)] = &[
     ("username", "user"),
 ];
 
-/// Units that a field's name ends with and a word may leave out, in the order in which they are tried.
+/// Units at the end of field names that a word may leave out, in the order in which they are tried.
 const SUFFIXES: [&str; 5] = ["us", "ms", "s", "bps", "bytes"];
 
-/// The fields that `word` stands for in `table`, as indexes: the field of this name, else those of the ends that it
-/// means, the field with the unit left out, or the one that other tools call so. Empty for a word without a meaning.
+/// Returns the fields that `word` stands for in `table`, as indexes: the field with this name; otherwise the fields of
+/// the ends that it means, the field whose unit it leaves out, or the field that other tools call by this name. Empty
+/// for a word without a meaning.
 pub fn fields(table: Schema, word: &str) -> Vec<usize> {
     if let Some(index) = table.index_of(word) {
         return vec![index];
@@ -98,7 +99,7 @@ pub fn fields(table: Schema, word: &str) -> Vec<usize> {
     with_unit(table, word).chain(renamed(table, word)).take(1).collect()
 }
 
-/// Returns the fields that `word` means as a group key: those from [`fields`], but only the address of an endpoint. A
+/// Returns the fields that `word` means as a group key: like [`fields`], but only the address of an endpoint. A
 /// client's port differs from connection to connection, so grouping by both would give each connection its own row.
 pub fn keys(table: Schema, word: &str) -> Vec<usize> {
     let of_ends = OF_ENDS.iter().find(|(words, ..)| words.contains(&word));
@@ -112,7 +113,7 @@ pub fn keys(table: Schema, word: &str) -> Vec<usize> {
 /// other endpoints (`published`, `backend`) identifies a service.
 pub(crate) const CLIENTS: &[&str] = &["client", "master_client", "mapped", "external"];
 
-/// The ends that `word` means in `table`, each with the fields of the parts that it means; empty if it means none.
+/// Returns the ends that `word` means in `table`, each with its fields for the meant parts; empty for any other word.
 pub(crate) fn ends(table: Schema, word: &str) -> Vec<(Option<usize>, Option<usize>)> {
     let Some((_, which, part)) = OF_ENDS.iter().find(|(words, ..)| words.contains(&word)) else { return Vec::new() };
     let found = |end: &End| {
@@ -130,14 +131,14 @@ pub(crate) fn ends(table: Schema, word: &str) -> Vec<(Option<usize>, Option<usiz
     all.filter(|(addr, port)| addr.is_some() || port.is_some()).collect()
 }
 
-/// The field of `table` that other tools call `word`.
+/// Returns the field of `table` that other tools call `word`.
 pub(crate) fn renamed(table: Schema, word: &str) -> Option<usize> {
     let (_, name) = OF_FIELDS.iter().find(|(other, _)| *other == word)?;
     table.index_of(name)
 }
 
-/// Fields called `word` with a unit behind, in the order of the units. One pass over the fields: this is part of every
-/// start with a filter.
+/// Returns the fields called `word` plus a unit, in the order of the units. Needs one pass over the fields, because
+/// every start with a filter does this.
 pub(crate) fn with_unit(table: Schema, word: &str) -> impl Iterator<Item = usize> {
     let mut found = [None; SUFFIXES.len()];
     for (index, name) in table.names().enumerate() {
@@ -150,7 +151,7 @@ pub(crate) fn with_unit(table: Schema, word: &str) -> impl Iterator<Item = usize
     found.into_iter().flatten()
 }
 
-/// The words above that mean something in `table` and are no field's name, for help and completion.
+/// Returns the words above that have a meaning in `table` and are not a field's name, for help and completion.
 pub fn others(table: Schema) -> impl Iterator<Item = &'static str> {
     let all = OF_ENDS.iter().flat_map(|(words, ..)| words.iter().copied());
     let all = all.chain(OF_FIELDS.iter().map(|(word, _)| *word));

@@ -1,8 +1,8 @@
-//! What is remembered of the rows of a round, and how a row of the next round is found again.
+//! The rows that are remembered from round to round, and the search for a row of the next round among them.
 //!
 //! The kernel walks its tables in an order that changes only where rows come and go. So each remembered row has a link
-//! to the one that came after it: the next row is nearly always found there, beside the last one in memory. Where it is
-//! not, a hash table of identities is asked.
+//! to its successor: the next row is nearly always found there, next to the last one in memory. Otherwise a hash table
+//! of identities finds it.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -10,58 +10,58 @@ use record::rows::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 use record::{Accounting, Next, SourceError};
 use std::hash::BuildHasher;
 
-/// Most rows that are remembered: about 128 bytes each for sockets, so 256 MiB. Rows beyond are shown, but without
-/// rates, and they are not reported as gone; the accounting says so.
+/// Most rows that are remembered: about 128 bytes each for sockets, so 256 MiB. Further rows are shown without rates
+/// and are not reported as gone; the accounting reports their number.
 pub const ROWS_MAX: usize = 2 << 20;
 
-/// A row that was not seen in so many rounds is forgotten if these rounds were not read to their end (`--limit`): it
+/// After this many rounds that were not read to their end (`--limit`), a row that none of them had is forgotten. It
 /// may still be there, so it is not reported as gone.
 const ROUNDS_UNSEEN_MAX: u32 = 16;
 
 /// Number of rounds whose times are kept: more than can pass before an unseen row is forgotten.
 const TIMES: usize = 2 * ROUNDS_UNSEEN_MAX as usize;
 
-/// The place of no row.
+/// Marks a missing place.
 const NONE: u32 = u32::MAX;
 
-/// One remembered row.
+/// A remembered row.
 pub(super) struct Entry<K> {
     identity: Identity,
     counters: Option<Counters>,
-    /// Place of the row that came after it in the last round.
+    /// Place of its successor in the last round.
     next: u32,
-    /// What is needed to show the row once it is gone.
+    /// The data with which the row is shown once it is gone.
     kept: K,
 }
 
-/// What is remembered from round to round. A *place* is an index into `rows` and `seen`; it stays the same as long as
-/// the row is remembered.
+/// The rows that are remembered from round to round. A *place* is an index into `rows` and `seen`; it stays the same
+/// as long as the row is remembered.
 pub struct DiffState<T: DiffTable> {
     /// Most rows that are remembered.
     rows_max: usize,
     /// The rows by place; `None` for a free place.
     pub(super) rows: Vec<Option<Entry<T::Kept>>>,
-    /// By place, the round in which the row was seen last; [`NONE`] for a free place.
+    /// For each place, the round in which the row was last seen; [`NONE`] for a free place.
     seen: Vec<u32>,
     /// Free places.
     free: Vec<u32>,
     /// Places by the hash of the row's identity.
     pub(super) index: HashTable<u32>,
     hasher: RandomState,
-    /// Mixed into identities, so that nobody can choose rows whose identities collide.
+    /// Mixed into identities, so that outsiders cannot construct rows whose identities collide.
     secret: u64,
     /// Number of the round; 0 before the first.
     round: u32,
-    /// Begin of the latest rounds in nanoseconds; the round's number modulo [`TIMES`] is the index.
+    /// Start of the latest rounds in nanoseconds; the index is the round's number modulo [`TIMES`].
     times: [u64; TIMES],
-    /// Place of the row met last, if it gives the same cells when it comes again unchanged: its rates are 0 or null.
+    /// Place of the last row, if the same bytes give the same cells in the next round: its rates are 0 or null.
     pub(super) settled: Option<u32>,
-    /// Place of the row met last in this round, and of the round's first.
+    /// Place of the last row in this round; next, of the round's first row.
     last: u32,
     first: u32,
-    /// True if the round before was read to its end: then a row that it did not have is new.
+    /// True if the last round was read to its end: then a row that it did not have is new.
     whole: bool,
-    /// Rows of this round that found no place.
+    /// Rows of this round that were not remembered for lack of places.
     left_out: u64,
 }
 
@@ -72,7 +72,7 @@ impl<T: DiffTable> Default for DiffState<T> {
 }
 
 impl<T: DiffTable> DiffState<T> {
-    /// A memory of at most `rows_max` rows.
+    /// A state for at most `rows_max` rows.
     pub fn with_rows(rows_max: usize) -> DiffState<T> {
         let hasher = RandomState::default();
         DiffState {
@@ -93,7 +93,7 @@ impl<T: DiffTable> DiffState<T> {
         }
     }
 
-    /// Begins a round at `now_ns` of a clock that does not jump.
+    /// Begins a round at `now_ns` of a monotonic clock.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.round = self.round.saturating_add(1).min(NONE - 1);
         if let Some(time) = self.times.get_mut(self.round as usize % TIMES) {
@@ -113,7 +113,7 @@ impl<T: DiffTable> DiffState<T> {
         let round = self.round;
         let interval_ns = self.time_of(round).saturating_sub(self.time_of(self.seen_in(place)));
         if self.see(place) == round {
-            // It came twice in this round: the first one was compared with the round before.
+            // The row came twice in this round; its first copy was compared with the round before.
             return RowDiff { change: (round > 1).then_some(Change::Kept), rate: None };
         }
         let Some(Some(entry)) = self.rows.get_mut(place as usize) else { return RowDiff::default() };
@@ -128,22 +128,22 @@ impl<T: DiffTable> DiffState<T> {
             None => counters.is_none(),
         };
         self.settled = Some(place).filter(|_| same && rests);
-        // A row that is not the same has taken over the identity: it is new, and the old one is not shown as gone.
+        // A different row has taken over the identity: it is new, and the old one is not reported as gone.
         RowDiff { change: Some(if same { Change::Kept } else { Change::New }), rate }
     }
 
-    /// Notes that the row at `place` came again unchanged.
+    /// Records that the row at `place` came again unchanged.
     #[inline]
     pub(super) fn touch(&mut self, place: u32) {
         self.see(place);
         if self.last == NONE {
             self.first = place;
         }
-        // The link that leads to it is still right, or is set when the row before it is met again.
+        // The link to it is still right, or is corrected when its predecessor is next compared.
         self.last = place;
     }
 
-    /// Notes that the row at `place` was seen in this round. Returns the round in which it was seen before.
+    /// Marks the row at `place` as seen in this round. Returns the round in which it was seen before.
     #[inline]
     fn see(&mut self, place: u32) -> u32 {
         match self.seen.get_mut(place as usize) {
@@ -152,17 +152,17 @@ impl<T: DiffTable> DiffState<T> {
         }
     }
 
-    /// The round in which the row at `place` was seen last.
+    /// Returns the round in which the row at `place` was last seen.
     fn seen_in(&self, place: u32) -> u32 {
         self.seen.get(place as usize).copied().unwrap_or(NONE)
     }
 
-    /// Begin of a round in nanoseconds; wrong for rounds longer ago than [`TIMES`].
+    /// Returns the start of a round in nanoseconds; wrong for rounds more than [`TIMES`] ago.
     fn time_of(&self, round: u32) -> u64 {
         self.times.get(round as usize % TIMES).copied().unwrap_or(0)
     }
 
-    /// The place of a row: first the one after the row met last, then a look into the index.
+    /// Finds the place of a row: first tries the successor of the last row, then the index.
     #[inline]
     fn find(&self, identity: Identity) -> Option<u32> {
         let guess = match self.rows.get(self.last as usize) {
@@ -175,13 +175,13 @@ impl<T: DiffTable> DiffState<T> {
         }
     }
 
-    /// The place of a row by the index.
+    /// Finds the place of a row in the index.
     fn look_up(&self, identity: Identity) -> Option<u32> {
         let is_it = |place: &u32| matches!(self.rows.get(*place as usize), Some(Some(e)) if e.identity == identity);
         self.index.find(self.hasher.hash_one(identity), is_it).copied()
     }
 
-    /// Notes that the row at `place` came after the row met last.
+    /// Records that the row at `place` follows the last row.
     #[inline]
     fn link(&mut self, place: u32) {
         match self.rows.get_mut(self.last as usize) {
@@ -191,16 +191,16 @@ impl<T: DiffTable> DiffState<T> {
         self.last = place;
     }
 
-    /// Remembers a row that was not known.
+    /// Remembers an unknown row.
     fn add(&mut self, row: &T::Row<'_>, identity: Identity, counters: Option<Counters>) -> RowDiff {
-        // Without a complete round before it is not known whether the row was there.
+        // Without a complete round before, it is unknown whether the row is new.
         let change = (self.round > 1 && self.whole).then_some(Change::New);
         let diff = RowDiff { change, rate: None };
         let kept = T::keep(row);
         let entry = Entry { identity, counters, next: NONE, kept };
         let Some(place) = self.room() else {
             self.left_out += 1;
-            // It may have been left out before as well.
+            // It may also have been left out in the round before.
             return RowDiff::default();
         };
         if let Some(slot) = self.rows.get_mut(place as usize) {
@@ -217,7 +217,7 @@ impl<T: DiffTable> DiffState<T> {
         diff
     }
 
-    /// A place for one row more; `None` if there are `rows_max` already.
+    /// Returns a place for one more row; `None` if there are already `rows_max`.
     fn room(&mut self) -> Option<u32> {
         if let Some(place) = self.free.pop() {
             return Some(place);
@@ -231,13 +231,14 @@ impl<T: DiffTable> DiffState<T> {
         Some(place)
     }
 
-    /// Ends a round. After a `whole` one, the rows that were not seen are gone: each goes to `each` and is forgotten.
-    /// After another one, only rows not seen for [`ROUNDS_UNSEEN_MAX`] rounds are forgotten, and none is reported.
+    /// Ends a round. After a `whole` round, rows that were not seen are gone: each is passed to `each` and forgotten.
+    /// After an incomplete one, only rows not seen for [`ROUNDS_UNSEEN_MAX`] rounds are forgotten, and none is
+    /// reported.
     fn end(&mut self, whole: bool, each: &mut dyn FnMut(&T::Row<'_>)) {
         let keep_from = if whole { self.round } else { self.round.saturating_sub(ROUNDS_UNSEEN_MAX) };
         let diff = RowDiff { change: Some(Change::Gone), rate: None };
         for (place, seen) in self.seen.iter_mut().enumerate() {
-            // A free place has the greatest number, so it is passed over here.
+            // A free place has the largest number, so it is skipped here.
             if *seen >= keep_from {
                 continue;
             }
@@ -257,8 +258,8 @@ impl<T: DiffTable> DiffState<T> {
         self.whole = whole;
     }
 
-    /// Ends a round with the result of its reading. Rows that are gone go to `each`, which returns `None` if they are
-    /// not wanted; those that it takes are counted as seen.
+    /// Ends a round with the result of its reading. Rows that are gone are passed to `each`, which returns `None` if
+    /// they are not wanted; those that it takes count as seen.
     pub(super) fn finish(
         &mut self,
         read: Result<Accounting, SourceError>,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// `tcp_info` with these bytes in, bytes out and segments out.
+/// `tcp_info` with these counts of received bytes, sent bytes and sent segments.
 fn info(bytes_in: u64, bytes_out: u64, segs_out: u32) -> &'static [u8] {
     let mut bytes = vec![0; 208];
     bytes[128..136].copy_from_slice(&bytes_in.to_ne_bytes());
@@ -22,7 +22,7 @@ fn with(cookie: u64, counters: Option<(u64, u64, u32)>) -> Socket<'static> {
     Socket { cookie, tcp_info, ..socket(State::ESTABLISHED, local_port, "192.0.2.2", 9) }
 }
 
-/// The sockets of one round: shown as `cookie change in out segs`.
+/// The sockets of one round in the form `cookie change in out segs`.
 fn round(memory: &RefCell<DiffState<Sockets>>, now_ns: u64, source: &mut Canned) -> Vec<String> {
     let columns = ["cookie", "change", "bytes_in_per_s", "bytes_out_per_s", "segs_out_per_s"];
     let mut sink = Seen::default();
@@ -47,7 +47,7 @@ fn rounds_by_example() {
         round(&memory, 3 * SECOND, &mut canned(rows)),
         ["1 kept 500 15 2", "4 new - - -", "3 kept - - -", "2 gone - - -"]
     );
-    // What was gone is forgotten; a number of a socket is never used again, and if it is, it is new.
+    // Rows that are gone are forgotten. The kernel never reuses a socket's cookie; if one reappears, it counts as new.
     let rows = vec![with(2, None), with(4, Some((8, 10, 9))), with(1, Some((1_100, 30, 9)))];
     assert_eq!(
         round(&memory, 4 * SECOND, &mut canned(rows)),
@@ -154,7 +154,7 @@ fn a_full_memory_is_told() {
     assert_eq!(memory.borrow().rows.len(), 2);
 }
 
-/// Sockets that come, go, change their order and come twice, against a plain map.
+/// Sockets that come, go, change their order and come twice, compared with a plain map.
 #[test]
 fn any_churn_is_told_like_a_plain_map_would() {
     let mut numbers = Numbers(7);

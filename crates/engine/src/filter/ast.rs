@@ -1,25 +1,26 @@
-//! The tree of a filter before any table is known, and its printed form.
+//! The tree of a filter before its table is known, and its printed form.
 
 use super::error::Span;
 use std::fmt;
 use std::sync::Arc;
 
-/// A filter whose names are not yet fields. Keeps its text for messages; prints as a filter that parses to the same.
+/// A filter whose names are not resolved to fields. Keeps its text for messages; prints as a filter that parses to the
+/// same tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ast {
-    /// As the user wrote it; spans are places in it.
+    /// The user's text; spans are positions in it.
     pub(super) text: Arc<str>,
     pub(super) root: Node,
 }
 
-/// One node; `And` and `Or` hold no node of their own kind.
+/// A node; `And` and `Or` have no direct child of their own kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
-    /// Every one; empty for the empty filter.
+    /// All of them hold; no parts for the empty filter.
     And(Vec<Node>),
-    /// Any of them.
+    /// Any of them holds.
     Or(Vec<Node>),
-    /// Not this.
+    /// The part does not hold.
     Not(Box<Node>),
     /// A comparison.
     Test(Comparison),
@@ -28,32 +29,32 @@ pub(super) enum Node {
 /// `name op value`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
-    /// The name as written: a field, a member (`owners.pid`), or `local` or `peer`.
+    /// The user's name: a field, a member (`owners.pid`), or `local` or `peer`.
     pub(super) name: Box<str>,
-    /// Where the name stands.
+    /// Position of the name.
     pub(super) name_span: Span,
     /// The operator.
     pub(super) cmp: Cmp,
-    /// Where the operator stands.
+    /// Position of the operator.
     pub(super) cmp_span: Span,
-    /// What the field is compared with; more than one for a list.
+    /// The values that the field is compared with; several for a list.
     pub(super) values: Vec<Literal>,
-    /// Written in brackets.
+    /// True if the values are in brackets.
     pub(super) is_list: bool,
 }
 
-/// A value as written, escapes resolved.
+/// A value of the user's text, with escapes resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Literal {
-    /// The bytes that are compared. Quoted text may have any bytes (`\x00`).
+    /// The bytes to compare. Quoted text may have any bytes (`\x00`).
     pub(super) bytes: Box<[u8]>,
-    /// True if it was written in quotes: then `null` is a text.
+    /// True if the value was in quotes: then `null` is text.
     pub(super) quoted: bool,
-    /// Where it stands, quotes included.
+    /// Position of the value, including its quotes.
     pub(super) span: Span,
 }
 
-/// Operators as written.
+/// The operators of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cmp {
     Eq,
@@ -69,7 +70,7 @@ pub(super) enum Cmp {
 }
 
 impl Cmp {
-    /// Longer signs first, so that `<=` is not read as `<`.
+    /// The signs, longer ones first, so that `<=` is not read as `<`.
     pub(super) const SIGNS: &'static [(&'static str, Cmp)] = &[
         ("==", Cmp::Eq),
         ("!=", Cmp::Ne),
@@ -118,17 +119,17 @@ impl Literal {
 }
 
 impl Ast {
-    /// True for a filter without any comparison.
+    /// True if the filter has no comparison.
     pub fn is_empty(&self) -> bool {
         matches!(&self.root, Node::And(parts) if parts.is_empty())
     }
 
-    /// The text that was parsed.
+    /// Returns the text that was parsed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The parts of the top-level `and`, each as a filter that still knows the whole text.
+    /// Returns the parts of the top-level `and`, each as a filter with the whole text.
     pub fn conjuncts(&self) -> Vec<Ast> {
         let one = |root: &Node| Ast { text: Arc::clone(&self.text), root: root.clone() };
         match &self.root {
@@ -137,7 +138,7 @@ impl Ast {
         }
     }
 
-    /// Every name that is compared, in order, doubles included.
+    /// Returns every compared name, in order, including duplicates.
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         self.root.for_each_test(&mut |test| names.push(&*test.name));
@@ -176,7 +177,8 @@ impl fmt::Display for Node {
     }
 }
 
-/// `and` binds first, so it needs no brackets inside `or`: printing must not nest deeper than what was read.
+/// Writes parts with `word` between them. `and` binds tighter and needs no brackets inside `or`: the printed text must
+/// not be nested deeper than the original.
 fn put_joined(f: &mut fmt::Formatter<'_>, parts: &[Node], word: &str) -> fmt::Result {
     for (i, part) in parts.iter().enumerate() {
         if i > 0 {
@@ -190,7 +192,7 @@ fn put_joined(f: &mut fmt::Formatter<'_>, parts: &[Node], word: &str) -> fmt::Re
     Ok(())
 }
 
-/// Writes a part in brackets, if it is one that would bind otherwise without.
+/// Writes a part, in brackets if it would bind differently without.
 fn put_nested(f: &mut fmt::Formatter<'_>, part: &Node) -> fmt::Result {
     match part {
         Node::And(_) | Node::Or(_) => write!(f, "({part})"),
@@ -217,7 +219,8 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Writes a value as it was: bare, or in quotes. `raw` for regular expressions, whose backslashes mean themselves.
+/// Writes a value in its original form: bare, or in quotes. `raw` is for regular expressions, whose backslashes are
+/// literal.
 fn put_literal(f: &mut fmt::Formatter<'_>, value: &Literal, raw: bool) -> fmt::Result {
     match value.as_str() {
         Some(word) if !value.quoted => f.write_str(word),
@@ -226,7 +229,7 @@ fn put_literal(f: &mut fmt::Formatter<'_>, value: &Literal, raw: bool) -> fmt::R
     }
 }
 
-/// A quoted regular expression: pairs with a backslash stay, a quote gets one.
+/// Writes a quoted regular expression: pairs with a backslash stay, a quote gets a backslash.
 fn put_raw(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")?;
     let mut chars = text.chars();
@@ -240,7 +243,7 @@ fn put_raw(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
-/// Writes bytes in quotes. What is not printable ASCII is escaped, so the result is one line of ASCII.
+/// Writes bytes in quotes. Everything except printable ASCII is escaped, so the result is one line of ASCII.
 fn put_quoted(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     f.write_str("\"")?;
     for &byte in bytes {

@@ -1,4 +1,4 @@
-//! From words to fields: which field a name means, what its value says in that field's unit.
+//! Binding of a filter to a table: resolves names to fields and converts values to each field's unit.
 
 use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::endpoint;
@@ -13,9 +13,10 @@ use crate::predicate::compile_regex;
 use record::rows::NatKind;
 use record::{Expr, Kind, Member, Op, Operand, Schema, Test};
 
-/// Turns the names of `ast` into fields of `table` and its values into theirs.
+/// Resolves the names of `ast` to fields of `table` and converts the values.
 ///
-/// Fails with the place of a name that `table` has not, of a value or an operator that does not fit its field.
+/// Fails at the position of a name that `table` does not have, or of a value or an operator that does not fit its
+/// field.
 pub fn bind(table: Schema, ast: &Ast) -> Result<Expr, FilterError> {
     bind_node(table, &ast.text, &ast.root)
 }
@@ -41,8 +42,8 @@ fn bind_node(table: Schema, text: &str, node: &Node) -> Result<Expr, FilterError
     })
 }
 
-/// The comparison with the ends of a connection, or with one part of them: `=` holds if it does for one end, `!=` if it
-/// does for each.
+/// Builds the comparison with the ends of a connection, or with one part of them: `=` holds if it holds for one end,
+/// `!=` if it holds for every end.
 fn of_ends(
     table: Schema,
     text: &str,
@@ -68,26 +69,26 @@ fn of_ends(
     })
 }
 
-/// Index and kind of the field that a word stands for in `table`, if it stands for one field.
+/// Returns index and kind of the field that a word stands for in `table`, if it stands for exactly one.
 fn field_of(table: Schema, word: &str) -> Option<(usize, Kind)> {
     let [index] = crate::words::fields(table, word)[..] else { return None };
     table.field(index).map(|field| (index, field.kind))
 }
 
-/// One comparison on its way to one or more tests of `field`.
+/// A comparison that is converted to one or more tests of `field`.
 struct Binder<'a> {
     table: Schema,
     text: &'a str,
     test: &'a Comparison,
     field: usize,
-    /// The member that is compared, if the field is a list of objects.
+    /// The compared member, if the field is a list of objects.
     member: Option<&'static Member>,
-    /// What its numbers may be followed by.
+    /// The units that may follow its numbers.
     unit: Option<Unit>,
 }
 
 impl Binder<'_> {
-    /// The comparison with a field of this kind. Nulls among the values become tests of their own.
+    /// Converts the comparison for a field of this kind. Nulls among the values become separate tests.
     fn field(&self, kind: Kind) -> Result<Expr, FilterError> {
         let values: Vec<&Literal> = self.test.values.iter().filter(|v| !v.is_null()).collect();
         let mut parts = Vec::new();
@@ -104,7 +105,7 @@ impl Binder<'_> {
         Ok(self.joined(parts))
     }
 
-    /// Several tests that the list of one comparison fell into.
+    /// Joins the tests of one list.
     fn joined(&self, mut parts: Vec<Expr>) -> Expr {
         match parts.len() {
             1 => parts.remove(0),
@@ -113,9 +114,9 @@ impl Binder<'_> {
         }
     }
 
-    /// One test of the field, or of its member.
+    /// Builds one test of the field, or of its member.
     ///
-    /// A test for null is about the field itself: a member has no null of its own.
+    /// A test for null applies to the field itself: a member cannot be null.
     fn one(&self, op: Op, operand: Operand) -> Expr {
         let operand = match (self.member, operand) {
             (Some(member), operand) if operand != Operand::Null => {
@@ -126,7 +127,7 @@ impl Binder<'_> {
         Expr::Test(Test { field: self.field, op, operand })
     }
 
-    /// `Eq` or `Ne` for the operators that ask for sameness.
+    /// Returns `Eq` or `Ne` for the operators of equality.
     fn equality(&self) -> Option<Op> {
         match self.test.cmp {
             Cmp::Eq | Cmp::In => Some(Op::Eq),
@@ -135,7 +136,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The ordering operators.
+    /// Returns the operator if it is one of order.
     fn ordering(&self) -> Option<Op> {
         match self.test.cmp {
             Cmp::Lt => Some(Op::Lt),
@@ -146,9 +147,9 @@ impl Binder<'_> {
         }
     }
 
-    /// The tests for values that are not null, by the kind of the field.
+    /// Builds the tests for values that are not null, depending on the kind of the field.
     ///
-    /// Fails if the operator or a value does not fit the kind; the message names what does.
+    /// Fails if the operator or a value does not fit the kind; the message names the ones that do.
     fn of_kind(&self, kind: Kind, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
         match kind {
             Kind::Owners => {
@@ -183,8 +184,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The comparison with another field of the row, if the value is the name of one: of a number, an address or a
-    /// time, whose values look different. Both must count the same.
+    /// Builds the comparison with another field of the row if the value is a field's name. Only for numbers, addresses
+    /// and times, whose values cannot be mistaken for names. Both fields must be of one kind.
     fn other_field(&self, kind: Kind, values: &[&Literal]) -> Result<Option<Expr>, FilterError> {
         let is_comparable = kind.is_number() || matches!(kind, Kind::Addr | Kind::Time);
         let [value] = values else { return Ok(None) };
@@ -199,7 +200,7 @@ impl Binder<'_> {
         Ok(Some(self.one(op, Operand::Field(other))))
     }
 
-    /// A comparison by `~` or `!~`. The pattern is compiled here once to find its mistakes; the plan compiles it again.
+    /// Builds a comparison with `~` or `!~`. Compiles the pattern here to find mistakes; the plan compiles it again.
     fn pattern(&self, kind: Kind, values: &[&Literal]) -> Result<Expr, FilterError> {
         if !matches!(kind, Kind::Text | Kind::Texts | Kind::Name(_) | Kind::Words(_)) {
             let what = match kind {
@@ -222,7 +223,7 @@ impl Binder<'_> {
         Ok(self.one(op, Operand::Regex(pattern.into())))
     }
 
-    /// A comparison by `<`, `<=`, `>` or `>=`: numbers, times and addresses have an order, nothing else has.
+    /// Builds a comparison with `<`, `<=`, `>` or `>=`. Only numbers, times and addresses have an order.
     fn ordered(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let what = match kind {
             Kind::Text | Kind::Texts | Kind::Name(_) => "text, which has no order here; there are = != in ~ !~",
@@ -244,7 +245,8 @@ impl Binder<'_> {
         Ok(self.one(op, Operand::Number(number)))
     }
 
-    /// Addresses and prefixes. A single host under `=` is compared as one address, which is cheaper.
+    /// Builds a comparison with addresses and prefixes. A single host after `=` is compared as one address, which is
+    /// cheaper.
     fn addresses(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let mut prefixes = Vec::with_capacity(values.len());
         for value in values {
@@ -259,7 +261,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Ends with address and port in one cell.
+    /// Builds a comparison with endpoints whose address and port are in one cell.
     fn endpoints(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let read = |value: &&Literal| {
             let end = value.as_str().and_then(endpoint::parse).ok_or_else(|| self.bad_endpoint(value))?;
@@ -273,7 +275,7 @@ impl Binder<'_> {
         matches!(self.test.cmp, Cmp::Eq | Cmp::Ne)
     }
 
-    /// Says what is wrong with an address: an interface, or a port, that belongs somewhere else.
+    /// Explains what is wrong with an address: an interface or a port that belongs somewhere else.
     fn bad_address(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
         if text.contains('%') {
@@ -286,7 +288,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `true` or `yes`, `false` or `no`.
+    /// Parses `true` or `yes`, `false` or `no`.
     fn boolean(&self, value: &Literal) -> Result<bool, FilterError> {
         match &*value.bytes {
             b"true" | b"yes" => Ok(true),
@@ -356,9 +358,9 @@ impl Binder<'_> {
         self.bad(value, &message).hint(Some(&format!("{} {sign} \"{pattern}\"", self.test.name)))
     }
 
-    /// Numbers, ranges `low-high`, and `value/mask` for fields of bits.
+    /// Builds the tests for numbers, ranges `low-high`, and `value/mask` for fields of bits.
     ///
-    /// All ranges go into one test, and each masked value into a test of its own.
+    /// All ranges go into one test; each masked value gets a separate one.
     fn numbers(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
         let mut parts = Vec::new();
         let mut ranges = Vec::new();
@@ -389,7 +391,7 @@ impl Binder<'_> {
         Ok(parts)
     }
 
-    /// Points in time: one, or any of several.
+    /// Builds the test for one point in time or any of several.
     fn times(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let times = values.iter().map(|value| self.time(value)).collect::<Result<Vec<u64>, _>>()?;
         Ok(match times[..] {
@@ -398,13 +400,13 @@ impl Binder<'_> {
         })
     }
 
-    /// A point in time in ns since 1970.
+    /// Returns a point in time in ns since 1970.
     fn time(&self, value: &Literal) -> Result<u64, FilterError> {
         let time = value.as_str().and_then(time::absolute);
         time.ok_or_else(|| self.bad(value, "no time (10:30, -5m, 2026-11-22T10:30:00Z)"))
     }
 
-    /// `value/mask`: the bits under the mask must be those of the value.
+    /// Builds the operand of `value/mask`: the bits under the mask must equal the value.
     fn masked(&self, at: &Literal, value: &str, mask: &str) -> Result<Operand, FilterError> {
         let (Ok(value), Ok(mask)) = (literal::plain(value), literal::plain(mask)) else {
             return Err(self.bad(at, "a value and a mask are wanted here (0x10/0xf0)"));
@@ -415,12 +417,12 @@ impl Binder<'_> {
         Ok(Operand::Masked { value, mask })
     }
 
-    /// A number in the unit of the field: `20ms` is 20 000 for a field of microseconds.
+    /// Returns a number in the unit of the field: `20ms` is 20 000 for a field of microseconds.
     fn number(&self, kind: Kind, value: &Literal) -> Result<u64, FilterError> {
         self.number_of(kind, value, value.as_str().unwrap_or(""))
     }
 
-    /// Reads `text`, which is `at` or a part of it.
+    /// Parses `text`, which is `at` or a part of it.
     fn number_of(&self, kind: Kind, at: &Literal, text: &str) -> Result<u64, FilterError> {
         let read = self.unit.map_or_else(|| literal::plain(text), |unit| literal::quantity(unit, text));
         match read {
@@ -435,7 +437,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `local` and `peer`: `self.field` is the address, `port` the port.
+    /// Builds the comparison for `local` and `peer`: `self.field` is the address, `port` the port.
     fn endpoint(&self, port: usize) -> Result<Expr, FilterError> {
         let Some(op) = self.equality() else {
             return Err(self.misfit("an address and a port; there are = != in, not in"));
@@ -459,7 +461,7 @@ impl Binder<'_> {
         Ok(self.joined(parts))
     }
 
-    /// Says what an address with a port looks like. A bare number was probably meant as a port.
+    /// Explains the form of an address with a port. A bare number was probably meant as a port.
     fn bad_endpoint(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
         let error =
@@ -468,19 +470,19 @@ impl Binder<'_> {
         error.hint(is_port.then(|| format!(":{text}")).as_deref())
     }
 
-    /// The operator does not fit the field, which is `what`.
+    /// The error for an operator that does not fit the field, which is `what`.
     fn misfit(&self, what: &str) -> FilterError {
         let message = format!("`{}` does not fit: `{}` is {what}", self.test.cmp, self.test.name);
         FilterError::new(self.text, self.test.cmp_span, Fault::BadOperator, message)
     }
 
-    /// A value that does not fit the field.
+    /// The error for a value that does not fit the field.
     fn bad(&self, value: &Literal, message: &str) -> FilterError {
         FilterError::new(self.text, value.span, Fault::BadValue, message)
     }
 }
 
-/// What a number may look like in a field of this kind and unit.
+/// Describes the numbers that a field of this kind and unit takes.
 fn no_number(kind: Kind, unit: Option<Unit>) -> String {
     match (kind, unit) {
         (Kind::Port, _) => "a port is a number from 0 to 65535, or a name of /etc/services".to_owned(),

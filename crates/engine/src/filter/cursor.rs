@@ -1,29 +1,29 @@
-//! Reading words from the filter's text. What a word is depends on where it stands: `10.0.0.0/8` is one word as a
-//! value and none as a name, so there is no separate list of tokens.
+//! Reading words from the filter's text. The extent of a word depends on its position: `10.0.0.0/8` is one word as a
+//! value but not as a name, so there is no separate list of tokens.
 
 use super::ast::{Cmp, Literal};
 use super::error::{Fault, FilterError, Span};
 
-/// A place in the text.
+/// A position in the text.
 pub(super) struct Cursor<'t> {
     /// The whole filter.
     text: &'t str,
-    /// Offset in bytes of what comes next; always between two characters.
+    /// Offset in bytes of the next character; always on a character boundary.
     at: usize,
 }
 
 impl<'t> Cursor<'t> {
-    /// A cursor at the beginning of the text.
+    /// Starts at the beginning of the text.
     pub(super) fn new(text: &'t str) -> Cursor<'t> {
         Cursor { text, at: 0 }
     }
 
-    /// What is not taken yet.
+    /// Returns the text that is not taken yet.
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    /// Moves to the next character that is no blank.
+    /// Moves to the next non-blank character.
     fn skip_blanks(&mut self) {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
@@ -34,21 +34,21 @@ impl<'t> Cursor<'t> {
         self.rest().is_empty()
     }
 
-    /// The place of the next character, for messages.
+    /// Returns the position of the next character, for messages.
     pub(super) fn here(&mut self) -> Span {
         self.skip_blanks();
         let len = self.rest().chars().next().map_or(0, char::len_utf8);
         Span { start: self.at, end: self.at + len }
     }
 
-    /// The place of the next word or sign, for messages.
+    /// Returns the position of the next word or sign, for messages.
     pub(super) fn next_word(&mut self) -> Span {
         let here = self.here();
         let len = self.rest().find(ends_bare).unwrap_or(self.rest().len());
         Span { start: here.start, end: here.end.max(here.start + len) }
     }
 
-    /// The text at a place.
+    /// Returns the text at a position.
     pub(super) fn slice(&self, span: Span) -> &'t str {
         self.text.get(span.start..span.end).unwrap_or("")
     }
@@ -63,7 +63,7 @@ impl<'t> Cursor<'t> {
         found
     }
 
-    /// The name that comes next, without taking it.
+    /// Returns the next name without taking it.
     pub(super) fn peek_name(&mut self) -> Option<(&'t str, Span)> {
         self.skip_blanks();
         let rest = self.rest();
@@ -84,12 +84,12 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Takes everything up to `span`'s end.
+    /// Takes everything up to the end of `span`.
     pub(super) fn take(&mut self, span: Span) {
         self.at = span.end;
     }
 
-    /// Takes a comparison operator; the words `in` and `not in` count.
+    /// Takes a comparison operator, including the words `in` and `not in`.
     pub(super) fn comparison(&mut self) -> Option<(Cmp, Span)> {
         let start = self.here().start;
         let cmp = Cmp::SIGNS.iter().find(|(sign, _)| self.eat(sign)).map(|&(_, cmp)| cmp);
@@ -104,7 +104,7 @@ impl<'t> Cursor<'t> {
         Some((cmp, Span { start, end: self.at }))
     }
 
-    /// Takes a value. After `~` a quoted one keeps its backslashes.
+    /// Takes a value. After `~` a quoted value keeps its backslashes.
     pub(super) fn value(&mut self, after: Cmp) -> Result<Literal, FilterError> {
         let here = self.here();
         if let Some(quote) = self.rest().chars().next().filter(|c| matches!(c, '"' | '\'')) {
@@ -152,7 +152,8 @@ impl<'t> Cursor<'t> {
         Some(c)
     }
 
-    /// What follows a backslash at `from`. The forms are those in which text is printed, so output can be pasted.
+    /// Takes the escape after a backslash at `from`. The forms are those of printed text, so that output can be
+    /// pasted.
     fn escape(&mut self, from: usize, raw: bool, out: &mut Vec<u8>) -> Result<(), FilterError> {
         let c = self.next_char();
         match c {
@@ -179,7 +180,7 @@ impl<'t> Cursor<'t> {
         Ok(())
     }
 
-    /// `{1F600}` after `\u`.
+    /// Takes `{1F600}` after `\u`.
     fn code_point(&mut self) -> Option<char> {
         let (hex, _) = self.rest().strip_prefix('{')?.split_once('}')?;
         if hex.len() > 6 {
@@ -201,7 +202,7 @@ fn ends_bare(c: char) -> bool {
     c.is_whitespace() || matches!(c, '(' | ')' | ',' | '"' | '\'' | '=' | '<' | '>' | '!' | '~')
 }
 
-/// Length of an unquoted value: up to a blank, a bracket, a comma, a quote, an operator, `&&` or `||`.
+/// Returns the length of an unquoted value: up to a blank, a bracket, a comma, a quote, an operator, `&&` or `||`.
 fn bare_len(text: &str) -> usize {
     let signs = ["&&", "||"].iter().filter_map(|sign| text.find(sign)).min().unwrap_or(text.len());
     text.find(ends_bare).unwrap_or(text.len()).min(signs)

@@ -1,16 +1,16 @@
-//! `local` and `peer`: an address, a port or both in one word.
+//! Endpoints in filters (`local`, `peer`): an address, a port or both in one word.
 
 use super::literal;
 use record::{EndpointTest, Expr, Op, Operand, Prefix, Test};
 
-/// Where something may be connected: what is `None` may be anything.
+/// One end of a connection; a part that is `None` may have any value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Endpoint {
     prefix: Option<Prefix>,
     ports: Option<(u64, u64)>,
 }
 
-/// Reads `10.1.2.3`, `10.0.0.0/8`, `10.1.2.3:443`, `[2001:db8::1]:443`, `2001:db8::1`, `:443`, `:8000-8999`.
+/// Parses `10.1.2.3`, `10.0.0.0/8`, `10.1.2.3:443`, `[2001:db8::1]:443`, `2001:db8::1`, `:443`, `:8000-8999`.
 pub(super) fn parse(text: &str) -> Option<Endpoint> {
     if let Some(prefix) = literal::prefix(text) {
         return Some(Endpoint { prefix: Some(prefix), ports: None });
@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Option<Endpoint> {
     if ports.0 > ports.1 {
         return None;
     }
-    // An IPv6 address with a port needs brackets: `::1:443` is an address of its own.
+    // An IPv6 address with a port needs brackets: `::1:443` is itself an address.
     if host.contains(':') && !host.starts_with('[') {
         return None;
     }
@@ -29,13 +29,13 @@ pub(super) fn parse(text: &str) -> Option<Endpoint> {
     Some(Endpoint { prefix, ports: Some(ports) })
 }
 
-/// A port in decimal digits.
+/// Parses a port in decimal digits.
 fn port_number(text: &str) -> Option<u64> {
     literal::plain(text).ok().filter(|&n| n <= u64::from(u16::MAX))
 }
 
 impl Endpoint {
-    /// The endpoint as a test of two fields: `op` is `Eq` (both hold) or `Ne` (either does not).
+    /// Returns the endpoint as a test of two fields: `op` is `Eq` (both hold) or `Ne` (either does not).
     pub(super) fn to_expr(self, addr: usize, port: usize, op: Op) -> Expr {
         let mut parts = Vec::new();
         if let Some(prefix) = self.prefix {
@@ -54,13 +54,13 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint as a test of one cell that has both.
+    /// Returns the endpoint as a test of one cell with address and port.
     pub(super) fn to_test(self) -> EndpointTest {
         let port = |n: u64| u16::try_from(n).unwrap_or(u16::MAX);
         EndpointTest { prefix: self.prefix, ports: self.ports.map(|(low, high)| (port(low), port(high))) }
     }
 
-    /// The prefix, if nothing is said of a port.
+    /// Returns the prefix, if no port was given.
     pub(super) fn only_prefix(self) -> Option<Prefix> {
         self.prefix.filter(|_| self.ports.is_none())
     }

@@ -1,14 +1,14 @@
-//! What is wrong with a filter, with the place.
+//! Errors in filters, with their position.
 
 use std::fmt;
 
-/// How many characters of a long filter are shown around the mistake, on either side.
+/// Characters of a long filter that are shown on each side of the mistake.
 const SHOWN_AROUND: usize = 60;
 
 /// The class of a mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The words make no sentence.
+    /// The text is not a sentence of the language.
     Syntax,
     /// The table has no such field.
     UnknownField,
@@ -18,26 +18,26 @@ pub enum Fault {
     BadValue,
     /// The operator does not fit the field.
     BadOperator,
-    /// More text than [`FilterError::TEXT_MAX`].
+    /// The text is longer than [`FilterError::TEXT_MAX`].
     TooLong,
-    /// Deeper than [`FilterError::DEPTH_MAX`].
+    /// The nesting is deeper than [`FilterError::DEPTH_MAX`].
     TooDeep,
-    /// One part needs two tables at once.
+    /// One part needs fields of two tables.
     Mixed,
 }
 
-/// A mistake in a filter. Shown as the message, the text and a mark below the mistake.
+/// A mistake in a filter. Displayed as the message, the text and a mark below the mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FilterError {
-    /// The whole filter as written (for [`Fault::TooLong`] its beginning).
+    /// The user's whole filter (for [`Fault::TooLong`] its beginning).
     pub text: Box<str>,
-    /// Where the mistake starts: 1 is the first character.
+    /// Character at which the mistake starts; the first is 1.
     pub column: usize,
-    /// How many characters it takes; at least 1.
+    /// Number of characters of the mistake; at least 1.
     pub len: usize,
     /// The class.
     pub fault: Fault,
-    /// The sentence: lower case, no full stop.
+    /// The message: lower case, no full stop.
     pub message: Box<str>,
     /// The word that was probably meant.
     pub hint: Option<Box<str>>,
@@ -46,7 +46,7 @@ pub struct FilterError {
 }
 
 impl FilterError {
-    /// Longest filter, in bytes: what a command line can hold anyway in one argument is not much more.
+    /// Longest filter, in bytes; an argument of a command line cannot be much longer.
     pub const TEXT_MAX: usize = 64 * 1024;
     /// Deepest nesting of brackets and `not`: the tree is walked by recursion.
     pub const DEPTH_MAX: usize = 100;
@@ -70,7 +70,7 @@ impl FilterError {
         self
     }
 
-    /// The part of the text around the mistake, and the mistake's offset in it. Control characters become `?`.
+    /// Returns the part of the text around the mistake, and the mistake's offset in it. Control characters become `?`.
     fn window(&self) -> (String, usize) {
         let start = (self.column - 1).saturating_sub(SHOWN_AROUND);
         let shown = SHOWN_AROUND + self.len.min(SHOWN_AROUND) + (self.column - 1 - start);
@@ -103,7 +103,7 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Bytes of the filter's text. Says where, not what: trees that differ only in spans are equal.
+/// A range of bytes in the filter's text. All spans are equal, so that trees that differ only in spans are equal.
 #[derive(Clone, Copy, Debug, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,

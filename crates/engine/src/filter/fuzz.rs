@@ -1,10 +1,10 @@
-//! What the fuzzer calls.
+//! The entry point of the fuzzer.
 
 use super::{Clock, bind, parse, resolve_times, split};
 use record::Schema;
 use record::rows::{Flows, Nat, NatEvents, Sockets};
 
-/// A clock whose local time is ahead of UTC by as many seconds as the hour counts: every day has 24 changes.
+/// A clock whose offset from UTC in seconds is the hour: every day has 24 changes.
 struct Jumping;
 
 impl Clock for Jumping {
@@ -17,8 +17,8 @@ impl Clock for Jumping {
     }
 }
 
-/// Parses `data`, binds it to every table, splits it and checks that what is printed parses to the same tree.
-/// Must never panic but for a tree that changed.
+/// Parses `data`, binds it to every table, splits it and checks that the printed form parses to the same tree. Panics
+/// only if the tree has changed.
 pub fn fuzz_filter(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let ast = match parse(text) {
@@ -29,7 +29,7 @@ pub fn fuzz_filter(data: &[u8]) {
         }
     };
     let printed = ast.to_string();
-    // Printing may lengthen a text beyond what is read at all.
+    // The printed form may exceed the longest text that is parsed.
     if printed.len() <= super::FilterError::TEXT_MAX {
         assert_eq!(parse(&printed).map(|again| again.root).ok().as_ref(), Some(&ast.root), "{printed}");
     }

@@ -1,24 +1,24 @@
-//! Values as written: numbers with units, ranges, masks, addresses.
+//! Values in the user's notation: numbers with units, ranges, masks, addresses.
 
 use record::{Addr, Kind, Prefix};
 
 /// Families of units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unit {
-    /// Nothing, or `k`, `M`, `Ki` …
+    /// No unit, or `k`, `M`, `Ki` …
     Count,
-    /// The same with up to three decimals.
+    /// Like `Count`, with up to three decimals.
     Thousandths,
     /// `B`, `kB`, `MiB` …
     Bytes,
-    /// `ns` to `d`; the number is the length of the field's own unit in ns.
+    /// `ns` to `d`; the number is the field's own unit in ns.
     Time(u64),
     /// `bps`, `Mbps`, `Mbit`, `MBps`.
     Rate,
 }
 
 impl Unit {
-    /// The family that fields of this kind count in.
+    /// Returns the family for fields of this kind.
     pub(super) fn of(kind: Kind) -> Option<Unit> {
         match kind {
             Kind::Count => Some(Unit::Count),
@@ -32,7 +32,7 @@ impl Unit {
         }
     }
 
-    /// What the suffix multiplies by, as a fraction; `None` for a suffix that this family has not.
+    /// Returns the factor of a suffix as a fraction; `None` for a suffix that does not belong to the family.
     fn factor(self, suffix: &str) -> Option<(u128, u128)> {
         if suffix.is_empty() {
             return Some((if self == Unit::Thousandths { 1000 } else { 1 }, 1));
@@ -61,12 +61,12 @@ impl Unit {
     }
 }
 
-/// What stands before `bps` or `bit`.
+/// Returns the prefix before `bps` or `bit`.
 fn bits(suffix: &str) -> Option<&str> {
     suffix.strip_suffix("bps").or_else(|| suffix.strip_suffix("bit"))
 }
 
-/// What a prefix multiplies by: k, M, G, T are powers of 1000, with an `i` of 1024.
+/// Returns the factor of a prefix: k, M, G, T are powers of 1000, with an `i` of 1024.
 fn scale(prefix: &str) -> Option<u128> {
     Some(match prefix {
         "" => 1,
@@ -82,7 +82,7 @@ fn scale(prefix: &str) -> Option<u128> {
     })
 }
 
-/// Nanoseconds of a unit of time.
+/// Returns a unit of time in nanoseconds.
 fn nanoseconds(suffix: &str) -> Option<u128> {
     Some(match suffix {
         "ns" => 1,
@@ -96,18 +96,18 @@ fn nanoseconds(suffix: &str) -> Option<u128> {
     })
 }
 
-/// Why a number could not be read.
+/// The reason why a number could not be parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BadNumber {
-    /// No number at all, or a unit that does not belong here.
+    /// It is not a number, or its unit does not belong here.
     NoNumber,
-    /// A fraction of the unit in which the field counts.
+    /// It is a fraction of the unit in which the field counts.
     TooFine,
-    /// More than 64 bits.
+    /// It does not fit into 64 bits.
     TooBig,
 }
 
-/// Reads `text` as a whole number of the field's own unit: `1.5s` for a field in ms is 1500.
+/// Parses `text` as a whole number of the field's own unit: `1.5s` for a field in ms is 1500.
 pub(super) fn quantity(unit: Unit, text: &str) -> Result<u64, BadNumber> {
     if let Some(n) = hex(text) {
         return n;
@@ -126,7 +126,7 @@ pub(super) fn quantity(unit: Unit, text: &str) -> Result<u64, BadNumber> {
     u64::try_from(scaled / by).map_err(|_| BadNumber::TooBig)
 }
 
-/// Reads a number without unit: decimal or `0x` and hexadecimal.
+/// Parses a number without a unit: decimal, or hexadecimal after `0x`.
 pub(super) fn plain(text: &str) -> Result<u64, BadNumber> {
     if let Some(n) = hex(text) {
         return n;
@@ -145,14 +145,14 @@ fn hex(text: &str) -> Option<Result<u64, BadNumber>> {
     Some(u64::from_str_radix(digits, 16).map_err(|_| BadNumber::TooBig))
 }
 
-/// True if `text` is a number (or a range) that names its unit of this family.
+/// True if `text` is a number (or a range) with a unit of this family.
 pub(super) fn carries(unit: Unit, text: &str) -> bool {
     let one =
         |text: &str| parts(text).is_some_and(|(_, _, suffix)| !suffix.is_empty() && unit.factor(suffix).is_some());
     one(text) || text.split_once('-').is_some_and(|(low, high)| one(low) && one(high))
 }
 
-/// `1.5s` as `1`, `5`, `s`. At least one digit stands before the dot.
+/// Splits `1.5s` into `1`, `5`, `s`. There is at least one digit before the dot.
 fn parts(text: &str) -> Option<(&str, &str, &str)> {
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = text.split_at_checked(digits(text))?;
@@ -168,12 +168,12 @@ fn parts(text: &str) -> Option<(&str, &str, &str)> {
     (!whole.is_empty() && suffix_is_word).then_some((whole, fraction, suffix))
 }
 
-/// Reads an address, in brackets or not; IPv4-mapped ones become IPv4, as cells are.
+/// Parses an address, with or without brackets; IPv4-mapped ones become IPv4, like in cells.
 pub(super) fn address(text: &str) -> Option<Addr> {
     unbracketed(text).parse::<Addr>().ok().map(Addr::unmapped)
 }
 
-/// Reads an address or a prefix (`10.0.0.0/8`, `[fe80::]/10`, `[fe80::/10]`).
+/// Parses an address or a prefix (`10.0.0.0/8`, `[fe80::]/10`, `[fe80::/10]`).
 pub(super) fn prefix(text: &str) -> Option<Prefix> {
     let text = unbracketed(text);
     let Some((addr, len)) = text.split_once('/') else {
@@ -185,7 +185,7 @@ pub(super) fn prefix(text: &str) -> Option<Prefix> {
     let addr: Addr = unbracketed(addr).parse().ok()?;
     let len: u8 = len.parse().ok()?;
     match (addr, addr.unmapped()) {
-        // Cells hold mapped addresses as IPv4, so their prefix must be one of IPv4, too.
+        // Cells have mapped addresses as IPv4, so their prefix must also be IPv4.
         (Addr::V6(_), mapped @ Addr::V4(_)) if (96..=128).contains(&len) => Prefix::new(mapped, len - 96),
         _ => Prefix::new(addr, len),
     }

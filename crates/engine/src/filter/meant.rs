@@ -1,5 +1,5 @@
-//! Guesses at filters behind words of ss, conntrack and tcpdump that are none: `dst 10.1.2.3`, `tcp port 80`,
-//! `listen`, `sport = :22`.
+//! Guesses of a filter from words of ss, conntrack and tcpdump that are not in our language: `dst 10.1.2.3`, `tcp port
+//! 80`, `listen`, `sport = :22`.
 
 use super::ast::Cmp;
 use super::bind::bind;
@@ -12,9 +12,9 @@ use crate::nearest::nearest;
 use crate::words;
 use record::{Kind, Schema};
 
-/// Words before a filter that ask for a list, which is what a table shows anyway.
+/// Words before a filter that request a list; a table is a list anyway.
 const LISTING: &[&str] = &["list", "lst", "ls", "show", "dump", "all", "get"];
-/// More words are no slip of somebody who is used to another tool.
+/// Most words of a guess; more are not a habit from another tool.
 const WORDS_MAX: usize = 64;
 
 /// Adds the command with the filter of `table` that was probably meant ([`meant`]) to an error without a hint.
@@ -24,18 +24,18 @@ pub fn proposing(table: Schema, error: FilterError, command: &dyn Fn(&str) -> Op
     FilterError { command: guess.and_then(|filter| command(&filter)).map(String::into_boxed_str), ..error }
 }
 
-/// The filter of `table` that `text` was probably meant to be; `None` where no guess binds. Text in quotes is not
-/// guessed at.
+/// Returns the filter of `table` that `text` was probably meant to be; `None` if no guess binds. Text with quotes is
+/// not guessed at.
 pub fn meant(table: Schema, text: &str) -> Option<String> {
     guessed(table, text, Guess::Near)
 }
 
-/// Like [`meant`], but only if the words have one reading: names and words of the table as spelled, addresses, `:80`.
+/// Like [`meant`], but only if the words have one reading: exact names and words of the table, addresses, `:80`.
 pub fn meant_surely(table: Schema, text: &str) -> Option<String> {
     guessed(table, text, Guess::Sure)
 }
 
-/// Which guesses are allowed.
+/// The guesses that are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Guess {
     /// Accepts words only as they are spelled.
@@ -76,14 +76,14 @@ fn guessed(table: Schema, text: &str, how: Guess) -> Option<String> {
     is_better.then_some(guess)
 }
 
-/// The word as a filter has it, if it joins comparisons.
+/// Returns the word in our language if it joins comparisons.
 fn joining(word: &str) -> Option<&'static str> {
     let known = [("and", "and"), ("&&", "and"), ("or", "or"), ("||", "or"), ("not", "not"), ("!", "not")];
     let known = known.into_iter().chain([("(", "("), (")", ")")]);
     known.into_iter().find(|(written, _)| word.eq_ignore_ascii_case(written)).map(|(_, joins)| joins)
 }
 
-/// The comparison that begins with `word`, and how many words it takes.
+/// Returns the comparison that begins with `word`, and its number of words.
 fn comparison(table: Schema, word: &str, after: &[&str], how: Guess) -> Option<(String, usize)> {
     if let Some((name, sign, value)) = split(word) {
         return match (value, after.first()) {
@@ -107,7 +107,7 @@ fn comparison(table: Schema, word: &str, after: &[&str], how: Guess) -> Option<(
     }
 }
 
-/// `port=80` in its three parts.
+/// Splits `port=80` into its three parts.
 fn split(word: &str) -> Option<(&str, &'static str, &str)> {
     let at = word.find(['=', '!', '<', '>', '~'])?;
     let (name, rest) = word.split_at(at);
@@ -119,7 +119,7 @@ fn is_sign(word: &str) -> bool {
     Cmp::SIGNS.iter().any(|(sign, _)| *sign == word)
 }
 
-/// The word of an end for two words of tcpdump.
+/// Returns our word for an end, given two words of tcpdump.
 fn of_two(first: &str, second: Option<&str>) -> Option<&'static str> {
     match (first, second?) {
         ("src" | "source", "port") => Some("sport"),
@@ -130,7 +130,7 @@ fn of_two(first: &str, second: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// Words of other tools for fields that are called otherwise here.
+/// Translates words of other tools for fields with a different name here.
 fn named(word: &str) -> &str {
     match word {
         "net" => "addr",
@@ -139,13 +139,13 @@ fn named(word: &str) -> &str {
     }
 }
 
-/// `name sign value` as a filter has it; `None` for a name that means nothing.
+/// Returns `name sign value` in our language; `None` for an unknown name.
 fn written(table: Schema, name: &str, sign: &str, value: &str, how: Guess) -> Option<String> {
     let name = if words::fields(table, name).is_empty() { named(name) } else { name };
     let fields = words::fields(table, name);
     let kind = fields.first().and_then(|index| table.field(*index)).map(|field| field.kind)?;
     let (name, value) = match ports(table, name) {
-        // ss writes a port as `:22`; an address means the ends.
+        // ss writes a port as `:22`; an address refers to the ends.
         Some(PortsOfName::Alone) => (name, value.trim_start_matches(['*', ':']).to_owned()),
         _ => match kind {
             Kind::Name(known) | Kind::Words(known) if !known.is_empty() => {
@@ -163,7 +163,7 @@ fn written(table: Schema, name: &str, sign: &str, value: &str, how: Guess) -> Op
     Some(format!("{name} {sign} {value}"))
 }
 
-/// The comparison that a single word stands for.
+/// Returns the comparison that a single word stands for.
 fn alone(table: Schema, word: &str, how: Guess) -> Option<String> {
     let knows = |name: &str| !words::fields(table, name).is_empty();
     let port = word.strip_prefix(':').unwrap_or(word);
@@ -178,7 +178,7 @@ fn alone(table: Schema, word: &str, how: Guess) -> Option<String> {
         return Some(format!("(source = {word} or destination = {word})"));
     }
     let of_words = |name: &str| match table.named(name)?.kind {
-        // A short word is near to too many.
+        // Short words are near too many others.
         Kind::Name(known) | Kind::Words(known) => {
             let found = word_of(known, word, how)?;
             (word.len() >= 4 || found.starts_with(&*word.to_ascii_lowercase())).then(|| format!("{name} = {found}"))
@@ -194,7 +194,7 @@ fn alone(table: Schema, word: &str, how: Guess) -> Option<String> {
     ["proto", "state", "status", "nat", "event", "area"].into_iter().find_map(of_words).or_else(of_process)
 }
 
-/// The word among `known` that was written, or is near to it.
+/// Returns the word among `known` that equals or is near `written`.
 fn word_of(known: &[&'static str], written: &str, how: Guess) -> Option<&'static str> {
     let plain = written.to_ascii_lowercase().replace('-', "_");
     let plain = plain.trim_end_matches("ing");

@@ -1,4 +1,4 @@
-//! Which field a name of the filter means.
+//! Resolution of names in filters.
 
 use super::ast::{Comparison, Literal};
 use super::error::{Fault, FilterError};
@@ -7,25 +7,25 @@ use crate::nearest::nearest;
 use crate::words;
 use record::{Kind, Member, Schema};
 
-/// What a name stands for.
+/// The meaning of a name.
 pub(super) enum Meaning {
     /// One field.
     Field(usize),
-    /// `local`, `peer`, `port`: address fields and port fields of one end or of several.
+    /// `local`, `peer`, `port`: address and port fields of one or several ends.
     Ends(Vec<(Option<usize>, Option<usize>)>),
     /// `owners.pid`: a member of the objects in a list.
     Member { field: usize, member: &'static Member },
 }
 
-/// True if `name` means something in the filters of `table`: a field, a field without its unit, a word for ends.
+/// True if `name` has a meaning in filters of `table`: a field, a field without its unit, a word for ends.
 pub fn knows(table: Schema, name: &str) -> bool {
     member(table, name).is_some() || !words::fields(table, name).is_empty()
 }
 
-/// Finds what the name of `test` means in `table`.
+/// Finds the meaning of the name in `test` for `table`.
 ///
-/// An exact name wins, unless every value carries a unit that this field cannot have and the name with that unit
-/// exists: `timer > 1s` means `timer_ms`, `timer = keepalive` means `timer`.
+/// An exact name wins, unless every value has a unit that this field cannot have and the name with that unit exists:
+/// `timer > 1s` means `timer_ms`, `timer = keepalive` means `timer`.
 pub(super) fn meaning(table: Schema, text: &str, test: &Comparison) -> Result<Meaning, FilterError> {
     let exact = table.index_of(&test.name);
     let by_unit = words::with_unit(table, &test.name).find(|&i| takes_units_of(table, i, &test.values));
@@ -53,16 +53,16 @@ pub(super) fn meaning(table: Schema, text: &str, test: &Comparison) -> Result<Me
     }
 }
 
-/// What the values of a name are, where they may be service names.
+/// The kind of values with ports, in which service names may be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PortsOfName {
-    /// Ports.
+    /// Ports alone.
     Alone,
     /// Addresses with ports.
     OfEnds,
 }
 
-/// How a field or a word called `name` holds ports; `None` if it holds none.
+/// Returns how a field or a word called `name` has ports; `None` without ports.
 pub(super) fn ports(table: Schema, name: &str) -> Option<PortsOfName> {
     if let Some(field) = table.named(name) {
         return match field.kind {
@@ -78,7 +78,7 @@ pub(super) fn ports(table: Schema, name: &str) -> Option<PortsOfName> {
     }
 }
 
-/// A name that is no field: says which field was probably meant.
+/// The error for an unknown name: suggests the field that was probably meant.
 fn unknown(table: Schema, text: &str, test: &Comparison) -> FilterError {
     let list = test.name.split_once('.').map_or(&*test.name, |(list, _)| list);
     let members = table.named(list).map_or(&[][..], |f| f.kind.members());
@@ -95,13 +95,13 @@ fn unknown(table: Schema, text: &str, test: &Comparison) -> FilterError {
     FilterError::new(text, test.name_span, Fault::UnknownField, message).hint(hint)
 }
 
-/// True if every value is a number with a unit that the field at `index` counts in.
+/// True if every value is a number with a unit that the field at `index` has.
 fn takes_units_of(table: Schema, index: usize, values: &[Literal]) -> bool {
     let Some(unit) = table.field(index).and_then(|f| Unit::of(f.kind)) else { return false };
     values.iter().all(|v| !v.quoted && v.as_str().is_some_and(|text| literal::carries(unit, text)))
 }
 
-/// `owners.pid`: a list's field, a dot, a member.
+/// Resolves `owners.pid`: a list's field, a dot, a member.
 fn member(table: Schema, name: &str) -> Option<Meaning> {
     let (list, member) = name.split_once('.')?;
     let field = table.index_of(list)?;

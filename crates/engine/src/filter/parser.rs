@@ -1,12 +1,12 @@
-//! From text to tree: recursive descent, one function a level of binding.
+//! The parser of filters: recursive descent, one function per level of binding.
 
 use super::ast::{Ast, Cmp, Comparison, Node};
 use super::cursor::Cursor;
 use super::error::{Fault, FilterError, Span};
 
-/// Reads a filter. Names are not looked up yet; the empty text is the filter that takes everything.
+/// Parses a filter. Names are not resolved yet; the empty text is the filter that passes every row.
 ///
-/// Fails on text that is no filter, is longer than [`FilterError::TEXT_MAX`] or nests deeper than
+/// Fails on text that is not a filter, is longer than [`FilterError::TEXT_MAX`] or nests deeper than
 /// [`FilterError::DEPTH_MAX`].
 pub fn parse(text: &str) -> Result<Ast, FilterError> {
     if text.len() > FilterError::TEXT_MAX {
@@ -27,12 +27,12 @@ struct Parser<'t> {
     /// The whole filter, for messages.
     text: &'t str,
     cursor: Cursor<'t>,
-    /// Levels of brackets and `not` that are open; bounded, because each is a call on the stack.
+    /// Open levels of brackets and `not`; limited, because each is a call on the stack.
     depth: usize,
 }
 
 impl Parser<'_> {
-    /// Parts joined by `or`.
+    /// Parses parts joined by `or`.
     fn either(&mut self) -> Result<Node, FilterError> {
         let mut parts = Vec::new();
         loop {
@@ -47,7 +47,7 @@ impl Parser<'_> {
         Ok(one_or(parts, Node::Or))
     }
 
-    /// Parts joined by `and`.
+    /// Parses parts joined by `and`.
     fn both(&mut self) -> Result<Node, FilterError> {
         let mut parts = Vec::new();
         loop {
@@ -62,7 +62,7 @@ impl Parser<'_> {
         Ok(one_or(parts, Node::And))
     }
 
-    /// `not`, brackets, or a comparison.
+    /// Parses `not`, brackets, or a comparison.
     fn not(&mut self) -> Result<Node, FilterError> {
         let here = self.cursor.here();
         let negated = self.cursor.eat_word("not") || self.cursor.eat("!");
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    /// What stands in brackets; `opened` is the place of the opening one.
+    /// Parses the content of brackets; `opened` is the position of the opening one.
     fn bracketed(&mut self, opened: Span) -> Result<Node, FilterError> {
         let inner = self.either()?;
         if self.cursor.eat(")") {
@@ -91,9 +91,9 @@ impl Parser<'_> {
         Err(self.unexpected())
     }
 
-    /// `name op value` or `name in (value, …)`.
+    /// Parses `name op value` or `name in (value, …)`.
     ///
-    /// Whether the name is a field, and whether the value fits it, is found out later: the text alone does not tell.
+    /// Whether the name is a field, and whether the value fits it, is checked later: that depends on the table.
     fn comparison(&mut self) -> Result<Node, FilterError> {
         let name = self.cursor.peek_name().filter(|(name, _)| !is_keyword(name));
         let Some((name, name_span)) = name else {
@@ -131,7 +131,7 @@ impl Parser<'_> {
         Ok(Node::Test(Comparison { name: name.into(), name_span, cmp, cmp_span, values, is_list }))
     }
 
-    /// Something stands where the filter could have ended.
+    /// The error for text where the filter could have ended.
     fn unexpected(&mut self) -> FilterError {
         let here = self.cursor.next_word();
         let message = match self.cursor.slice(here) {
@@ -142,12 +142,12 @@ impl Parser<'_> {
     }
 }
 
-/// True for words that cannot be the name of a field, in any case.
+/// True for words, in any case, that cannot be the name of a field.
 fn is_keyword(name: &str) -> bool {
     ["and", "or", "not", "in"].iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
-/// A single part stands for itself.
+/// Joins parts; a single part is returned unchanged.
 fn one_or(mut parts: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
     if parts.len() == 1 {
         return parts.remove(0);

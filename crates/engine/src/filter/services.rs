@@ -1,4 +1,4 @@
-//! Service names where a filter compares ports: `local_port = https`, `peer = 10.1.2.3:https`.
+//! Service names in comparisons of ports: `local_port = https`, `peer = 10.1.2.3:https`.
 
 use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::literal;
@@ -6,17 +6,17 @@ use super::names::{PortsOfName, ports};
 use record::Schema;
 use std::sync::Arc;
 
-/// The ports that a name stands for, ascending; none for an unknown name.
+/// Returns the ports of a service name in ascending order; empty for an unknown name.
 pub type PortsOf<'a> = dyn FnMut(&str) -> Vec<u16> + 'a;
 
-/// The filter with numbers in place of the service names that it compares ports of `table` with. A name with several
-/// ports (one a protocol) stands for any of them; where `<` or `>` wants one port, such a name stays and does not
-/// bind. `ports_of` is called once for each word that is no number.
+/// Returns the filter with port numbers in place of the service names that it compares ports of `table` with. A name
+/// with several ports (one per protocol) stands for any of them; after `<` or `>`, which need one port, such a name
+/// stays and does not bind. `ports_of` is called once for each word that is not a number.
 pub fn name_ports(table: Schema, ast: &Ast, ports_of: &mut PortsOf<'_>) -> Ast {
     Ast { text: Arc::clone(&ast.text), root: node(table, &ast.root, ports_of) }
 }
 
-/// The same tree with port numbers in place of service names.
+/// Returns the tree with port numbers in place of service names.
 fn node(table: Schema, from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
     let mut all = |parts: &[Node]| parts.iter().map(|part| node(table, part, ports_of)).collect();
     match from {
@@ -27,7 +27,7 @@ fn node(table: Schema, from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
     }
 }
 
-/// The same comparison with port numbers in place of service names. A name with several ports becomes a list.
+/// Returns the comparison with port numbers in place of service names. A name with several ports becomes a list.
 fn comparison(table: Schema, test: &Comparison, ports_of: &mut PortsOf<'_>) -> Comparison {
     let Some(ports) = ports(table, &test.name).filter(|_| !test.cmp.is_match()) else { return test.clone() };
     let of_ends = ports == PortsOfName::OfEnds;
@@ -41,7 +41,7 @@ fn comparison(table: Schema, test: &Comparison, ports_of: &mut PortsOf<'_>) -> C
     Comparison { values, cmp, is_list, ..test.clone() }
 }
 
-/// The literal itself, or one with a number for each port of its name.
+/// Returns the literal itself, or one literal for each port of its name.
 fn numbered(value: &Literal, of_ends: bool, ports_of: &mut PortsOf<'_>) -> Vec<Literal> {
     let text = value.as_str().unwrap_or("");
     let (host, name) = match text.rsplit_once(':') {
@@ -61,7 +61,7 @@ fn numbered(value: &Literal, of_ends: bool, ports_of: &mut PortsOf<'_>) -> Vec<L
     if ports.is_empty() { vec![value.clone()] } else { ports.into_iter().map(with).collect() }
 }
 
-/// True for what is neither a number nor a range of numbers.
+/// True for text that is neither a number nor a range of numbers.
 fn is_name(text: &str) -> bool {
     let is_number = |text: &str| literal::plain(text).is_ok();
     let is_range = text.split_once('-').is_some_and(|(low, high)| is_number(low) && is_number(high));

@@ -1,12 +1,13 @@
-//! One filter, two tables: which parts are tested before rows are folded, and which after.
+//! Splitting of a filter for two tables: parts to test before rows are folded, and parts to test afterwards.
 
 use super::ast::{Ast, Node};
 use super::error::{Fault, FilterError};
 use std::sync::Arc;
 
-/// Splits the top-level `and`: parts whose every name `is_first` takes go to the first filter, the rest to the second.
+/// Splits the top-level `and`: parts of which all names satisfy `is_first` go to the first filter, the others to the
+/// second.
 ///
-/// Fails if one part (an `or` or a `not`) needs both at once.
+/// Fails if one part (an `or` or a `not`) needs both tables.
 pub fn split(ast: &Ast, is_first: impl Fn(&str) -> bool) -> Result<(Ast, Ast), FilterError> {
     let mut sides: [Vec<Node>; 2] = [Vec::new(), Vec::new()];
     for conjunct in ast.conjuncts() {

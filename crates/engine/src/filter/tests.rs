@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use record::rows::{Flows, Sockets};
 use record::{Expr, Operand, Schema};
 
-/// The bound filter in words, or the error as shown.
+/// Returns the bound filter in words, or the displayed error.
 fn bound<T: record::Table>(text: &str) -> String {
     match parse(text).and_then(|ast| bind(Schema::of::<T>(), &ast)) {
         Ok(expr) => expr_text(Schema::of::<T>(), &expr),
@@ -104,7 +104,7 @@ fn what_binds_first() {
 #[test]
 fn values_by_kind() {
     check(&[
-        // Words of ours: case and dashes are forgiven.
+        // Words of fields; case and dashes do not matter.
         ("state = established", "state = established"),
         ("state = ESTABLISHED", "state = established"),
         ("state in (time-wait, fin_wait1)", "state in (time_wait, fin_wait1)"),
@@ -116,7 +116,7 @@ fn values_by_kind() {
         ("process in (true, 'and', 1.5s)", "process in (true, and, 1.5s)"),
         ("process = \"null\"", "process = \"null\"".replace('"', "").as_str()),
         ("path = @/tmp/.X11-unix/X0", "path in (@/tmp/.X11-unix/X0, \"\\x00/tmp/.X11-unix/X0\")"),
-        // A regular expression keeps its backslashes, in quotes and without.
+        // A regular expression keeps its backslashes, with and without quotes.
         ("process ~ \"a\\.b\\\"\"", "process ~ \"a\\\\.b\\\"\""),
         ("process ~ [a-z]+\\d|x", "process ~ \"[a-z]+\\\\d|x\""),
         // Null.
@@ -128,7 +128,7 @@ fn values_by_kind() {
         // True and false.
         ("v6only = true", "v6only = true"),
         ("v6only != no", "v6only != false"),
-        // Numbers with bases and masks.
+        // Numbers in different bases, and masks.
         ("mark = 0x10", "mark = 16"),
         ("mark = 0x10/0xf0", "mark = 0x10/0xf0"),
         ("mark != 16/240", "mark != 0x10/0xf0"),
@@ -194,7 +194,7 @@ fn issue_10_service_names_stand_for_ports() {
         let numbered = name_ports(Schema::of::<Sockets>(), &parse(filter).unwrap(), &mut ports_of);
         assert!(bind(Schema::of::<Sockets>(), &numbered).unwrap_err().to_string().contains(error), "{filter}");
     }
-    // Numbers, ranges, null, addresses and other fields are no names.
+    // Numbers, ranges, null, addresses and other fields are not looked up as names.
     assert!(asked.iter().all(|name| ["https", "http-alt", "shell", "htps"].contains(&name.as_str())), "{asked:?}");
 }
 
@@ -272,7 +272,7 @@ fn a_name_may_leave_out_its_unit() {
     assert!(!knows(Schema::of::<Flows>(), "rtt"));
 }
 
-/// One line of an error without its picture.
+/// Returns the message of an error without the marked text.
 fn message(text: &str) -> String {
     bound::<Sockets>(text).lines().next().unwrap().replace("filter, column ", "")
 }
@@ -495,7 +495,7 @@ fn any_filter() -> impl Strategy<Value = String> {
     proptest::collection::vec(word, 0..14).prop_map(|words| words.join(" "))
 }
 
-/// A sentence of the language by construction.
+/// Generates valid filters.
 fn valid_filter() -> impl Strategy<Value = String> {
     let test = prop_oneof![
         Just("pid = 1".to_owned()),

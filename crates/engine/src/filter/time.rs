@@ -1,7 +1,7 @@
-//! Points in time as written: `10:30`, `-5m`, `now`, `2026-11-22`, `2026-11-22T10:30:00Z`.
+//! Points in time in filters: `10:30`, `-5m`, `now`, `2026-11-22`, `2026-11-22T10:30:00Z`.
 //!
-//! A time without an offset from UTC is local time, a time without a date belongs to the current day. [`resolve_times`]
-//! replaces both by RFC 3339 in UTC, so that a bound filter depends on no clock.
+//! A time without an offset from UTC is local time; a time without a date is on the current day. [`resolve_times`]
+//! replaces both with RFC 3339 in UTC, so that a bound filter depends on no clock.
 
 use super::ast::{Ast, Comparison, Literal, Node};
 use super::literal::{Unit, carries, quantity};
@@ -21,13 +21,13 @@ pub trait Clock {
     fn utc_offset_s(&self, at_s: i64) -> i64;
 }
 
-/// Returns the filter with absolute times where it compares fields of `table` that are times. A value that is no time
-/// stays and [`bind`](super::bind) refuses it.
+/// Returns the filter with absolute times where it compares fields of `table` that are times. A malformed time stays
+/// and [`bind`](super::bind) refuses it.
 pub fn resolve_times(table: Schema, ast: &Ast, clock: &dyn Clock) -> Ast {
     Ast { text: Arc::clone(&ast.text), root: node(table, &ast.root, clock) }
 }
 
-/// The same tree with absolute times in place of relative and local ones.
+/// Returns the tree with absolute times in place of relative and local ones.
 fn node(table: Schema, from: &Node, clock: &dyn Clock) -> Node {
     let all = |parts: &[Node]| parts.iter().map(|part| node(table, part, clock)).collect();
     match from {
@@ -42,12 +42,12 @@ fn node(table: Schema, from: &Node, clock: &dyn Clock) -> Node {
     }
 }
 
-/// True if the comparison is with a field that is a point in time.
+/// True if the compared field is a point in time.
 fn is_time(table: Schema, test: &Comparison) -> bool {
     table.named(&test.name).is_some_and(|field| field.kind == Kind::Time)
 }
 
-/// A time as written, as an absolute one; any other value as it is.
+/// Returns a time as an absolute one, and any other value unchanged.
 fn resolved(value: &Literal, clock: &dyn Clock) -> Literal {
     let ns = value.as_str().and_then(Written::parse).and_then(|written| written.ns(clock));
     let Some(ns) = ns else { return value.clone() };
@@ -56,9 +56,9 @@ fn resolved(value: &Literal, clock: &dyn Clock) -> Literal {
     Literal { bytes: bytes.into(), ..value.clone() }
 }
 
-/// Reads RFC 3339: date, time and offset from UTC. The result is in ns since 1970.
+/// Parses RFC 3339: date, time and offset from UTC. The result is in ns since 1970.
 ///
-/// `None` for any other text and for times before 1970 or after 2554.
+/// Returns `None` for any other text and for times before 1970 or after 2554.
 pub(super) fn absolute(text: &str) -> Option<u64> {
     match Written::parse(text)? {
         Written::Absolute { second, nanos } => ns_since_1970(second, nanos),
@@ -66,23 +66,23 @@ pub(super) fn absolute(text: &str) -> Option<u64> {
     }
 }
 
-/// Nanoseconds since 1970; `None` if the number does not fit.
+/// Returns nanoseconds since 1970; `None` if the number does not fit.
 fn ns_since_1970(second: i64, nanos: u64) -> Option<u64> {
     u64::try_from(second).ok()?.checked_mul(NS_PER_SECOND)?.checked_add(nanos)
 }
 
-/// A point in time as written.
+/// A point in time in the user's notation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Written {
-    /// With an offset from UTC: seconds since 1970.
+    /// A time with an offset from UTC: seconds since 1970.
     Absolute { second: i64, nanos: u64 },
     /// Local time with a date: seconds since 1970-01-01 00:00 local time.
     Local { second: i64, nanos: u64 },
     /// Local time of the current day: seconds since midnight.
     Today { second: i64, nanos: u64 },
-    /// `-5m`.
+    /// `-5m`: ns before now.
     Before(u64),
-    /// `+5m`, `now`.
+    /// `+5m`, `now`: ns after now.
     After(u64),
 }
 
@@ -109,7 +109,7 @@ impl Written {
         parts.0.is_empty().then_some(written)
     }
 
-    /// The point in time in ns since 1970; `None` before 1970 and after 2554.
+    /// Returns the point in time in ns since 1970; `None` before 1970 and after 2554.
     fn ns(self, clock: &dyn Clock) -> Option<u64> {
         match self {
             Written::Absolute { second, nanos } => ns_since_1970(second, nanos),
@@ -125,14 +125,14 @@ impl Written {
     }
 }
 
-/// Seconds since 1970 of a local time. The offset at the result may differ from the one at the first guess (summer time
-/// begins or ends between them), so it is asked twice.
+/// Returns seconds since 1970 for a local time. The offset at the result may differ from the one at the first guess
+/// (summer time begins or ends between them), so it is computed twice.
 fn utc_of(local_s: i64, clock: &dyn Clock) -> i64 {
     let guess = local_s - clock.utc_offset_s(local_s);
     local_s - clock.utc_offset_s(guess)
 }
 
-/// The bytes of a time that are not read yet. A part that does not fit leaves them as they are.
+/// The bytes of a time that are not parsed yet. If a part does not fit, they stay unchanged.
 struct TimeCursor<'t>(&'t [u8]);
 
 impl TimeCursor<'_> {
@@ -142,7 +142,7 @@ impl TimeCursor<'_> {
         Some(*first)
     }
 
-    /// A number of `min` to `max` digits.
+    /// Parses a number of `min` to `max` digits.
     fn number(&mut self, min: usize, max: usize) -> Option<i64> {
         let len = self.0.iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = self.0.split_at_checked(len).filter(|_| len >= min)?;
@@ -150,12 +150,12 @@ impl TimeCursor<'_> {
         Some(digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0')))
     }
 
-    /// A number of two digits that is at most `max`.
+    /// Parses a number of two digits that is at most `max`.
     fn two(&mut self, max: i64) -> Option<i64> {
         self.number(2, 2).filter(|n| *n <= max)
     }
 
-    /// `2026-11-22` as days since 1970.
+    /// Parses `2026-11-22` as days since 1970.
     fn date(&mut self) -> Option<i64> {
         let mut ahead = TimeCursor(self.0);
         let year = ahead.number(4, 4)?;
@@ -167,7 +167,7 @@ impl TimeCursor<'_> {
         Some(day)
     }
 
-    /// What follows a date: nothing, or a time with or without an offset from UTC.
+    /// Parses the rest after a date: nothing, or a time with or without an offset from UTC.
     fn rest_of_day(&mut self, day: i64) -> Option<Written> {
         let midnight = day * SECONDS_PER_DAY;
         if self.eat(b"Tt ").is_none() {
@@ -181,7 +181,7 @@ impl TimeCursor<'_> {
         Some(Written::Absolute { second: second - self.offset()?, nanos })
     }
 
-    /// `9:30`, `10:30:15`, `10:30:15.25` as seconds since midnight and nanoseconds.
+    /// Parses `9:30`, `10:30:15`, `10:30:15.25` as seconds since midnight and nanoseconds.
     fn clock(&mut self) -> Option<(i64, u64)> {
         let hour = self.number(1, 2).filter(|hour| *hour <= 23)?;
         self.eat(b":")?;
@@ -189,7 +189,7 @@ impl TimeCursor<'_> {
         let mut second = 0;
         let mut nanos = 0;
         if self.eat(b":").is_some() {
-            // 60 is a leap second, which the clock of the kernel counts as the first second of the next minute.
+            // 60 is a leap second, which the kernel's clock counts as the first second of the next minute.
             second = self.two(60)?;
             if self.eat(b".").is_some() {
                 let before = self.0.len();
@@ -200,7 +200,7 @@ impl TimeCursor<'_> {
         Some((hour * 3600 + minute * 60 + second, nanos))
     }
 
-    /// `Z`, `+02:00`, `-0530` in seconds ahead of UTC.
+    /// Parses `Z`, `+02:00`, `-0530` as seconds ahead of UTC.
     fn offset(&mut self) -> Option<i64> {
         let sign = match self.eat(b"Zz+-")? {
             b'+' => 1,

@@ -62,7 +62,7 @@ fn sums_stay_at_the_largest_number() {
     grouper.finish(|cells| assert_eq!(cells, [Value::U64(3), Value::U64(u64::MAX), Value::U64(3)]));
 }
 
-/// Lines of a grouper by their first key, with count and folds; how many groups there were at most.
+/// The lines of a grouper by their first key, with count and folds, and the largest number of groups.
 struct Bounded {
     grouper: Grouper,
     most: usize,
@@ -91,12 +91,12 @@ impl Bounded {
     }
 }
 
-/// Counts of lines.
+/// Returns the count in a group's lines.
 fn count(lines: &BTreeMap<String, Vec<String>>, key: &str) -> u64 {
     lines.get(key).map_or(0, |cells| cells[0].parse().unwrap())
 }
 
-/// 200,000 senders, each once; before them as many that are repeated; a genuine one that has one row of 300.
+/// 200,000 senders with one row each; before them as many with several rows; a genuine sender with one row in 300.
 #[test]
 fn a_flood_of_groups_pushes_no_heavy_one_out() {
     let mut bounded = Bounded::new(vec![]);
@@ -105,14 +105,14 @@ fn a_flood_of_groups_pushes_no_heavy_one_out() {
         bounded.add(&[Value::U64(key)]);
         rows += 1;
     };
-    // Those that stay had many rows once.
+    // The remaining groups once had many rows.
     for n in 0..500_000 {
         add(&mut bounded, 1_000_000 + n % 1000);
     }
     for n in 0..200_000 {
         add(&mut bounded, 2_000_000 + n);
         if n % 100 == 0 {
-            // In bursts, and after the flood began.
+            // These rows come in bursts, after the flood began.
             (0..20).filter(|_| n > 50_000).for_each(|_| add(&mut bounded, 7));
         }
     }
@@ -153,7 +153,7 @@ fn long_keys_are_bounded_too() {
     assert!(bounded.most_bytes <= 40_000 + 1010, "{}", bounded.most_bytes);
     let lines = bounded.lines();
     assert_eq!((count(&lines, "short"), count(&lines, "short") + bounded.grouper.folded() <= 10_000), (5000, true));
-    // A key that is longer than all together may be.
+    // A single key that is longer than the bound for all keys.
     bounded.add(&[Value::Bytes(&[b'x'; 100_000])]);
     bounded.add(&[Value::Bytes(b"short")]);
     assert_eq!(count(&bounded.lines(), "short"), 5001);

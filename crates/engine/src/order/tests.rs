@@ -3,7 +3,7 @@ use super::*;
 use crate::testing::{Numbers, cell_text};
 use std::cmp::Ordering;
 
-/// The rule in words, value by value: absent last, else by type's own order.
+/// The rule spelled out value by value: absent last, otherwise by the type's own order.
 fn naive(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
     let turned = |o: Ordering| if descending { o.reverse() } else { o };
     match (a, b) {

@@ -1,20 +1,20 @@
-//! Why a request makes no plan. Found before anything is read.
+//! Errors in a request, found before anything is read.
 
 use crate::nearest::nearest;
 use crate::predicate::BadPattern;
 use std::fmt;
 
-/// Why a request makes no plan.
+/// The reason why a request cannot become a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// `option` names a column that there is not.
+    /// `option` names a column that does not exist.
     UnknownField {
         /// The option: `--by`.
         option: &'static str,
-        /// As written.
+        /// The user's text.
         name: Box<str>,
-        /// What was probably meant.
+        /// The name that was probably meant.
         hint: Option<Box<str>>,
     },
     /// `option` cannot work on this field.
@@ -23,7 +23,7 @@ pub enum PlanError {
         option: &'static str,
         /// The field.
         name: Box<str>,
-        /// What the field is, and what to do instead.
+        /// The kind of the field, and what to do instead.
         why: &'static str,
     },
     /// A regular expression that does not compile.
@@ -49,7 +49,8 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl PlanError {
-    /// `option` names none of `known`. The hint keeps a wrong direction after the name (`pid:down` is `pid:desc`).
+    /// The error for a name that is not among `known`. The hint also corrects a wrong direction after the name
+    /// (`pid:down` becomes `pid:desc`).
     pub(super) fn unknown<'n>(option: &'static str, name: &str, known: impl Iterator<Item = &'n str>) -> PlanError {
         let (word, direction) = name.split_once(':').map_or((name, ""), |(word, _)| (word, ":desc"));
         let hint = nearest(word, known).map(|near| format!("{near}{direction}").into());

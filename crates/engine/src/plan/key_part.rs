@@ -1,4 +1,5 @@
-//! How a field forms a group key: its whole value, the address without the port, or the network of the address.
+//! The part of a field that forms a group key: its whole value, the address without the port, or the address's
+//! network.
 
 use crate::words;
 use record::{FieldInfo, Kind, Prefix, Value};

@@ -1,4 +1,4 @@
-//! From the names of a request to the cells that are read from each row, and what happens to these cells.
+//! The projection: the cells that are read from each row, and the work that is done with them.
 
 use super::error::PlanError;
 use super::key_part::KeyPart;
@@ -9,13 +9,13 @@ use crate::order::{RowOrder, Ties};
 use crate::words;
 use record::{Column, Columns, FieldInfo, Kind, Schema};
 
-/// What happens to rows that passed the filter.
+/// The work on rows that passed the filter.
 pub(crate) enum Work {
-    /// They go out as they come.
+    /// Rows are output as they arrive.
     Stream,
     /// Rows are kept and sorted.
     Sort(RowOrder),
-    /// They are counted and folded, the result is put in order.
+    /// Rows are counted and folded into groups, and the groups are sorted.
     Group(Grouping),
 }
 
@@ -27,29 +27,29 @@ pub(crate) struct Grouping {
     pub(crate) folds: Vec<Fold>,
     /// The order of the groups.
     pub(crate) order: RowOrder,
-    /// How many groups there may be at once.
+    /// The most groups at one time.
     pub(crate) bound: GroupBound,
 }
 
-/// Which cells are read from a row, and what becomes of them. The order of the cells is a contract with the run:
-/// columns first, then fields that only the order needs; for groups keys first, then what is folded.
+/// The cells that are read from a row, and the work on them. The order of the cells is a contract with the run:
+/// columns first, then fields that only the order needs; for groups keys first, then folded fields.
 pub(super) struct Projection {
     /// Field of each cell, as indexes of the table.
     pub(super) fields: Vec<usize>,
     /// The columns of the result.
     pub(super) columns: Columns,
-    /// What is done with the cells.
+    /// The work on the cells.
     pub(super) work: Work,
 }
 
 impl Projection {
-    /// The projection of a request: of groups if it has `--by` or a fold, else of rows.
+    /// Returns the projection of a request: of groups if it has `--by` or a fold, otherwise of rows.
     pub(super) fn of(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Projection, PlanError> {
         if request.is_grouped() { grouped(table, request, bound) } else { rows(table, request) }
     }
 }
 
-/// A cell for each column, and behind them one for each sort key that is no column.
+/// One cell for each column, then one for each sort key that is not a column.
 fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
     let mut fields = request.columns.clone();
     let columns = columns::of(table, &fields);
@@ -69,7 +69,7 @@ fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
     Ok(Projection { fields, columns, work })
 }
 
-/// A cell for each key, then one for each fold. The columns have `count` between them.
+/// One cell for each key, then one for each fold. The columns have `count` between them.
 fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Projection, PlanError> {
     let (mut fields, keys) = keys(table, &request.by)?;
     let mut columns = columns::of(table, &fields);
@@ -144,7 +144,7 @@ fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) ->
     Ok(order)
 }
 
-/// Where the column called `name` stands, or those of the fields that it stands for.
+/// Returns the index of the column called `name`, or of the columns whose fields it stands for.
 fn places(table: Schema, name: &str, columns: &Columns) -> Vec<usize> {
     let place = |name: &str| columns.0.iter().position(|column| *column.name == *name);
     match place(name) {
@@ -157,7 +157,7 @@ fn places(table: Schema, name: &str, columns: &Columns) -> Vec<usize> {
     }
 }
 
-/// The option that asks for a fold, for messages.
+/// Returns the option of a fold, for messages.
 fn option_of(fold: Fold) -> &'static str {
     match fold {
         Fold::Sum => "--sum",
@@ -166,7 +166,7 @@ fn option_of(fold: Fold) -> &'static str {
     }
 }
 
-/// Fails if the values of `field` cannot be folded: only quantities are added up, and any whole number has a maximum.
+/// Fails if the values of `field` cannot be folded: only quantities have a sum, but any whole number has a maximum.
 fn fits(fold: Fold, field: &FieldInfo) -> Result<(), PlanError> {
     let is_whole = field.kind.is_number() && field.kind != Kind::Thousandths;
     let fits = if fold == Fold::Max { is_whole } else { field.kind.is_quantity() };
@@ -177,7 +177,7 @@ fn fits(fold: Fold, field: &FieldInfo) -> Result<(), PlanError> {
     Err(PlanError::Unfit { option: option_of(fold), name: field.name.into(), why })
 }
 
-/// The indexes of the fields that `option` names.
+/// Returns the indexes of the fields that `option` names.
 fn find(table: Schema, option: &'static str, name: &str) -> Result<Vec<usize>, PlanError> {
     match words::fields(table, name) {
         unknown if unknown.is_empty() => Err(PlanError::unknown(option, name, table.names())),

@@ -1,22 +1,22 @@
-//! What a command asks for, before any name is looked up.
+//! The request of a command, before any name is resolved.
 
 use crate::words;
 use record::{Expr, Kind, Schema};
 
-/// What a command asks for: the user's columns, filter, groups, order and limit, names not yet looked up.
+/// The request of a command: the user's columns, filter, groups, order and limit, with unresolved names.
 #[derive(Clone, Debug, Default)]
 pub struct PlanRequest {
     /// Fields to show, as indexes (see [`crate::columns::resolve`]). Not used when rows are grouped.
     pub columns: Vec<usize>,
-    /// Those of the columns that the user did not name: they may be null by a backend that lacks them.
+    /// The columns that the user did not name: they may be null with a backend that lacks them.
     pub usual: Vec<usize>,
     /// The filter as the parts of one `and` (see [`crate::filter::conjuncts`]).
     pub conjuncts: Vec<Expr>,
     /// `--by`: names of the fields that form a group. A prefix length after an address groups by network:
     /// `peer_addr/24`.
     pub by: Vec<Box<str>>,
-    /// `--sum`, `--max`, `--avg` with their fields' names, in the order of the result's columns. Without `by` they
-    /// make one group of all rows.
+    /// `--sum`, `--max`, `--avg` with their fields' names, in the order of the result's columns. Without `by` all rows
+    /// form one group.
     pub folds: Vec<(Fold, Box<str>)>,
     /// `--sort`.
     pub sort: Vec<Sort>,
@@ -34,7 +34,8 @@ impl PlanRequest {
         !self.by.is_empty() || !self.folds.is_empty()
     }
 
-    /// The fields that the user named: those of `fields` that are not usual columns, then those of order and filter.
+    /// Returns the fields that the user named: those of `fields` that are not usual columns, and the fields of order
+    /// and filter.
     pub(super) fn named_fields(&self, table: Schema, fields: &[usize]) -> Vec<usize> {
         let grouped = self.is_grouped();
         let named = |field: &&usize| grouped || !self.usual.contains(field);
@@ -47,7 +48,7 @@ impl PlanRequest {
     }
 }
 
-/// How the values of a group become one.
+/// How the values of a group are combined into one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fold {
     /// Their sum.
@@ -59,7 +60,7 @@ pub enum Fold {
 }
 
 impl Fold {
-    /// `sum`, `max`, `avg`: the option and the beginning of the column's name.
+    /// Returns `sum`, `max` or `avg`: the option, and the prefix of the column's name.
     pub fn name(self) -> &'static str {
         match self {
             Fold::Sum => "sum",
@@ -74,7 +75,7 @@ impl Fold {
 pub struct Sort {
     /// A field, or a column of the groups (`count`, `sum_bytes_in`).
     pub name: Box<str>,
-    /// The direction that the user asks for; `None` for the field's default (`Sort::descends`).
+    /// The requested direction; `None` for the field's default (`Sort::descends`).
     pub descending: Option<bool>,
 }
 
@@ -94,7 +95,7 @@ impl Sort {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(one).collect()
     }
 
-    /// True if cells of this kind sort from greatest to least: as the user asks, by default only for quantities.
+    /// True if cells of this kind sort from greatest to least: as requested, by default only for quantities.
     /// Identifiers (ports, pids), texts, addresses and times sort ascending by default.
     pub(super) fn descends(&self, kind: Kind) -> bool {
         self.descending.unwrap_or(kind.is_quantity() || kind == Kind::Thousandths)

@@ -1,7 +1,7 @@
-//! Does a row pass? A filter compiled once, asked for every row, without allocating.
+//! Evaluation of filters: a filter is compiled once and tested on every row without allocation.
 //!
-//! What holds everywhere: a comparison with an absent value is false, whatever the operator; only `= null` asks for
-//! absence. `not` simply inverts, so `not x = 5` holds where `x` is absent while `x != 5` does not. A field drawn
+//! One rule holds everywhere: a comparison with an absent value is false for any operator; only `= null` tests for
+//! absence. `not` simply inverts, so `not x = 5` holds if `x` is absent, while `x != 5` does not. A field that comes
 //! from the owners matches if any owner does; its `!=` and `!~` hold if there are owners and none of them is equal.
 mod rule;
 
@@ -10,23 +10,23 @@ use record::{Expr, Get, Lookups, Op, Operand, Push, Table, Test};
 use rule::{Orders, Rule};
 use std::fmt;
 
-/// Largest compiled regular expression in bytes, and the same for its lazily built tables.
+/// Largest compiled regular expression in bytes; also the limit of its lazily built tables.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Deepest nesting of groups in a regular expression.
 const REGEX_DEPTH_MAX: u32 = 50;
 
 /// A compiled filter over the rows of `T`.
 pub struct Predicate<T: Table> {
-    /// One a conjunct, cheap ones first; the number is the place of the conjunct in the caller's list.
+    /// One node per conjunct, cheap ones first; the number is the conjunct's index in the caller's list.
     parts: Vec<(usize, Node<T>)>,
 }
 
 /// A pattern that does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadPattern {
-    /// The pattern as written.
+    /// The user's pattern.
     pub pattern: Box<str>,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub why: Box<str>,
 }
 
@@ -38,25 +38,25 @@ impl fmt::Display for BadPattern {
 
 impl std::error::Error for BadPattern {}
 
-/// A part of the filter with everything looked up; the parts of `and` and `or` are in the order of their cost.
+/// A part of the filter with everything resolved; the parts of `and` and `or` are sorted by cost.
 enum Node<T: Table> {
-    /// All parts hold; true without any.
+    /// Every part holds; true if there are no parts.
     And(Vec<Node<T>>),
-    /// A part holds; false without any.
+    /// At least one part holds; false if there are no parts.
     Or(Vec<Node<T>>),
     /// The part does not hold.
     Not(Box<Node<T>>),
-    /// A field is read and held against a rule.
+    /// The value of a field satisfies a rule.
     Test { get: Get<T>, rule: Rule },
-    /// Two fields are read and compared.
+    /// The values of two fields compare like this.
     Fields { left: Get<T>, right: Get<T>, orders: Orders, negated: bool },
 }
 
 impl<T: Table> Predicate<T> {
     /// Compiles the parts of one `and`.
     ///
-    /// Fails on a regular expression that is malformed or compiles to more than 1 MiB; filters that came through
-    /// [`crate::filter::bind`] have been checked. A test of a field that `T` has not, is false.
+    /// Fails on a regular expression that is malformed or compiles to more than 1 MiB; filters from
+    /// [`crate::filter::bind`] have already been checked. A test of a field that `T` does not have is false.
     pub fn new(conjuncts: &[Expr]) -> Result<Predicate<T>, BadPattern> {
         let mut parts = Vec::with_capacity(conjuncts.len());
         for (place, part) in conjuncts.iter().enumerate() {
@@ -66,20 +66,20 @@ impl<T: Table> Predicate<T> {
         Ok(Predicate { parts })
     }
 
-    /// True if the row passes every part. Absent lookups answer null.
+    /// True if the row passes every part. Absent lookups return null.
     #[inline]
     pub fn matches(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
         self.parts.iter().all(|(_, node)| node.holds(row, lookups))
     }
 
-    /// The parts that a source with these answers leaves to us.
+    /// Returns the parts that a source with these answers leaves to the engine.
     pub fn residual(&self, pushed: &[Push]) -> ResidualFilter<'_, T> {
         let left = self.parts.iter().filter(|(place, _)| pushed.get(*place) != Some(&Push::Exact));
         ResidualFilter { nodes: left.map(|(_, node)| node).collect() }
     }
 }
 
-/// What of a [`Predicate`] is left after a source took its share.
+/// The part of a [`Predicate`] that the source leaves to the engine.
 pub struct ResidualFilter<'p, T: Table> {
     nodes: Vec<&'p Node<T>>,
 }
@@ -98,7 +98,7 @@ impl<T: Table> ResidualFilter<'_, T> {
 }
 
 impl<T: Table> Node<T> {
-    /// Compiles every test, and puts cheap parts first.
+    /// Compiles every test, and sorts cheap parts first.
     fn compile(expr: &Expr) -> Result<Node<T>, BadPattern> {
         let all = |parts: &[Expr]| {
             let mut nodes = parts.iter().map(Node::compile).collect::<Result<Vec<_>, _>>()?;
@@ -124,7 +124,7 @@ impl<T: Table> Node<T> {
         })
     }
 
-    /// Rough price of a test: own fields before lookups before patterns.
+    /// Estimates the cost of a test: a row's own fields are cheaper than lookups, lookups cheaper than patterns.
     fn cost(&self) -> u32 {
         match self {
             Node::And(parts) | Node::Or(parts) => parts.iter().map(Node::cost).fold(1, u32::saturating_add),
@@ -161,7 +161,7 @@ impl<T: Table> Node<T> {
     }
 }
 
-/// Rough price of reading a cell.
+/// Estimates the cost of reading a cell.
 fn cost_of<T: Table>(get: &Get<T>) -> u32 {
     match get {
         Get::Own(_) => 1,
@@ -172,7 +172,7 @@ fn cost_of<T: Table>(get: &Get<T>) -> u32 {
     }
 }
 
-/// Compiles a pattern over bytes: ASCII classes, `(?i)` of ASCII letters, bounded size. The error is one line.
+/// Compiles a pattern over bytes: ASCII classes, `(?i)` for ASCII letters, bounded size. The error is one line.
 pub(crate) fn compile_regex(pattern: &str) -> Result<regex::bytes::Regex, Box<str>> {
     regex::bytes::RegexBuilder::new(pattern)
         .unicode(false)
@@ -183,7 +183,7 @@ pub(crate) fn compile_regex(pattern: &str) -> Result<regex::bytes::Regex, Box<st
         .map_err(|error| match error {
             regex::Error::CompiledTooBig(limit) => format!("it compiles to more than {limit} bytes").into(),
             other => {
-                // The library draws the pattern over several lines; its last line says what is wrong.
+                // The library prints the pattern over several lines; the last line has the error.
                 let text = other.to_string();
                 let last = text.lines().next_back().unwrap_or("malformed");
                 last.strip_prefix("error: ").unwrap_or(last).into()

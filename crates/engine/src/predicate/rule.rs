@@ -1,54 +1,55 @@
-//! One comparison with everything precomputed.
+//! A compiled comparison.
 
 use super::{BadPattern, Op, Operand, Test, compile_pattern, glob};
 use record::{Addr, EndpointTest, Kind, Owner, Prefix, Value};
 use std::cmp::Ordering;
 
-/// From how many words on a search by halves beats looking at each.
+/// Number of words from which on a binary search beats a linear one.
 const FEW_WORDS: usize = 8;
 
-/// What a value is held against. `negated` rules are false for null like all others.
+/// The condition for a value. Like all rules, `negated` ones are false for null.
 pub(super) struct Rule {
     want: Want,
     negated: bool,
 }
 
-/// What a value must be to pass, without the negation. Built once per plan: a row costs one match on it.
+/// The condition without its negation. Built once per plan: a row costs one match on it.
 enum Want {
-    /// Never true of a value that is there; `negated` makes it "is there".
+    /// Never true for a present value; `negated` makes it "is present".
     Null,
-    /// This truth value.
+    /// Is this truth value.
     Bool(bool),
-    /// Ordering: the value's order to the operand must be among these.
+    /// The order between value and operand is among these.
     Number(u64, Orders),
     Addr(Addr, Orders),
-    /// From the first to the second, both included.
+    /// Lies between the two numbers, both included.
     Range(u64, u64),
-    /// Sorted, disjoint.
+    /// Lies in one of these ranges, which are sorted and disjoint.
     Ranges(Box<[(u64, u64)]>),
-    /// The bits under the second are those of the first.
+    /// The bits under the second number equal the first.
     Masked(u64, u64),
-    /// One IPv4 prefix: the commonest of all.
+    /// Lies in one IPv4 prefix, the most common test.
     Net4(u32, u32),
-    /// In one of these prefixes.
+    /// Lies in one of these prefixes.
     Nets(Nets),
-    /// The second is the same word as the field's own constant, so that one look at its place mostly tells.
+    /// Equals the word. The second is the same word as the field's own constant, so that comparing addresses mostly
+    /// suffices.
     Word(Box<[u8]>, Option<&'static str>),
-    /// One of a few words; each is looked at.
+    /// Equals one of a few words, which are searched linearly.
     Words(Box<[Box<[u8]>]>),
-    /// Sorted.
+    /// Equals one of these words, which are sorted.
     ManyWords(Box<[Box<[u8]>]>),
-    /// Any of these bits.
+    /// Has any of these bits.
     Bits(u32),
-    /// Any of these ends.
+    /// Is any of these endpoints.
     Endpoints(Box<[EndpointTest]>),
     /// Matches this regular expression, anywhere in the text.
     Regex(regex::bytes::Regex),
     /// Matches this pattern as a whole (see `glob`).
     Glob(Box<[u8]>),
-    /// A member of any object in a list.
+    /// A member of any object in a list satisfies this.
     Member(&'static str, Box<Want>),
-    /// An operator that does not fit its operand: no value passes.
+    /// The operator does not fit its operand: no value passes.
     Nothing,
 }
 
@@ -58,7 +59,7 @@ struct Nets {
     v6: Box<[(u128, u128)]>,
 }
 
-/// Which outcomes of a comparison pass.
+/// The outcomes of a comparison that pass.
 #[derive(Clone, Copy)]
 pub(super) struct Orders {
     less: bool,
@@ -67,7 +68,7 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// The outcomes that pass under an operator. Not-equal is equal here: the rule negates the result.
+    /// Returns the outcomes that pass for an operator. Not-equal counts as equal here: the rule negates the result.
     pub(super) fn of(op: Op) -> Option<Orders> {
         let (less, equal, greater) = match op {
             Op::Eq | Op::Ne => (false, true, false),
@@ -89,7 +90,7 @@ impl Orders {
         }
     }
 
-    /// True if two cells of one kind compare so; false if one of them is absent.
+    /// True if two cells of one kind compare like this; false if one of them is absent.
     pub(super) fn take_cells(self, left: &Value<'_>, right: &Value<'_>, negated: bool) -> bool {
         let order = match (left, right) {
             (Value::U64(left), Value::U64(right))
@@ -106,7 +107,7 @@ impl Orders {
 }
 
 impl Rule {
-    /// `kind` is that of the field.
+    /// Compiles a test of a field of this kind.
     pub(super) fn compile(test: &Test, kind: Kind) -> Result<Rule, BadPattern> {
         let negated = matches!(test.op, Op::Ne | Op::NotMatch);
         let (member, operand, kind) = match &test.operand {
@@ -122,7 +123,7 @@ impl Rule {
         } else {
             compare(test.op, operand, kind)
         };
-        // What cannot be compared is false either way.
+        // A comparison that does not fit is false, negated or not.
         let negated = negated && !matches!(want, Want::Nothing);
         let want = match member {
             Some(name) => Want::Member(name, Box::new(want)),
@@ -131,7 +132,7 @@ impl Rule {
         Ok(Rule { want, negated })
     }
 
-    /// Relative cost of a test: of several, the cheapest goes first.
+    /// Relative cost of a test: the cheapest of several is tested first.
     pub(super) fn cost(&self) -> u32 {
         match &self.want {
             Want::Regex(_) => 200,
@@ -144,10 +145,10 @@ impl Rule {
         }
     }
 
-    /// True if the value passes. Null passes `= null` only.
+    /// True if the value passes. Null passes only `= null`.
     ///
-    /// By reference on purpose: a fresh value was written in parts, and copying it whole at once would wait for them
-    /// (a failed store forwarding, 4 ns).
+    /// The value is passed by reference on purpose: a fresh value was written in parts, and copying it as a whole
+    /// would wait for them (a failed store forwarding, 4 ns).
     #[inline]
     pub(super) fn holds(&self, value: &Value<'_>) -> bool {
         if value.is_null() {
@@ -156,7 +157,7 @@ impl Rule {
         self.is(value) != self.negated
     }
 
-    /// The same for the owners of a row: any must be like that; under `!=` none may be, and there must be one.
+    /// Like `holds`, for the owners of a row: any owner must pass; with `!=` none may be equal, and there must be one.
     pub(super) fn holds_for_any(&self, owners: &[Owner], part: Option<for<'r> fn(&'r Owner) -> Value<'r>>) -> bool {
         if owners.is_empty() {
             return self.holds(&Value::Null);
@@ -165,7 +166,7 @@ impl Rule {
         owners.iter().any(|owner| self.is(&part(owner))) != self.negated
     }
 
-    /// The same for values found through the owners of a row; those that are null count as not there.
+    /// Like `holds`, for values found through the owners of a row; null ones are ignored.
     pub(super) fn holds_for_any_of<'v>(&self, values: impl Iterator<Item = Value<'v>>) -> bool {
         let (mut known, mut passed) = (false, false);
         for value in values.filter(|value| !value.is_null()) {
@@ -175,7 +176,7 @@ impl Rule {
         if known { passed != self.negated } else { self.holds(&Value::Null) }
     }
 
-    /// The comparison without its negation; `value` is not null.
+    /// Tests the comparison without its negation; `value` is not null.
     #[inline]
     fn is(&self, value: &Value<'_>) -> bool {
         passes(value, &self.want)
@@ -190,7 +191,7 @@ fn passes(value: &Value<'_>, want: &Want) -> bool {
         (Value::Name(text) | Value::Guess(text), want) => is_text(text.as_bytes(), want),
         (Value::Bytes(text) | Value::FirstOf(text, _), want) => is_text(text, want),
         (Value::Addr(Addr::V4(octets)), Want::Net4(low, high)) => (*low..=*high).contains(&u32::from_be_bytes(*octets)),
-        // A mapped address lies in IPv4 prefixes.
+        // A mapped address can be in IPv4 prefixes.
         (Value::Addr(addr), Want::Net4(low, high)) => match addr.unmapped() {
             Addr::V4(octets) => (*low..=*high).contains(&u32::from_be_bytes(octets)),
             Addr::V6(_) => false,
@@ -198,7 +199,7 @@ fn passes(value: &Value<'_>, want: &Want) -> bool {
         (Value::Addr(addr), Want::Nets(nets)) => nets.contain(*addr),
         (Value::Addr(addr), Want::Addr(to, orders)) => orders.take(addr.cmp(to)),
         (Value::U64(n) | Value::Time(n) | Value::Thousandths(n), want) => is_number(*n, want),
-        // Operands are never negative: anything below zero is less than all of them.
+        // Operands are never negative: a number below zero is less than all of them.
         (Value::I64(n), want) => u64::try_from(*n).map_or(is_negative(want), |n| is_number(n, want)),
         (Value::Bool(yes), Want::Bool(wanted)) => yes == wanted,
         (Value::Bits(bits, _), Want::Bits(wanted)) => bits & wanted != 0,
@@ -209,7 +210,7 @@ fn passes(value: &Value<'_>, want: &Want) -> bool {
     }
 }
 
-/// True if an item of the list passes, or the member that is asked for of an item.
+/// True if an item of the list passes, or the requested member of an item.
 fn any_passes(list: &Value<'_>, want: &Want) -> bool {
     let mut passed = false;
     list.for_each_item(&mut |item| match (item, want) {
@@ -221,7 +222,7 @@ fn any_passes(list: &Value<'_>, want: &Want) -> bool {
     passed
 }
 
-/// What a value is compared with under an operator that is no pattern; [`Want::Nothing`] for a pair that does not fit.
+/// Compiles an operator that is not a pattern; [`Want::Nothing`] if the operand does not fit it.
 fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
     let orders = Orders::of(op);
     let same = matches!(op, Op::Eq | Op::Ne);
@@ -244,7 +245,7 @@ fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
     }
 }
 
-/// Prefixes as ranges; a single one of IPv4 has a test of its own.
+/// Compiles prefixes to ranges; a single IPv4 prefix has a separate test.
 fn compile_prefixes(prefixes: &[Prefix]) -> Want {
     let nets = Nets::of(prefixes);
     match (&*nets.v4, &*nets.v6) {
@@ -253,7 +254,8 @@ fn compile_prefixes(prefixes: &[Prefix]) -> Want {
     }
 }
 
-/// Words by the kind of the field: bits where the kernel sends bits, else one word, a few, or many.
+/// Compiles words according to the kind of the field: bits if the kernel sends bits, otherwise one word, a few, or
+/// many.
 fn compile_words(words: &[Box<[u8]>], kind: Kind) -> Want {
     if let Kind::Words(names @ [_, ..]) = kind {
         let bit = |word: &[u8]| names.iter().position(|name| name.as_bytes() == word).unwrap_or(32);
@@ -306,7 +308,7 @@ fn is_negative(want: &Want) -> bool {
     matches!(want, Want::Number(_, orders) if orders.less)
 }
 
-/// Sorted and without overlaps; neighbours are joined.
+/// Sorts ranges and merges those that overlap or touch.
 fn merged<N: Copy + Ord>(mut ranges: Vec<(N, N)>, after: impl Fn(N) -> Option<N>) -> Box<[(N, N)]> {
     ranges.retain(|(low, high)| low <= high);
     ranges.sort_unstable();
@@ -328,7 +330,8 @@ fn holds_in<N: Copy + Ord>(ranges: &[(N, N)], n: N) -> bool {
 }
 
 impl Nets {
-    /// Prefixes as ranges of addresses. Overlapping and neighbouring ones are joined, so a search by halves finds any.
+    /// Converts prefixes to ranges of addresses. Overlapping and adjacent ones are merged, so that a binary search
+    /// works.
     fn of(prefixes: &[Prefix]) -> Nets {
         let mut v4 = Vec::new();
         let mut v6 = Vec::new();
@@ -348,7 +351,7 @@ impl Nets {
         Nets { v4: merged(v4, |n| n.checked_add(1)), v6: merged(v6, |n| n.checked_add(1)) }
     }
 
-    /// An IPv4-mapped address lies in IPv4 prefixes, and in those of IPv6 as it is.
+    /// True if the address is in a prefix. An IPv4-mapped address can be in IPv4 prefixes, and unchanged in IPv6 ones.
     #[inline]
     fn contain(&self, addr: Addr) -> bool {
         match addr {

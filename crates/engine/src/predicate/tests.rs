@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use record::rows::{Endpoint, Flow, Flows, Socket, Sockets, UnixPart, UnixType};
 use record::{Addr, Key, Prefix, Schema, State, Timer, Value};
 
-/// One socket with a bit of everything, held by two processes, its user known.
+/// A socket with many fields set, two owners and a known user.
 fn row() -> Socket<'static> {
     Socket {
         inode: 5,
@@ -94,7 +94,7 @@ fn every_operator_and_kind() {
         ("v6only = true", true),
         ("v6only = false", false),
         ("v6only != false", true),
-        // Lists: any owner; none under a negated operator.
+        // Lists: any owner matches; none with a negated operator.
         ("process = nginx", true),
         ("process = php-fpm", true),
         ("process != nginx", false),
@@ -106,7 +106,7 @@ fn every_operator_and_kind() {
         ("pid in (80)", true),
         ("owners != null", true),
         ("owners = null", false),
-        // Found through an owner: any owner's answer; the first owner's is unknown here.
+        // Values found through owners: any owner's value matches; the first owner's is unknown here.
         ("container = shop", true),
         ("container != shop", false),
         ("container != web", true),
@@ -114,7 +114,7 @@ fn every_operator_and_kind() {
         ("container = null", false),
         ("pod = null", true),
         ("pod != x", false),
-        // Joined.
+        // Joined parts.
         ("state = listen or pid = 80", true),
         ("state = listen and pid = 80", false),
         ("not (state = listen and pid = 80)", true),
@@ -301,7 +301,7 @@ fn patterns_are_bounded() {
     assert!(!error.why.contains('\n'));
 }
 
-// A second evaluator, as plain as can be: every field becomes the list of its values.
+// A second, naive evaluator: every field becomes the list of its values.
 
 fn values(row: &Socket<'_>, name: usize, known: &Known) -> Vec<String> {
     let field = &Sockets::FIELDS[name];

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A socket's number, its queue, its bytes in; a negative queue: a listener, which has no counters.
+/// A socket's number, its queue and its received bytes. A negative queue means a listener, which has no counters.
 type Row = (u16, i32, u64);
 
 fn made(row: Row, info: &mut [u8]) -> Socket<'_> {
@@ -24,13 +24,13 @@ fn made(row: Row, info: &mut [u8]) -> Socket<'_> {
     Socket { cookie: port.into(), tcp_info: Some(TcpInfo::new(info)), ..queues }
 }
 
-/// Hands out rows and, to those who want to know them, their bytes.
+/// A source of rows that also offers their bytes.
 struct Bytes {
     rows: Vec<Row>,
     rules: Rules,
-    /// The bytes do not tell the queue, it stands beside them.
+    /// True if the queue is not part of the bytes but passed separately.
     but_for_queue: bool,
-    /// How many were known.
+    /// Number of rows that the cache knew.
     known: Cell<usize>,
 }
 
@@ -84,7 +84,7 @@ impl Scan<Sockets> for BytesScan<'_> {
             let mut info = [0; 208];
             let made = made(*row, &mut info);
             let beside = Sockets::FIELDS[queue].cell(&made, &Lookups::none());
-            // Some rows have the key of another.
+            // Some rows have the same key.
             let key = u64::from(row.0 % 250) << 32;
             let next = match cache.reuse(RowBytes { rules: *rules, key, bytes: bytes.as_bytes(), beside }) {
                 Some(again) => {
@@ -101,7 +101,7 @@ impl Scan<Sockets> for BytesScan<'_> {
     }
 }
 
-/// A sink of lines that can be written again.
+/// A sink of lines that can be reused.
 #[derive(Default)]
 struct Lines {
     lines: Vec<String>,
@@ -133,7 +133,7 @@ impl Sink for Lines {
         };
         kept.extend_from_slice(text(hole).join(" ").as_bytes());
         self.lines.push(text(None).join(" "));
-        // Behind the cells before it, each with a blank.
+        // After the preceding cells, each with a blank.
         let hole = hole.map_or(0, |hole| text(None).iter().take(hole).map(|cell| cell.len() + 1).sum());
         Ok(Rendered { next: Next::More, hole_at: hole })
     }
@@ -151,7 +151,7 @@ impl Sink for Lines {
     }
 }
 
-/// One of two who are asked the same: with a memory of texts, and without.
+/// One of two readers with the same requests: with a memory of texts, and without.
 #[derive(Default)]
 struct Reader {
     memory: RefCell<DiffState<Sockets>>,
@@ -159,7 +159,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The lines of a round, how many rows were known by their bytes, and the row counts.
+    /// Returns the lines of a round, the number of rows known by their bytes, and the row counts.
     fn round(&mut self, asked: (&[&str], &str), now_ns: u64, source: &mut Bytes) -> (Vec<String>, usize, Accounting) {
         let plan = plan(request(asked.0, asked.1));
         let (mut sink, lookups) = (Lines::default(), Lookups::none());
@@ -187,7 +187,7 @@ fn what_rests_is_written_again_as_soon_as_it_says_the_same() {
     assert_eq!(known(1, &rows), (0, "1 0 - -, 2 5 - -, 3 - - -".to_owned()));
     assert_eq!(known(2, &rows), (0, "1 0 kept 0, 2 5 kept 0, 3 - kept -".to_owned()), "other words than before");
     assert_eq!(known(3, &rows), (3, "1 0 kept 0, 2 5 kept 0, 3 - kept -".to_owned()));
-    // Two seconds later one has received something: its rate is over the time since it was seen last.
+    // Two seconds later one has received data: its rate covers the time since it was last seen.
     let grown = [(1, 0, 100), (2, 5, 400), (3, -1, 0)];
     assert_eq!(known(5, &grown), (2, "1 0 kept 0, 2 5 kept 150, 3 - kept -".to_owned()));
     assert_eq!(known(6, &grown), (2, "1 0 kept 0, 2 5 kept 0, 3 - kept -".to_owned()));
@@ -212,7 +212,7 @@ fn without_rates_and_changes_bytes_tell_everything() {
     assert_eq!(reader.round(PLAIN, 9, &mut Bytes { known: Cell::new(0), ..other }).1, 3);
 }
 
-/// Rows that come, go, change and change their order: with and without a memory of texts the same is told.
+/// Rows that come, go, change and change their order: the output is the same with and without a memory of texts.
 #[test]
 fn any_churn_is_told_as_without() {
     let asked = [RATES, PLAIN, UNFILTERED].into_iter().flat_map(|asked| [(asked, BYTES_MAX), (asked, 3_000)]);
@@ -233,7 +233,7 @@ fn any_churn_is_told_as_without() {
             for _ in 0..numbers.below(12) {
                 let at = numbers.below(rows.len() as u64 + 1) as usize;
                 let row = (numbers.below(300) as u16, numbers.below(600) as i32 - 100, numbers.below(9));
-                // A source hands out none twice.
+                // A source never returns a row twice.
                 if rows.iter().all(|(port, ..)| *port != row.0) {
                     rows.insert(at, row);
                 }
@@ -251,7 +251,7 @@ fn any_churn_is_told_as_without() {
             assert!(rendered.bytes.len() <= bytes_max.min(200_000), "round {n}: {}", rendered.bytes.len());
             known += again;
         }
-        // A filter needs the queue of every row.
+        // The filter needs the queue of every row.
         let least = match (asked == PLAIN && but_for_queue, bytes_max == BYTES_MAX) {
             (true, _) => 0..1,
             (false, true) => 5_000..u32::MAX as usize,
@@ -270,7 +270,7 @@ fn rows_are_the_same_but_for_one_cell() {
     };
     assert_eq!(round(UNFILTERED, &[(1, 0, 1), (2, 7, 1), (3, -1, 0)]), ("0 1, 7 2, - 3".to_owned(), 0));
     assert_eq!(round(UNFILTERED, &[(1, 800, 1), (2, 7, 2), (3, -1, 0)]), ("800 1, 7 2, - 3".to_owned(), 2));
-    // Shown nowhere it is nobody's concern, shown twice it is not one cell.
+    // If the queue is not shown, it does not matter; if it is shown twice, there is more than one cell.
     reader.rendered = Some(RenderedRows::default());
     let mut round = |asked: &[&str], rows: &[Row]| {
         let (lines, known, _) = reader.round((asked, ""), 0, &mut Bytes { but_for_queue: true, ..Bytes::new(rows) });

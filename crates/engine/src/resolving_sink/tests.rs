@@ -3,7 +3,7 @@ use super::*;
 use crate::testing::{Seen, addr};
 use record::Column;
 
-/// Knows `10.0.0.N` as `host-N`, once it has settled.
+/// Resolves `10.0.0.N` to `host-N`, once it has settled.
 #[derive(Default)]
 struct Book {
     asked: Vec<Addr>,

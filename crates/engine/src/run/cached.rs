@@ -1,4 +1,4 @@
-//! Rounds: what is the same as in the round before is not made again. See [`crate::rendered_rows`].
+//! Rounds in which rows that are the same as in the round before are not made again. See [`crate::rendered_rows`].
 
 use super::{Gate, Out, Pass, Run, RunError, fill, recycled};
 use crate::plan::{Plan, Work};
@@ -7,15 +7,15 @@ use record::{Accounting, Get, Lookups, Next, Reused, Round, RowBytes, RowCache, 
 use std::cell::RefCell;
 use std::mem;
 
-/// A plan for one of several rounds that go to the same sink, and what is remembered of the round before.
+/// A plan for one of several rounds into the same sink, with the rows kept from the round before.
 pub struct CachedPlan<'k, T: Table> {
     plan: &'k Plan<T>,
     rendered: &'k mut RenderedRows,
 }
 
 impl<T: Table> CachedPlan<'_, T> {
-    /// [`Plan::run`] in which rows that are the same as in the round before are not made again, where that is possible:
-    /// as they come, to a sink that keeps its rows.
+    /// Like [`Plan::run`], but does not make rows again that are the same as in the round before. This is possible for
+    /// rows that are output as they arrive, to a sink that keeps its rows.
     ///
     /// Such a row costs about a fifth, the others a few nanoseconds more.
     pub fn run(
@@ -27,7 +27,7 @@ impl<T: Table> CachedPlan<'_, T> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
         let plan = self.plan;
-        // An order is made of cells, and a limit, whoever sets it, must be looked at row by row.
+        // An order needs cells, and a limit of the plan or the sink must be checked for each row.
         let is_bound = plan.limit.is_some() || sink.rows_wanted().is_some();
         let fits = matches!(plan.work, Work::Stream) && !is_bound && sink.can_reuse();
         let mut scan = source.prepare(&plan.demand);
@@ -37,13 +37,13 @@ impl<T: Table> CachedPlan<'_, T> {
 }
 
 impl<T: Table> Plan<T> {
-    /// The plan for a round that follows another, with what `written` remembers of that. What lookups answer must be
-    /// the same in both: else [`RenderedRows::clear`] is to be called first.
+    /// Returns the plan for a round that follows another, with the rows that `rendered` keeps from it. Lookups must
+    /// return the same values in both; otherwise call [`RenderedRows::clear`] first.
     pub fn cached<'k>(&'k self, rendered: &'k mut RenderedRows) -> CachedPlan<'k, T> {
         CachedPlan { plan: self, rendered }
     }
 
-    /// The column that shows a field, if one does; `None` if that is not the only thing that is made of it.
+    /// Returns the column that shows a field, if one does; `None` if the field is also used for anything else.
     fn column_but_for(&self, field: usize) -> Option<Option<usize>> {
         let mut is_tested = false;
         self.demand.conjuncts.iter().for_each(|part| part.for_each_test(&mut |test| is_tested |= test.field == field));
@@ -53,7 +53,7 @@ impl<T: Table> Plan<T> {
         (!is_tested && columns.next().is_none()).then_some(first)
     }
 
-    /// Rows go out as they come, those of the round before as they went.
+    /// Outputs rows as they arrive; unchanged ones with their text from the round before.
     pub(super) fn stream_cached(
         &self,
         scan: &mut dyn Scan<T>,
@@ -67,27 +67,27 @@ impl<T: Table> Plan<T> {
         let shared = Shared { plan: self, streaming };
         let mut spare = vec![Value::Null; self.cells.len()];
         let from_source = scan.run_cached(&shared, &mut |row| {
-            // One vector for all rows, as in `stream`.
+            // One vector for all rows, like in `stream`.
             shared.streaming.borrow_mut().row(&self.cells, row, &mut spare)
         });
         from_source.map_err(RunError::Source)
     }
 }
 
-/// What a row needs, whichever way it comes.
+/// The data that both decoded and reused rows need.
 struct Streaming<'p, 'o, 'g, T: Table> {
-    /// The gate that rows pass, and where they go.
+    /// The gate that rows pass, and their output.
     gate: &'p Gate<'g, T>,
     out: &'p mut Out<'o>,
     pass: &'p mut Pass,
-    /// The rows of the round before, and those of this one.
+    /// The rows of the round before and of this one.
     rendered: &'p mut RenderedRows,
-    /// For the next row that is handed over.
+    /// The tag of the next decoded row.
     tag: Option<u32>,
 }
 
 impl<T: Table> Streaming<'_, '_, '_, T> {
-    /// A row that the source decoded: tested, written, and remembered if it has a tag.
+    /// Handles a row that the source decoded: tests it, writes it, and keeps it if it has a tag.
     fn row(&mut self, plan: &[Get<T>], row: &T::Row<'_>, spare: &mut Vec<Value<'static>>) -> Next {
         let tag = self.tag.replace(0);
         if tag.is_none() {
@@ -99,7 +99,7 @@ impl<T: Table> Streaming<'_, '_, '_, T> {
             let (column, mut hole) = (self.rendered.hole_column(), 0);
             let mut cells = mem::take(spare);
             fill(plan, row, gate.lookups, &mut cells);
-            // The answer is in `pass`, too.
+            // `pass` also has the answer.
             let _ = match self.rendered.fresh() {
                 Some(fresh) => self.out.put(self.pass, |sink| {
                     let row = sink.render_row(&cells, column, fresh)?;
@@ -117,7 +117,7 @@ impl<T: Table> Streaming<'_, '_, '_, T> {
         self.pass.next()
     }
 
-    /// A row as undecoded bytes: if they are those of the round before, its text is written again.
+    /// Handles a row as undecoded bytes: if they are the same as in the round before, writes its text again.
     #[inline]
     fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<Reused> {
         let kept = self.rendered.look(bytes)?;
@@ -133,7 +133,7 @@ impl<T: Table> Streaming<'_, '_, '_, T> {
     }
 }
 
-/// The same for two callers: the source asks before it decodes, and hands over what was not known.
+/// A [`Streaming`] for two callers: the source asks before it decodes, and passes on the rows that were unknown.
 struct Shared<'p, 'o, 'g, T: Table> {
     plan: &'g Plan<T>,
     streaming: RefCell<Streaming<'p, 'o, 'g, T>>,

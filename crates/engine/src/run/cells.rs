@@ -1,12 +1,12 @@
-//! The cells of a row: read from it into memory that is used again for the next one.
+//! The cells of a row: read into memory that is reused for the next row.
 
 use record::{Get, Lookups, RowCells, Table, Value};
 use std::mem;
 
 /// Reads the planned cells of a row into their places.
 ///
-/// Each is written where it stays. Pushing them would make each on the stack and copy it, and the copy of a value just
-/// written in parts waits for those parts (a failed store forwarding): 52 instead of 28 ns for nine cells.
+/// Each is written to its final place. Pushing would build each on the stack and copy it, and copying a value that was
+/// just written in parts waits for those parts (a failed store forwarding): 52 instead of 28 ns for nine cells.
 #[inline]
 pub(super) fn fill<'r, T: Table>(plan: &[Get<T>], row: &'r T::Row<'_>, lookups: &Lookups<'r>, cells: &mut [Value<'r>]) {
     for (place, get) in cells.iter_mut().zip(plan) {
@@ -14,11 +14,11 @@ pub(super) fn fill<'r, T: Table>(plan: &[Get<T>], row: &'r T::Row<'_>, lookups: 
     }
 }
 
-/// The same vector, all null, for cells of another lifetime.
+/// Returns the same vector, all null, for cells of another lifetime.
 ///
 /// Cells borrow a row that lives as long as one call, so a vector of them cannot outlive the call, although its memory
-/// could. Mapped to nulls its items borrow nothing. The standard library collects such a map in place, which keeps the
-/// allocation; if it ever stops doing so, that costs an allocation a row and no correctness, and the test
+/// could. Mapped to nulls, its items borrow nothing. The standard library collects such a map in place, which keeps
+/// the allocation; if it ever stops doing so, that costs an allocation per row but no correctness, and the test
 /// `streaming_allocates_nothing` fails. Measured: below 1 ns; an array on the stack for narrow rows and a vector for
 /// wide ones cost more.
 #[inline]
@@ -31,14 +31,14 @@ pub(super) struct CellsOnDemand<'c, 'r, 'b, T: Table> {
     plan: &'c [Get<T>],
     row: &'r T::Row<'b>,
     lookups: &'c Lookups<'r>,
-    /// Empty until all are asked for.
+    /// Empty until all cells are requested.
     cells: Vec<Value<'r>>,
     /// The memory for them.
     spare: &'c mut Vec<Value<'static>>,
 }
 
 impl<'c, 'r, 'b, T: Table> CellsOnDemand<'c, 'r, 'b, T> {
-    /// Makes none yet; `spare` has as many places as the plan has cells.
+    /// Reads no cells yet; `spare` has as many places as the plan has cells.
     #[inline]
     pub(super) fn new(
         plan: &'c [Get<T>],

@@ -1,17 +1,17 @@
-//! Following a stream: rows go out as they come, and reach the reader whenever there are no more for now.
+//! Following a stream: rows are output as they arrive, and flushed whenever there are no more for now.
 
 use super::{CellsOnDemand, Disposition, Ended, Gate, Out, Pass, Run, RunError, fill};
 use crate::answers::add_gap;
 use crate::plan::Plan;
 use record::{Accounting, Each, Lookups, Next, Push, RowCells, Sink, SourceError, Stream, StreamState, Table, Value};
 
-/// Lookups that may change between two batches of rows: nothing borrows from them then.
+/// Lookups that may change between two batches of rows, while nothing borrows from them.
 pub trait RenewedLookups {
     /// Calls `then` once, with the lookups for the rows of one batch.
     fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>));
 }
 
-/// Lookups that stay as they are.
+/// Lookups that never change.
 struct Fixed<'l>(&'l Lookups<'l>);
 
 impl RenewedLookups for Fixed<'_> {
@@ -23,25 +23,25 @@ impl RenewedLookups for Fixed<'_> {
 /// Reads a batch: calls the given closure with each of its rows.
 pub type ReadRows<'r, T> = dyn FnMut(&mut Each<'_, T>) + 'r;
 
-/// A receiver of the rows of a stream that takes them as they are.
+/// A receiver of a stream's typed rows.
 pub trait RowSink<T: Table> {
-    /// A row that passed the filter, and its planned cells. All of it is borrowed: copy what you keep.
+    /// Takes a row that passed the filter, with its planned cells. All of it is borrowed: copy what you keep.
     fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) -> Disposition;
 
-    /// Takes all rows of a batch, none of which is filtered, without their cells: calls `read` once, with a closure
-    /// that always wants more, and returns how many rows came. `None`, without a call, if each is to come by
+    /// Takes all rows of a batch without a filter and without their cells: calls `read` once, with a closure that
+    /// always wants more, and returns the number of rows. Returns `None`, without a call, if rows must go through
     /// [`RowSink::row`].
     fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
         let _ = read;
         None
     }
 
-    /// For now there are no more rows, and `cells` can make cells of rows that were kept.
+    /// Ends a batch: there are no more rows for now, and `cells` can make cells of rows that were kept.
     fn end_batch(&mut self, cells: &CellsOf<'_, T>) {
         let _ = cells;
     }
 
-    /// For now there are no more rows: what was handed over should go on its way.
+    /// Outputs the rows so far: there are no more for now.
     fn flush(&mut self);
 }
 
@@ -52,12 +52,12 @@ pub struct CellsOf<'c, T: Table> {
 }
 
 impl<T: Table> CellsOf<'_, T> {
-    /// What names are looked up in.
+    /// Returns the lookups that names come from.
     pub fn lookups(&self) -> &Lookups<'_> {
         self.lookups
     }
 
-    /// Hands the cells of `row` to `then`. Allocates.
+    /// Passes the cells of `row` to `then`. Allocates.
     pub fn with(&self, row: &T::Row<'_>, then: &mut dyn FnMut(&[Value<'_>])) {
         let mut cells = vec![Value::Null; self.plan.cells.len()];
         fill(&self.plan.cells, row, self.lookups, &mut cells);
@@ -65,7 +65,7 @@ impl<T: Table> CellsOf<'_, T> {
     }
 }
 
-/// Where the rows of a stream go.
+/// The destination of a stream's rows.
 trait Receiver<T: Table> {
     fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next;
     /// Takes the next batch.
@@ -77,7 +77,7 @@ trait Receiver<T: Table> {
     fn takes_more(&self) -> bool;
 }
 
-/// As cells to a sink.
+/// Passes cells to a sink.
 struct Cells<'p, 's, T: Table> {
     plan: &'p Plan<T>,
     out: Out<'s>,
@@ -98,7 +98,7 @@ impl<T: Table> Receiver<T> for Cells<'_, '_, T> {
     }
 }
 
-/// As they are, with their cells on demand.
+/// Passes typed rows on, with their cells on demand.
 struct Typed<'p, 's, T: Table, S: ?Sized> {
     plan: &'p Plan<T>,
     rows: &'s mut S,
@@ -137,23 +137,23 @@ impl<T: Table, S: RowSink<T> + ?Sized> Receiver<T> for Typed<'_, '_, T, S> {
     }
 }
 
-/// What each batch of rows passes through.
+/// The parts of the gate for each batch of rows.
 struct Gated<'g> {
     lookups: &'g mut dyn RenewedLookups,
-    /// What the stream does of the filter.
+    /// The parts of the filter that the stream applies.
     pushed: &'g [Push],
     /// True once no further row is wanted.
     stop: &'g dyn Fn() -> bool,
 }
 
 impl<T: Table> Plan<T> {
-    /// Hands the rows of `stream` to `sink` until the stream ends, the limit is reached or the reader goes away.
+    /// Passes the rows of `stream` to `sink` until the stream ends, the limit is reached or the reader goes away.
     ///
-    /// The plan must be streaming (see [`Plan::is_streaming`]): order and groups need a last row, so they are not
-    /// looked at. The row counts are those of [`Plan::run`].
+    /// The plan must be streaming (see [`Plan::is_streaming`]): order and groups need a last row, so they are ignored.
+    /// The row counts are the same as for [`Plan::run`].
     ///
-    /// A live stream knows itself when to end, and what it has read by then is shown. `stop` is for those that do not:
-    /// once it is true no further row is shown (a replay, whose rows follow each other without a wait).
+    /// A live stream itself knows when to end, and the rows read by then are shown. `stop` is for streams that do not
+    /// (a replay, whose rows follow each other without a wait): once it returns true, no further row is shown.
     pub fn follow(
         &self,
         stream: &mut dyn Stream<T>,
@@ -164,7 +164,7 @@ impl<T: Table> Plan<T> {
         self.follow_renewed(stream, &mut Fixed(lookups), sink, stop)
     }
 
-    /// The same with lookups that are asked for anew before each batch of rows.
+    /// Like [`Plan::follow`], with lookups that are renewed before each batch of rows.
     pub fn follow_renewed(
         &self,
         stream: &mut dyn Stream<T>,
@@ -178,8 +178,8 @@ impl<T: Table> Plan<T> {
         self.close(cells.out, pass, from_stream)
     }
 
-    /// Hands the rows of `stream` to `rows` until the stream ends, the limit is reached or `rows` wants no more. The
-    /// plan's columns are those of the cells that `rows` gets; order and groups are not looked at.
+    /// Passes the rows of `stream` to `rows` until the stream ends, the limit is reached or `rows` wants no more.
+    /// `rows` gets the cells of the plan's columns; order and groups are ignored.
     pub fn follow_rows<S: RowSink<T> + ?Sized>(
         &self,
         stream: &mut dyn Stream<T>,
@@ -193,7 +193,7 @@ impl<T: Table> Plan<T> {
         Ok(Run { stats, ended: pass.ended })
     }
 
-    /// What makes cells of rows that were kept: names are those of `lookups`.
+    /// Returns a maker of cells for rows that were kept; names come from `lookups`.
     pub fn cells_of<'c>(&'c self, lookups: &'c Lookups<'c>) -> CellsOf<'c, T> {
         CellsOf { plan: self, lookups }
     }
@@ -211,7 +211,7 @@ impl<T: Table> Plan<T> {
         let mut pass = Pass::new(self.limit);
         let mut broken = None;
         if pass.ended == Ended::Whole {
-            // A reader may wait for the header to know that it has begun.
+            // A reader may wait for the header to learn that the stream has begun.
             to.flush();
             let mut gated = Gated { lookups, pushed: &offer.pushed, stop };
             broken = self.batches(stream, &mut gated, to, &mut pass)?;
@@ -225,7 +225,8 @@ impl<T: Table> Plan<T> {
         Ok((pass, from_stream))
     }
 
-    // The error of a stream that broke off after rows are out: what is missing is then said beside them.
+    // Returns the error of a stream that broke off after rows were output; the missing rows are then reported with
+    // them.
     fn batches<R: Receiver<T>>(
         &self,
         stream: &mut dyn Stream<T>,
@@ -249,7 +250,7 @@ impl<T: Table> Plan<T> {
                 Err(error) if pass.handed == 0 => return Err(RunError::Source(error)),
                 Err(error) => return Ok(Some(error)),
             }
-            // A batch may be without rows, and rows are looked at now and then only.
+            // A batch may have no rows, and `stop` is polled only once in a number of rows.
             if pass.ended == Ended::Whole && (gated.stop)() {
                 pass.ended = Ended::Stopped;
             }
@@ -267,7 +268,7 @@ mod tests {
     use record::rows::{SocketEvent, SocketEvents};
     use record::{Columns, Demand, Offer, Round, Schema, SinkError, field_index};
 
-    /// As many rows at a time as the numbers say; how many it made.
+    /// A stream with these numbers of rows per batch, and the number of rows it made.
     struct Batches(Vec<u64>, u64);
 
     impl Stream<SocketEvents> for Batches {
@@ -295,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Writes down what it is called for; the reader goes away at the flush given.
+    /// Records its calls; the reader goes away at the given flush.
     #[derive(Default)]
     struct Log {
         calls: String,
@@ -353,12 +354,12 @@ mod tests {
         assert_eq!(calls, "be");
     }
 
-    /// Takes rows up to a number; notes the cookies of rows and of cells.
+    /// Takes a limited number of rows; records the cookies of rows and of cells.
     struct Rows(Vec<(u64, u64)>, u64);
 
     impl RowSink<SocketEvents> for Rows {
         fn row(&mut self, row: &SocketEvent, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
-            // A cookie of 0 is none.
+            // A cookie of 0 is shown as absent.
             let of = |cell: Value<'_>| if let Value::U64(cell) = cell { cell } else { 0 };
             let cell = of(cells.cell(0));
             assert_eq!((of(cells.all()[0]), cells.cell(1)), (cell, Value::Null));
@@ -383,7 +384,7 @@ mod tests {
         }
     }
 
-    /// Takes the rows of a batch all at once, where it may; counts those that came so, and those that came alone.
+    /// Takes the rows of a batch all at once if it may; counts those, and the rows that came one by one.
     #[derive(Default)]
     struct AtOnce(u64, u64);
 
@@ -423,7 +424,7 @@ mod tests {
         }
     }
 
-    /// Ctrl-C in a replay, whose stream does not know of it; also where batches have no rows.
+    /// Ctrl-C in a replay, whose stream does not notice it, even if batches have no rows.
     #[test]
     fn issue_10_a_stop_ends_it_after_the_batch() {
         let (calls, run) = follow_until(&[1, 1, 1], None, 0, &|| true);

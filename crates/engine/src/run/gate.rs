@@ -1,22 +1,22 @@
-//! The gate that every row of a run passes: the rest of the filter, the wish to stop, and the row counts.
+//! The gate that every row of a run passes: the rest of the filter, the stop request, and the row counts.
 
 use super::Ended;
 use crate::predicate::ResidualFilter;
 use record::{Accounting, Lookups, Next, Table};
 
-/// How many rows may pass between two looks at `stop`. A look is a call and an atomic load; rows come at 10 million
-/// a second at best, so even this many are a few microseconds.
+/// Rows between two polls of `stop`. A poll is a call and an atomic load; rows arrive at up to 10 million per second,
+/// so even this many take only a few microseconds.
 const ROWS_BETWEEN_LOOKS: u64 = 64;
 
-/// Decides of each row that the source hands out whether it goes on.
+/// Decides for each row of the source whether it goes on.
 pub(super) struct Gate<'g, T: Table> {
-    /// The parts of the filter that the source does not do exactly.
+    /// The parts of the filter that the source does not apply exactly.
     pub(super) residual: ResidualFilter<'g, T>,
-    /// A sentence about fields that the filter tests and the backend lacks.
+    /// The reason about fields that the filter tests and the backend lacks.
     pub(super) gap: Option<String>,
-    /// What joined fields of the filter and of the cells are found in.
+    /// The lookups for joined fields of the filter and the cells.
     pub(super) lookups: &'g Lookups<'g>,
-    /// True once the run shall end.
+    /// Returns true once the run must end.
     pub(super) stop: &'g dyn Fn() -> bool,
 }
 
@@ -34,7 +34,7 @@ impl<T: Table> Gate<'_, T> {
         self.residual.is_empty()
     }
 
-    /// Counts a row, and looks now and then whether the run shall end.
+    /// Counts a row, and polls now and then whether the run must end.
     #[inline]
     pub(super) fn count(&self, pass: &mut Pass) {
         if pass.handed % ROWS_BETWEEN_LOOKS == 0 && (self.stop)() {
@@ -44,38 +44,39 @@ impl<T: Table> Gate<'_, T> {
     }
 }
 
-/// What became so far of the rows of one run.
+/// The row counts of a run so far.
 pub(super) struct Pass {
     /// Only what the engine counts: `emitted`, `filtered`, `grouped`, `cut`, `failed`.
     pub(super) stats: Accounting,
-    /// Rows that the source handed out.
+    /// Rows that the source passed on.
     pub(super) handed: u64,
-    /// Rows after which a run without an order ends.
+    /// Number of rows after which a run without an order ends.
     limit: u64,
-    /// Why the run ends; [`Ended::Whole`] as long as it goes on.
+    /// The reason for the end of the run; [`Ended::Whole`] as long as it goes on.
     pub(super) ended: Ended,
 }
 
 impl Pass {
-    /// The begin of a run that writes at most `limit` rows. With a limit of 0 it has ended: no row is to be read.
+    /// The counts of a run that writes at most `limit` rows. With a limit of 0 it has already ended, before any row is
+    /// read.
     pub(super) fn new(limit: Option<u64>) -> Pass {
         let ended = if limit == Some(0) { Ended::Limit } else { Ended::Whole };
         Pass { stats: Accounting::default(), handed: 0, limit: limit.unwrap_or(u64::MAX), ended }
     }
 
-    /// True if the run ends after so many rows.
+    /// True if the run has a limit.
     pub(super) fn has_limit(&self) -> bool {
         self.limit < u64::MAX
     }
 
-    /// Counts rows that all passed and were written, or are kept to be.
+    /// Counts rows that all passed and were written or kept for writing.
     pub(super) fn emit(&mut self, rows: u64) {
         self.handed += rows;
         self.stats.emitted += rows;
     }
 
-    /// Ends the run if the limit is reached. Only for rows that go out as they come: no order is asked for, so the
-    /// first rows are as good as any, and the source need not go on.
+    /// Ends the run if the limit is reached. Only for rows that are output as they arrive: no order was requested, so
+    /// any rows will do, and the source need not go on.
     #[inline]
     pub(super) fn check_limit(&mut self) {
         if self.stats.emitted >= self.limit && self.ended == Ended::Whole {
@@ -83,7 +84,7 @@ impl Pass {
         }
     }
 
-    /// Adds what became of the rows that the source handed out to what the source counted itself, and compares.
+    /// Adds the engine's counts to the source's own, and compares them.
     pub(super) fn settle(&self, stats: &mut Accounting) {
         stats.emitted = self.stats.emitted;
         stats.filtered += self.stats.filtered;
@@ -93,7 +94,7 @@ impl Pass {
         stats.compare();
     }
 
-    /// The answer to the source after a row.
+    /// Returns the answer to the source after a row.
     pub(super) fn next(&self) -> Next {
         if self.ended == Ended::Whole { Next::More } else { Next::Stop }
     }

@@ -1,38 +1,38 @@
-//! How a run ended: in order, early, or not at all.
+//! The outcome of a run: a complete end, an early one, or an error.
 
 use crate::answers::Unanswered;
 use record::{Accounting, SinkError, SourceError};
 use std::fmt;
 
-/// A run that came to an end.
+/// The result of a run that was not an error.
 #[derive(Debug)]
 pub struct Run {
-    /// What became of every row.
+    /// The row counts.
     pub stats: Accounting,
-    /// Why there were no more.
+    /// The reason for the end.
     pub ended: Ended,
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// The source had no more rows.
     Whole,
     /// `--limit` was reached while streaming.
     Limit,
-    /// `stop` said so (Ctrl-C).
+    /// `stop` requested it (Ctrl-C).
     Stopped,
-    /// The reader of the output went away. No error: `| head` does it.
+    /// The reader of the output went away. This is not an error: `| head` does it.
     Closed,
 }
 
-/// Why a run came to nothing.
+/// The reason why a run failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunError {
     /// The source could not be read at all; the sink has not been called.
     Source(SourceError),
-    /// The backend that the user forces lacks a field that is asked for; nothing was read.
+    /// The forced backend lacks a requested field; nothing was read.
     Unanswered(Unanswered),
     /// The output could not be written.
     Sink(SinkError),

@@ -1,23 +1,23 @@
-//! The end of a run where rows become output: the sink, and what happened to it.
+//! The output of a run: its sink, and the sink's first error.
 
 use super::Ended;
 use super::gate::Pass;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 
-/// The sink of a run. Calls `begin` before the first row, counts rows that were written, and keeps the first fault.
+/// The sink of a run. Calls `begin` before the first row, counts rows that were written, and keeps the first error.
 pub(super) struct Out<'s> {
     sink: &'s mut dyn Sink,
-    /// For `begin`.
+    /// The columns for `begin`.
     columns: &'s Columns,
     /// The round of `--watch`, for `begin`.
     round: Option<Round>,
     /// True once `begin` was called.
     begun: bool,
-    /// Why the sink takes nothing more.
+    /// The error after which the sink takes no more rows.
     pub(super) fault: Option<SinkError>,
-    /// Rows after which the sink wants to know only how many follow.
+    /// Number of rows after which the sink wants only the number of further ones.
     rows_wanted: u64,
-    /// How many followed.
+    /// Number of further rows.
     left_out: u64,
 }
 
@@ -28,18 +28,18 @@ impl<'s> Out<'s> {
         Out { sink, columns, round, begun: false, fault: None, rows_wanted, left_out: 0 }
     }
 
-    /// Rows that the sink wants.
+    /// Returns the number of rows that the sink wants.
     pub(super) fn rows_wanted(&self) -> u64 {
         self.rows_wanted
     }
 
-    /// True if the next row is only counted, by [`Out::leave_out`].
+    /// True if the next row is only counted, with [`Out::leave_out`].
     #[inline]
     pub(super) fn is_full(&self, pass: &Pass) -> bool {
         pass.stats.emitted >= self.rows_wanted
     }
 
-    /// Counts rows behind those that the sink wants.
+    /// Counts rows after those that the sink wants.
     #[inline]
     pub(super) fn leave_out(&mut self, rows: u64, pass: &mut Pass) {
         pass.stats.emitted += rows;
@@ -51,7 +51,7 @@ impl<'s> Out<'s> {
         self.put(pass, |sink| sink.row(cells))
     }
 
-    /// Counts a row that `write` writes, as [`Out::row`] does.
+    /// Writes a row with `write` and counts it, like [`Out::row`].
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -68,7 +68,7 @@ impl<'s> Out<'s> {
                 next
             }
             Err(fault) => {
-                // A reader that went away has cut the table off; anything else is a row that could not be written.
+                // If the reader went away, the table was cut off; any other error is a row that could not be written.
                 match fault {
                     SinkError::Closed => pass.stats.cut += 1,
                     SinkError::Io(_) => pass.stats.failed += 1,
@@ -80,7 +80,7 @@ impl<'s> Out<'s> {
         }
     }
 
-    /// Hands the columns to the sink, once.
+    /// Passes the columns to the sink, once.
     pub(super) fn begin(&mut self) -> Result<(), SinkError> {
         if self.begun {
             return Ok(());
@@ -89,14 +89,14 @@ impl<'s> Out<'s> {
         self.sink.begin(self.columns, self.round)
     }
 
-    /// What waits reaches the reader; a reader that went away is learnt here, too.
+    /// Flushes waiting output to the reader; this also reveals a reader that went away.
     pub(super) fn flush(&mut self) {
         if self.fault.is_none() {
             self.fault = self.begin().and_then(|()| self.sink.flush()).err();
         }
     }
 
-    /// Ends the sink's work; a run without rows begins it here.
+    /// Ends the sink's work; for a run without rows, begins it first.
     pub(super) fn end(&mut self, stats: &Accounting) {
         let ended = self.begin().and_then(|()| {
             if self.left_out > 0 {

@@ -92,12 +92,12 @@ fn groups_with_folds() {
     let mut sink = Seen::default();
     let run = run(&plan, &mut source, &mut sink);
     assert_eq!(sink.header, ["state", "count", "sum_recv_q", "max_local_port", "avg_recv_q"]);
-    // A listener's queue counts connections, so its bytes are null and sum to null.
+    // A listener's queue counts connections, so its bytes are null and so is their sum.
     assert_eq!(sink.rows, ["time_wait 1 9 80 9", "established 2 3 80 2", "listen 1 - 22 -"]);
     assert_eq!((run.stats.seen, run.stats.grouped, run.stats.emitted, run.stats.cut), (4, 4, 0, 0));
 }
 
-/// The groups of a table with 200,000 rows that all differ.
+/// Returns the groups of a table with 200,000 different rows.
 fn groups_of_a_flood<T: Table>(by: &str, row: impl Fn(u64, &mut Each<'_, T>) -> Next) -> (Vec<String>, Run) {
     struct Flood<F>(F);
     impl<T: Table, F: Fn(u64, &mut Each<'_, T>) -> Next> Source<T> for Flood<F> {
@@ -129,7 +129,7 @@ fn groups_of_streams_are_bounded() {
     assert_eq!((why.count, why.text.contains("the line without keys")), (count(&rows[0]), true));
 }
 
-/// What the host holds is bounded by the host.
+/// The host itself bounds the size of its own tables.
 #[test]
 fn groups_of_tables_are_exact() {
     let (rows, run) =
@@ -235,8 +235,7 @@ fn the_sources_own_losses_stay_in_the_stats() {
     assert!(run.stats.is_partial() && run.stats.via == ["canned"] && run.stats.why.len() == 1);
 }
 
-/// A row that gets lost between where it was counted and where it would have come out is said, whatever is done with
-/// rows.
+/// A row that is lost between being counted and being output is reported, for every kind of work on rows.
 #[test]
 fn a_row_that_gets_lost_is_said() {
     let by = PlanRequest { by: vec!["state".into()], ..request(&[], "") };
@@ -267,7 +266,7 @@ fn rounds_reach_the_sink() {
     assert_eq!(sink.rows.len(), 8);
 }
 
-/// A screen has room for two rows: of the others it gets the number, in whatever way they come.
+/// A screen has room for two rows: it gets the number of the others, with and without an order.
 #[test]
 fn rows_behind_the_end_of_a_screen_are_counted() {
     let by = |limit| PlanRequest { by: vec!["peer_port".into()], limit, ..request(&[], "") };
@@ -293,7 +292,7 @@ fn rows_behind_the_end_of_a_screen_are_counted() {
     assert_eq!((sink.rows.len(), sink.left_out), (0, 4));
 }
 
-/// Counts rows and remembers where the cells were, without taking memory itself.
+/// Counts rows and records the addresses of cells, without allocating.
 #[derive(Default)]
 struct Bare {
     rows: u64,
@@ -312,7 +311,7 @@ impl Sink for Bare {
     }
 }
 
-/// Allocations of a run over `n` rows.
+/// Counts the allocations of a run over `n` rows.
 fn allocations(request: &PlanRequest, n: usize) -> u64 {
     let mut source = Canned { rows: many(2_000), ..Canned::default() };
     source.rows.truncate(n);
@@ -341,7 +340,7 @@ fn streaming_allocates_nothing() {
 fn rows_of_known_groups_allocate_nothing() {
     let by: Vec<Box<str>> = vec!["state".into(), "peer_addr".into(), "process".into()];
     let request = PlanRequest { by, folds: vec![(Fold::Sum, "recv_q".into())], ..request(&[], "") };
-    // 165 groups at most, all seen after 1,800 rows or nearly so: what is left is growth of a few vectors.
+    // There are at most 165 groups, nearly all seen after 1,800 rows: only a few vectors still grow.
     let (all, most) = (allocations(&request, 2_000), allocations(&request, 1_800));
     assert!(all - most <= 3, "{most} then {all}");
 }
@@ -358,7 +357,7 @@ fn the_vector_of_cells_is_recycled() {
     }
 }
 
-/// Each run decides once how its source is read, in rounds, too.
+/// Each run decides once how its source is read, also in rounds.
 #[test]
 fn issue_11_a_run_prepares_one_scan() {
     let plan = plan(request(&["state"], "local_port = 22"));

@@ -1,26 +1,26 @@
 //! Typed rows: a run for a caller that writes rows itself instead of cells (the faces, file writers).
 //!
-//! The run tests what the source left of the filter, looks at `stop`, keeps the limit, and compares the rows that
-//! arrived with the rows that went somewhere, as every other run does. The caller gets rows and says what it did.
+//! The run tests the rest of the filter, polls `stop`, applies the limit, and compares the rows that arrived with the
+//! row counts, like every other run. The caller gets rows and reports what it did with each.
 
 use super::{Ended, Pass, Run, RunError};
 use crate::answers::add_gap;
 use crate::plan::Plan;
 use record::{Accounting, Lookups, Next, Source, Table};
 
-/// What the caller did with a row.
+/// The caller's answer for a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disposition {
-    /// The row was written, or is kept to be written.
+    /// The row was written, or is kept for writing.
     Emitted,
-    /// The row does not pass a test of the caller's own.
+    /// The row failed a test of the caller.
     Filtered,
     /// The row could not be written, and no more rows are wanted: the reader of the output went away.
     Closed,
 }
 
 impl From<Next> for Disposition {
-    /// A row after which more are wanted was emitted.
+    /// A row was emitted if the caller wants more after it.
     fn from(next: Next) -> Disposition {
         if next == Next::More { Disposition::Emitted } else { Disposition::Closed }
     }
@@ -84,7 +84,7 @@ mod tests {
     use crate::plan::PlanRequest;
     use crate::testing::{Canned, many, plan, request};
 
-    /// The ports that are handed out, and the run.
+    /// Returns the ports of the rows that were passed on, and the run.
     fn rows(source: &Canned, asked: PlanRequest, each: impl Fn(u16) -> Disposition) -> (Vec<u16>, Run) {
         let mut ports = Vec::new();
         let run = plan(asked).run_rows(source, &Lookups::none(), &|| false, |row| {

@@ -1,4 +1,4 @@
-//! Filters over cells that hold several words, or an address and a port: on rows of connection tracking.
+//! Filters on cells with several words, or with an address and a port, using rows of connection tracking.
 #![allow(clippy::unwrap_used)]
 
 use crate::explain::expr_text;
@@ -15,7 +15,7 @@ fn row(client: &str, port: u16, proto: u8, bits: u32) -> Conntrack<'static> {
 
 fn holds(filter: &str, row: &Conntrack<'_>) -> bool {
     let expr = bind(Schema::of::<Nat>(), &parse(filter).unwrap()).unwrap();
-    // What `--explain` prints means the same.
+    // The text that `--explain` prints has the same meaning.
     let again = bind(Schema::of::<Nat>(), &parse(&expr_text(Schema::of::<Nat>(), &expr)).unwrap()).unwrap();
     assert_eq!(expr, again, "{filter}");
     Predicate::<Nat>::new(&expr.into_conjuncts()).unwrap().matches(row, &Lookups::none())

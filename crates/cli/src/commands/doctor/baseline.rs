@@ -1,4 +1,4 @@
-//! `netwren doctor --baseline FILE`: what is not as it was when the host was recorded.
+//! `netwren doctor --baseline FILE`: reports changes since the host was recorded.
 
 use super::descriptors::forgive_missing;
 use super::gather::Watch;
@@ -23,23 +23,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// Columns that are read of listeners.
+/// Columns to read of listeners.
 const OF_LISTENERS: &str = "netns_id,proto,local_addr,local_port,process";
 
-/// Listeners that are compared at most.
+/// Maximum number of listeners to compare.
 const LISTENERS_MAX: usize = 65_536;
 
-/// The first of the ports that the kernel chooses, where the setting cannot be read.
+/// First port that the kernel chooses, if the setting cannot be read.
 const FIRST_CHOSEN: i64 = 32_768;
 
-/// The most network namespaces listed by name when the baseline lacks them.
+/// Maximum number of network namespaces listed by name when the baseline lacks them.
 const UNKNOWN_NAMED: usize = 8;
 
-/// A host at one time.
+/// The state of a host at one time.
 struct Observed {
     samples: Vec<Sample>,
     findings: Vec<Finding>,
-    /// Listeners of each namespace: their names, and the processes that hold them.
+    /// Listeners by namespace: their names, and the processes that own them.
     listeners: BTreeMap<u64, BTreeMap<String, String>>,
     /// Names of the namespaces.
     names: BTreeMap<u64, String>,
@@ -67,7 +67,7 @@ pub(super) fn shown(request: &Request, file: &Path, window: Option<Duration>) ->
     Ok(table::run(request, &plan, &BaselineProvider { then, watch, listeners }))
 }
 
-/// The host as it was recorded, with what could not be read of it.
+/// The recorded state of the host, and the reasons for missing data.
 fn recorded(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result<(Observed, Accounting), Outcome> {
     let target = SessionTarget { replay: Some(file.to_owned()), ..SessionTarget::default() };
     let session = Session::open(target).map_err(|error| Outcome::because(error.exit(), error))?;
@@ -86,7 +86,7 @@ fn recorded(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result
     }
 }
 
-/// Watches the host of a session.
+/// Observes the host of a session.
 fn observe(
     session: &Session,
     watch: &Watch,
@@ -121,7 +121,7 @@ fn observe(
     for sample in &samples {
         let first = sample.setting("ipv4/ip_local_port_range", 0).unwrap_or(FIRST_CHOSEN);
         let Some(found) = sample.netns_id.and_then(|id| all.get_mut(&id)) else { continue };
-        // A port that the kernel chose is a client's, and another one each time.
+        // A port chosen by the kernel belongs to a client and differs each time.
         found.retain(|name, _| {
             let port = name.rsplit(':').next().and_then(|port| port.parse::<i64>().ok());
             name.starts_with("tcp ") || port.is_some_and(|port| port < first)
@@ -192,7 +192,7 @@ impl Observed {
         }
     }
 
-    /// The side of one sample.
+    /// The data to compare for one sample.
     fn side<'o>(&'o self, sample: &'o Sample) -> BaselineSide<'o> {
         let netns = sample.netns_id.and_then(|id| self.names.get(&id)).map_or("", String::as_str);
         let listeners = sample.netns_id.and_then(|id| self.listeners.get(&id)).cloned().unwrap_or_default();
@@ -211,7 +211,7 @@ impl Observed {
     }
 }
 
-/// Compares once a round.
+/// Compares once per round.
 struct BaselineProvider {
     then: (Observed, Accounting),
     watch: Watch,
@@ -247,7 +247,7 @@ impl Comparison<'_> {
     fn read(&self, each: &mut Each<'_, BaselineChanges>) -> Result<Accounting, SourceError> {
         let BaselineProvider { then, watch, listeners } = self.provider;
         let mut stats = Accounting::default();
-        // What the baseline lacks is missing in each comparison.
+        // Data missing from the baseline is also missing from each comparison.
         stats.incomplete |= then.1.lacks_rows();
         stats.unanswered |= then.1.unanswered;
         then.1.why.iter().for_each(|why| stats.add_reason(why.count, format!("of the baseline: {}", why.text)));
@@ -291,6 +291,6 @@ fn note_unknown(names: &[&str], stats: &mut Accounting) {
     stats.add_reason(names.len() as u64, text);
 }
 
-/// The sentences of counters.
+/// The descriptions of counters.
 const DESCRIBE: &Describe<'static> =
     &|source, name| counters::describe(source, name).map(|meaning| (meaning.kind, meaning.text));

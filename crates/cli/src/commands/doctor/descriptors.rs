@@ -1,18 +1,19 @@
-//! Open files of the processes whose connections wait.
+//! Open files of processes with waiting connections.
 
 use doctor::checks::{Descriptors, Queue};
 use host::processes::Identity;
 use record::Accounting;
 use sys::{Errno, Host, SysError};
 
-/// Processes that are looked at: those with the longest queues.
+/// Maximum number of processes to check: those with the longest queues.
 const PROCESSES_MAX: usize = 64;
 
-/// The reason where a recording has none.
+/// The reason if a recording has no descriptors.
 const NOT_RECORDED: &str =
     "the recording does not hold the file descriptors of processes (`doctor --record` records them)";
 
-/// Takes back that a recording has none, which `record` does not ask for: whoever shows more than findings of them.
+/// Removes the reason that a recording has no descriptors, which `record` does not save, for callers that show more
+/// than findings.
 pub(in crate::commands) fn forgive_missing(stats: &mut Accounting) {
     if stats.why.iter().any(|why| why.text == NOT_RECORDED) {
         stats.why.retain(|why| why.text != NOT_RECORDED);
@@ -20,8 +21,8 @@ pub(in crate::commands) fn forgive_missing(stats: &mut Accounting) {
     }
 }
 
-/// The descriptors of the processes that hold `listeners`, as owners were read after `seen_ns`: a process that started
-/// later may be another one with the number, and is left out.
+/// Reads the descriptors of the processes that own `listeners`. The owners were read after `seen_ns`; a process that
+/// started later may have reused the pid, and is left out.
 pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) -> Vec<Descriptors> {
     let mut holders: Vec<(u32, u32, &str)> =
         listeners.iter().filter_map(|one| Some((one.queue, one.pid?, &*one.owner))).collect();
@@ -55,7 +56,7 @@ pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut A
     found
 }
 
-/// Open descriptors and their limit; nothing if another process has the number.
+/// The number of open descriptors and its limit; None if the pid now belongs to another process.
 fn of_process(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<(u64, u64)>, SysError> {
     let before = Identity::read(host, pid)?;
     let (mut names, mut limits) = (Vec::new(), Vec::new());
@@ -66,7 +67,7 @@ fn of_process(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<(u64, u64)>,
     Ok(soft_limit(&limits).filter(|_| is_same).map(|limit| (used as u64, limit)))
 }
 
-/// The soft limit of open files in /proc/PID/limits; `None` if there is no limit.
+/// The soft limit on open files in /proc/PID/limits; `None` if it is unlimited.
 fn soft_limit(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"))?;
     std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()

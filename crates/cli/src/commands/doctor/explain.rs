@@ -1,11 +1,11 @@
-//! `netwren doctor --explain`: how checks come to their findings.
+//! `netwren doctor --explain`: explains how checks reach their findings.
 
 use crate::fold::fold;
 use crate::width;
 use doctor::checks::CHECKS;
 use std::fmt::Write;
 
-/// The explanation of the checks with these names or areas; of all checks if the list is empty.
+/// Explains the checks with these names or areas; explains all checks if the list is empty.
 pub(super) fn text(chosen: &[&str]) -> String {
     let mut text = String::new();
     for check in CHECKS {

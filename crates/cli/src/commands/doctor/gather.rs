@@ -1,4 +1,4 @@
-//! The samples that checks compare: two readings of counters and sockets, and settings.
+//! Gathers the samples for checks: two readings of counters and sockets, and settings.
 
 use super::super::counters::CounterProvider;
 use super::super::saved;
@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use sys::{Errno, Host, fs};
 
-/// Ports that the kernel chooses where the setting cannot be read: as it comes.
+/// The kernel's default range of local ports, used if the setting cannot be read.
 const PORTS: (u16, u16) = (32_768, 60_999);
 
-/// The fields of sockets that checks need.
+/// Fields of sockets that checks need.
 const OF_SOCKETS: &[&str] = &[
     "proto",
     "state",
@@ -44,24 +44,24 @@ const OF_SOCKETS: &[&str] = &[
     "portid",
 ];
 
-/// Sockets of namespaces, by their inodes.
+/// Sockets by the inode of their namespace.
 type Censuses = BTreeMap<u64, SocketCensus>;
 
-/// NetnsSettings of a namespace.
+/// Settings of a namespace.
 type NetnsSettings = Vec<(&'static str, Vec<i64>)>;
 
-/// Watches the host, round after round.
+/// Observes the host in rounds.
 pub(in crate::commands) struct Watch {
     counters: CounterProvider,
     drops: DropWatch,
-    /// Sockets of the round before.
+    /// Sockets of the previous round.
     before: RefCell<Option<Censuses>>,
-    /// A moment before the owners of the round were read, in ns of CLOCK_BOOTTIME.
+    /// A time just before the owners of the round were read, in ns of CLOCK_BOOTTIME.
     seen_ns: Cell<u64>,
 }
 
 impl Watch {
-    /// A watch that reads counters so.
+    /// Makes a watch that reads counters through this provider.
     pub(in crate::commands) fn new(counters: CounterProvider) -> Watch {
         Watch {
             drops: DropWatch::new(counters.is_once()),
@@ -71,7 +71,7 @@ impl Watch {
         }
     }
 
-    /// The counter of drops: see [`DropWatch::counter`].
+    /// The drop counter, see [`DropWatch::counter`].
     pub(in crate::commands) fn drop_counter(&self) -> &RefCell<Option<DropCounter>> {
         self.drops.counter()
     }
@@ -81,12 +81,12 @@ impl Watch {
         self.counters.is_once()
     }
 
-    /// Sets the time between the two readings of the first round; `None`: as the request says.
+    /// Sets the time between the two readings of the first round; `None` for the time in the request.
     pub(in crate::commands) fn shorten(&self, window: Option<Duration>) {
         self.counters.set_window(window);
     }
 
-    /// Two readings of each namespace, and of the host. Takes as long as the window is.
+    /// Takes two readings of each namespace and of the host. Takes as long as the window.
     pub(in crate::commands) fn samples(
         &self,
         session: &Session,
@@ -109,7 +109,7 @@ impl Watch {
         self.drops.begin(session, stats);
         let ports = |netns_id: u64| settings.get(&netns_id).and_then(port_range).unwrap_or(PORTS);
         let kept = self.before.take();
-        // What is wrong with the first reading is wrong with the second one as well, and is said there.
+        // The second reading will have the same errors and report them.
         let before = kept.unwrap_or_else(|| read_sockets(session, lookups, &ports, &mut Accounting::default()));
         let mut samples = self.counters(session, lookups, stats)?;
         samples.retain(|netns_id, _| netns_id.is_none_or(|netns_id| !unread.contains(&netns_id)));
@@ -123,7 +123,7 @@ impl Watch {
         let mut old = before;
         let mut new = Censuses::new();
         for (netns_id, census) in after {
-            // The next round compares with it.
+            // For comparison in the next round.
             new.insert(netns_id, census.clone());
             let Some(sample) = samples.get_mut(&Some(netns_id)) else { continue };
             sample.descriptors = descriptors::read(session.host(), &census.listeners, seen_ns, stats);
@@ -136,7 +136,7 @@ impl Watch {
         Ok(samples.into_values().collect())
     }
 
-    /// Two readings of the counters.
+    /// Takes two readings of the counters.
     fn counters(
         &self,
         session: &Session,
@@ -159,7 +159,7 @@ impl Watch {
     }
 }
 
-/// The host is compared with the settings of the first namespace that has them.
+/// Adds settings to the samples. The host's sample gets settings from the first namespace that has them.
 fn add_settings(samples: &mut BTreeMap<Option<u64>, Sample>, settings: &BTreeMap<u64, NetnsSettings>) {
     for (netns_id, all) in settings {
         for (name, numbers) in all {
@@ -172,18 +172,18 @@ fn add_settings(samples: &mut BTreeMap<Option<u64>, Sample>, settings: &BTreeMap
     }
 }
 
-/// When a watch begins, in ns since 1970; a recording holds it.
+/// The start of a watch in ns since 1970, which is also recorded.
 pub(super) fn begun_ns(host: &Host) -> u64 {
     let (now_ns, mut bytes) = (host.now().since_1970_ns(), Vec::new());
     let read = host.bytes("doctor/begun", "", &mut bytes, |into| {
         into.extend_from_slice(&now_ns.to_le_bytes());
         Ok(())
     });
-    // Without it the time of the round is near enough.
+    // If it is missing, the time of the round is close enough.
     read.ok().and_then(|()| bytes.as_slice().try_into().ok()).map_or(now_ns, u64::from_le_bytes)
 }
 
-/// Saves what the checks need beyond the tables.
+/// Saves the data that checks need in addition to tables.
 pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     begun_ns(session.host());
     session.in_each_namespace(&mut |netns_id| drop(read_settings(session.host(), netns_id, stats)));
@@ -231,7 +231,7 @@ fn port_range(settings: &NetnsSettings) -> Option<(u16, u16)> {
     Some((u16::try_from(*first).ok()?, u16::try_from(*last).ok()?))
 }
 
-/// One pass over the sockets of TCP, UDP, netlink and packet sockets.
+/// Reads the TCP, UDP, netlink and packet sockets in one pass.
 fn read_sockets(
     session: &Session,
     lookups: &Lookups<'_>,
@@ -265,7 +265,7 @@ fn read_sockets(
     all
 }
 
-/// The process that holds a socket, `nginx (812)`, and its number.
+/// The process that owns a socket, as `nginx (812)`, and its pid.
 fn owner(socket: &Socket<'_>, lookups: &Lookups<'_>) -> Holder {
     let cell = |name| {
         let field = field_index::<Sockets>(name).and_then(|at| Sockets::FIELDS.get(at));

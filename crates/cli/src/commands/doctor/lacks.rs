@@ -1,8 +1,8 @@
-//! Gaps of a reading of `doctor`, said in sentences.
+//! Reports data that `doctor` could not read.
 
 use record::Accounting;
 
-/// Adds what could not be seen; the rows are none of the findings'.
+/// Adds the reasons for missing data, but not the row counts, because rows are not findings.
 pub(in crate::commands) fn note(stats: &mut Accounting, read: &Accounting) {
     stats.incomplete |= read.lacks_rows();
     stats.unanswered |= read.unanswered;

@@ -1,7 +1,7 @@
-//! `netwren doctor [AREA]`: what is wrong with the network of this host, and what would mend it.
+//! `netwren doctor [AREA]`: finds problems in this host's network, and their remedies.
 //!
-//! Watches (`gather`), lets `doctor` judge, shows findings as sentences (`text`) or as rows of a table. Below it are
-//! the commands that say where time goes: `softirq`, `path`.
+//! It observes the host (`gather`), lets `doctor` judge, and shows findings as text (`text`) or as rows of a table.
+//! Its subcommands `softirq` and `path` show where time is spent.
 
 mod baseline;
 mod descriptors;
@@ -34,7 +34,7 @@ use record::{Accounting, LookupId, Lookups, Operand, Schema, Sink, Source, Table
 use std::cell::Cell;
 use std::time::Duration;
 
-/// How long the host is watched if nothing is said.
+/// Default duration of the observation.
 const WINDOW: Duration = Duration::from_secs(3);
 
 /// Columns of findings that a narrow terminal keeps, the most important one first.
@@ -66,7 +66,7 @@ Examples:
 A check looks at what moves while it watches, and at what is there now: a counter of yesterday is no finding.
 ";
 
-/// Columns of the text.
+/// Columns for the text output.
 const TEXT_COLUMNS: &str = "severity,id,netns,title,cost,confidence,evidence,remedy,since";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
@@ -129,7 +129,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(with_code(outcome, level, worst.get()))
 }
 
-/// The exit code with `--exit-code`: a finding that is bad enough wins over what could not be seen.
+/// The exit code with `--exit-code`: a finding of the required severity takes precedence over missing data.
 fn with_code(outcome: Outcome, level: Option<Severity>, worst: Option<Severity>) -> Outcome {
     let is_found = level.zip(worst).is_some_and(|(level, worst)| worst <= level);
     match outcome.exit {
@@ -138,7 +138,7 @@ fn with_code(outcome: Outcome, level: Option<Severity>, worst: Option<Severity>)
     }
 }
 
-/// The severity that `--exit-code` asks for; none without it.
+/// The severity in `--exit-code`; None without it.
 fn level(words: &ParsedWords<'_>) -> Result<Option<Severity>, String> {
     let Some(written) = words.value("exit-code").filter(|_| words.is_given("exit-code")) else { return Ok(None) };
     match Severity::ALL.into_iter().find(|severity| severity.name() == written) {
@@ -147,14 +147,14 @@ fn level(words: &ParsedWords<'_>) -> Result<Option<Severity>, String> {
     }
 }
 
-/// The areas and checks that the words name, if they name nothing else.
+/// The areas and checks named by the words, if they contain nothing else.
 fn chosen(words: &str) -> Option<Vec<&'static str>> {
     let known = |word| CHECKS.iter().find_map(|check| [check.id, check.area].into_iter().find(|name| *name == word));
     let names: Option<Vec<&'static str>> = words.split_whitespace().map(known).collect();
     names.filter(|names| !names.is_empty())
 }
 
-/// The first word that names no area and no check, where words and no comparison were given.
+/// The first word that is neither an area nor a check, unless the words are a filter.
 fn unknown(words: &str) -> Option<&str> {
     let is_plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     let joins = |word: &str| ["and", "or", "not", "in"].contains(&word);
@@ -163,7 +163,7 @@ fn unknown(words: &str) -> Option<&str> {
     all.into_iter().find(|word| chosen(word).is_none()).filter(|_| are_names)
 }
 
-/// Refuses comparisons with a name that no check or area has: they would never match a finding.
+/// Rejects comparisons with the name of an unknown check or area, which would never match a finding.
 fn known_names(plan: &engine::Plan<Findings>) -> Result<(), PlanError> {
     let mut wrong = None;
     let mut look = |test: &Test| {
@@ -184,27 +184,27 @@ fn known_names(plan: &engine::Plan<Findings>) -> Result<(), PlanError> {
     wrong.map_or(Ok(()), Err)
 }
 
-/// True if the user chose this check, or none.
+/// True if the user chose this check, or made no choice.
 fn is_chosen(chosen: &[&str], id: &str, area: &str) -> bool {
     chosen.is_empty() || chosen.iter().any(|name| [id, area].contains(name))
 }
 
-/// True if the user asks for nothing but what is wrong.
+/// True if the user requests the plain text of findings.
 fn wants_text(request: &Request) -> bool {
     let shown = &request.shown;
     let others = [&shown.columns, &shown.by, &shown.sort].into_iter().any(Option::is_some);
     request.format == Format::Table && !shown.wide && !others
 }
 
-/// Watches once a round.
+/// Observes the host once per round.
 struct DoctorProvider<'w> {
     watch: Watch,
-    /// Areas and checks; all if there is none.
+    /// The chosen areas and checks; empty for all.
     chosen: Vec<&'static str>,
     filter: Predicate<Findings>,
-    /// The worst severity of what was found so far.
+    /// The worst severity found so far.
     worst: &'w Cell<Option<Severity>>,
-    /// Samples of the round that were looked at.
+    /// Number of samples examined in the round.
     compared: &'w Cell<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! `netwren doctor path [FILTER]`: time and loss of packets between netfilter's hooks.
+//! `netwren doctor path [FILTER]`: shows time and loss of packets between netfilter's hooks.
 
 use super::super::counters::window;
 use super::super::source_provider::{RoundTime, SourceProvider};
@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
 
-/// Default time for which packets count.
+/// Default duration of the measurement.
 const WINDOW: Duration = Duration::from_secs(2);
 
 /// Columns of stages that a narrow terminal keeps, the most important one first.
@@ -57,13 +57,13 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(table::show(&request, |_| Ok(provider)))
 }
 
-/// Measures once a round.
+/// Measures once per round.
 struct StageProvider {
     all: bool,
     window: Duration,
-    /// The programs of the round.
+    /// The BPF programs of the round.
     probe: RefCell<Option<StageProbe>>,
-    /// True once the price was said.
+    /// True once the cost was reported.
     is_said: Cell<bool>,
 }
 

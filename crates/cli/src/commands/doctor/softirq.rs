@@ -1,4 +1,4 @@
-//! `netwren doctor softirq [FILTER]`: what CPUs do in the kernel's network code.
+//! `netwren doctor softirq [FILTER]`: shows what CPUs do in the kernel's network code.
 
 use super::super::counters::window;
 use super::super::source_provider::{RoundTime, SourceProvider};
@@ -17,13 +17,14 @@ use std::cell::RefCell;
 use std::time::Duration;
 use sys::Mode;
 
-/// Default time for which samples are taken.
+/// Default duration of sampling.
 const WINDOW: Duration = Duration::from_secs(3);
-/// Samples a second of each CPU: no divisor of the kernel's own timers' rates.
+/// Samples per second and CPU. The rate is not a divisor of the kernel's timer rates, to avoid sampling in step with
+/// them.
 const HZ: u32 = 999;
-/// Rates that `--hz` takes, in samples a second.
+/// Valid rates for `--hz`, in samples per second.
 const HZ_RANGE: std::ops::RangeInclusive<u32> = 1..=10_000;
-/// Time between two calls that make room for samples.
+/// Time between calls that drain the sample buffers.
 const STEP_NS: u64 = 100_000_000;
 
 /// The registry's entry.
@@ -84,7 +85,7 @@ fn hz(words: &ParsedWords<'_>) -> Result<u32, String> {
     hz.ok_or_else(|| format!("--hz takes a number from {least} to {most}, not `{written}`"))
 }
 
-/// Samples once a round.
+/// Takes samples once per round.
 struct SampleProvider {
     options: SampleOptions,
     hz: u32,
@@ -95,7 +96,7 @@ struct SampleProvider {
 }
 
 impl SampleProvider {
-    /// Samples until the round is over.
+    /// Takes samples until the round is over.
     fn sample(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
         if session.host().is_replay() {
             return Ok(RoundTime::Moment);
@@ -115,7 +116,7 @@ impl SampleProvider {
         Ok(if goes_on { over } else { RoundTime::LastInterval })
     }
 
-    /// Calls `then` with the source, which says in recordings and replays what it lacks.
+    /// Calls `then` with the source, wrapped for recordings and replays to report missing fields.
     fn through<T: Table, R>(session: &Session, source: &dyn Source<T>, then: impl FnOnce(&dyn Source<T>) -> R) -> R {
         match session.host().mode() {
             Mode::Live => then(source),

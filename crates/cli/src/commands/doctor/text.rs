@@ -1,5 +1,4 @@
-//! Findings as sentences, for people: as wide as the terminal, in a pipe 80 columns, but for commands, which stay
-//! whole.
+//! Findings as text, folded at the terminal's width or in a pipe at 80 columns. Commands are not folded.
 
 use super::TEXT_COLUMNS;
 use crate::fold::fold;
@@ -12,13 +11,13 @@ use std::io::{ErrorKind, Write};
 /// The checks whose findings are shown.
 #[derive(Clone, Copy)]
 pub(super) struct ChecksShown {
-    /// How many.
+    /// Number of checks.
     pub(super) checks: usize,
-    /// True if a filter chooses among their findings.
+    /// True if a filter applies to their findings.
     pub(super) is_filtered: bool,
 }
 
-/// Writes each finding as a paragraph when the round is over.
+/// Writes each finding as a paragraph at the end of the round.
 pub(super) struct FindingText<'c> {
     to: Box<dyn Write>,
     text: String,
@@ -26,17 +25,17 @@ pub(super) struct FindingText<'c> {
     width: usize,
     findings: u64,
     scope: ChecksShown,
-    /// Samples of the round that were looked at.
+    /// Number of samples examined in the round.
     compared: &'c Cell<usize>,
 }
 
 impl FindingText<'_> {
-    /// A writer for the findings of these checks.
+    /// Makes a writer for the findings of these checks.
     pub(super) fn new(to: Box<dyn Write>, scope: ChecksShown, compared: &Cell<usize>) -> FindingText<'_> {
         FindingText { to, text: String::new(), width: width::of_texts(), findings: 0, scope, compared }
     }
 
-    /// A line that hangs below its own text.
+    /// Appends a line with a heading; continuation lines are indented to its text.
     fn line(&mut self, head: &str, text: &str) {
         self.text.push_str(&fold(&format!("  {head:<7}  {text}\n"), self.width));
     }
@@ -112,7 +111,7 @@ impl Sink for FindingText<'_> {
     }
 }
 
-/// A number that proves a finding: `ListenOverflows 3 → 343`.
+/// A value that proves a finding: `ListenOverflows 3 → 343`.
 fn proof(item: Value<'_>) -> String {
     let [counter, before, after, limit] =
         ["counter", "before", "after", "limit"].map(|name| words(member(item, name).value()));
@@ -135,7 +134,7 @@ fn member(item: Value<'_>, name: &str) -> record::OwnedValue {
     found
 }
 
-/// A cell as text that is safe for a terminal.
+/// A cell as escaped text.
 fn words(value: Value<'_>) -> String {
     let mut text = Vec::new();
     match value {

@@ -1,4 +1,4 @@
-//! Drops counted by reason and place, round by round.
+//! Counts drops by reason and location in rounds.
 
 use crate::asked::Asked;
 use crate::commands::saved;
@@ -18,7 +18,7 @@ use super::losses::{LossDrops, OpenLosses, save_mark};
 use super::rules::{OpenRules, RuledDrops};
 use super::scope;
 
-/// The counter of a session, from its first round on.
+/// The counter of a session, opened in the first round.
 #[derive(Default)]
 struct OpenCounter(RefCell<Option<DropCounter>>);
 
@@ -28,12 +28,12 @@ impl PillarCache for OpenCounter {
     }
 }
 
-/// Times of the monotonic clock in ns.
+/// Times in ns of the monotonic clock.
 #[derive(Clone, Copy, Default)]
 struct SampleClock {
-    /// When counting began; 0: not yet.
+    /// Start of counting; 0 if it has not started.
     begin_ns: u64,
-    /// Rounds that are over.
+    /// Number of completed rounds.
     rounds: u64,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
         session.cache::<OpenRules>().open(session);
         match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
             Ok(opened) => drop(counter.replace(Some(opened))),
-            // A replay reports that the recording holds no drops.
+            // A replay will report that the recording holds no drops.
             Err(error) => {
                 stats.add_reason(0, format!("drops are not recorded: {error}"));
                 return 0;
@@ -61,7 +61,7 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
 /// Makes the source of each round.
 pub(super) struct DropProvider {
     all: bool,
-    /// True if rules are shown or filtered by.
+    /// True if rules are displayed or filtered by.
     rules: bool,
     /// `--via`
     via: Option<DropsVia>,
@@ -72,13 +72,13 @@ pub(super) struct DropProvider {
     is_once: Cell<bool>,
 }
 
-/// Time between two tests for a closed output pipe, while nothing is written.
+/// Time between checks for a closed output pipe while nothing is written.
 const LOOK_NS: u64 = 200_000_000;
-/// Longest wait between two looks while drops wait for the reader, in ns.
+/// Maximum time between reads while drops are waiting, in ns.
 const DRAIN_NS: u64 = 20_000_000;
 
 impl DropProvider {
-    /// `all`: with drops that are routine.
+    /// Makes a provider; with `all` it includes routine drops.
     pub(super) fn new(all: bool, via: Option<DropsVia>, demand: &Demand<Drops>) -> DropProvider {
         DropProvider {
             all,
@@ -90,7 +90,7 @@ impl DropProvider {
         }
     }
 
-    /// Counts from now on.
+    /// Starts counting.
     fn open(&self, session: &Session) -> Result<(), SourceError> {
         let open = session.cache::<OpenCounter>();
         if self.clock.get().begin_ns != 0 {
@@ -115,7 +115,7 @@ impl DropProvider {
         Ok(())
     }
 
-    /// When this round is over, and whether it is the last one.
+    /// The end of this round, and whether it is the last one.
     fn end_of_round(&self, sample: Option<Duration>, repeat: Repeat) -> (u64, bool) {
         let mut clock = self.clock.get();
         clock.rounds += 1;
@@ -141,7 +141,7 @@ impl SourceProvider<Drops> for DropProvider {
             if !losses.is_begun() {
                 losses.begin(session, None);
             }
-            // Without --watch, one table covers the whole recording.
+            // If `--watch` is not given, one table covers the whole recording.
             while repeat == Repeat::Once && session.host().has_more_rounds() && session.host().begin_round() {}
             losses.read(session);
             return Ok(RoundTime::Moment);
@@ -171,7 +171,8 @@ impl SourceProvider<Drops> for DropProvider {
         }
     }
 
-    /// Owners are looked for among all processes of the host: not for rounds without a row. A recording has them all.
+    /// Owners require a search of all processes, so they are not read for rounds without rows. A recording always
+    /// includes them.
     fn can_use_lookup(&self, session: &Session, _: LookupId) -> bool {
         !self.is_quiet.get() || session.host().mode() != Mode::Live
     }

@@ -1,4 +1,4 @@
-//! `netwren drops --events`, `-w FILE`: each dropped packet, as it comes.
+//! `netwren drops --events`, `-w FILE`: each dropped packet as it occurs.
 
 use super::file::DropFile;
 use super::rules::RuledEvents;
@@ -16,17 +16,17 @@ use record::rows::{DropEvents, drop_need};
 use record::{Accounting, Stream};
 use std::path::PathBuf;
 
-/// Options of following single drops.
+/// Options for following single drops.
 pub(super) struct EventRequest {
-    /// With those that are routine.
+    /// True to include routine drops.
     pub(super) all: bool,
-    /// The file that they are written into, and how many bytes of each.
+    /// The file to write packets to, and the number of bytes of each.
     pub(super) file: Option<(PathBuf, u32)>,
     /// `--via`
     pub(super) via: Option<DropsVia>,
 }
 
-/// Follows drops until the time is over or somebody ends it.
+/// Follows drops until the time is over or the run is ended.
 pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &EventRequest) -> Outcome {
     let end_ns = request.sample.map(|time| {
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -43,7 +43,7 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
         if !needs(drop_need::RULE | drop_need::OWNERS) {
             return to.read(&mut stream, then);
         }
-        // What cannot be found is said when lookups are read.
+        // Errors are reported when lookups are read.
         session.find_namespaces(None, &mut Accounting::default());
         let mut ruled;
         let stream: &mut dyn Stream<DropEvents> = if needs(drop_need::RULE) {
@@ -59,7 +59,7 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
     })
 }
 
-/// Destination of drops.
+/// The destination of drops.
 struct Destination<'d> {
     request: &'d Request,
     plan: &'d Plan<DropEvents>,

@@ -1,4 +1,4 @@
-//! `-w`: dropped packets into a pcapng file, each with the reason and the place as its notes.
+//! `-w`: writes dropped packets to a pcapng file, each with notes on the reason and the location.
 
 use crate::packet_files::{OutputFile, words_of};
 use crate::packet_notes::NoteFields;
@@ -8,25 +8,25 @@ use record::{Lookups, RowCells, SourceError, SourceFault, Value};
 use sinks::packets::{CapturedPcapNg, PacketNotes};
 use std::path::Path;
 
-/// Columns of comments, if the user names none. The first column of all is the interface, which is in no comment.
+/// Default columns for comments. The first column is the interface, which is in no comment.
 pub(super) const COLUMNS: &str = "iface,reason,place,hook";
 
-/// A file that dropped packets are written into.
+/// A file that dropped packets are written to.
 pub(super) struct DropFile {
     file: OutputFile,
     pcapng: CapturedPcapNg,
     notes: NoteFields,
     written: u64,
     not_written: u64,
-    /// Why packets are not written.
+    /// The reason why packets are not written.
     failure: Option<String>,
-    /// Packets of which the file has no bytes.
+    /// Number of packets whose bytes are missing from the file.
     without_bytes: u64,
     is_closed: bool,
 }
 
 impl DropFile {
-    /// Makes the file, or empties the one that is there; `-` is standard output. The columns are those of the plan.
+    /// Creates the file, or empties an existing one; `-` is standard output. The columns come from the plan.
     pub(super) fn create(path: &Path, plan: &Plan<DropEvents>) -> Result<DropFile, RunError> {
         let file = OutputFile::create_packed(path).map_err(|error| {
             let cause = format!("cannot write {}: {}", path.display(), words_of(&error)).into();
@@ -65,8 +65,8 @@ impl DropFile {
         }
     }
 
-    /// Writes what waits. After a failure what follows names its interfaces anew: their blocks may be among what was
-    /// taken back.
+    /// Writes waiting data. After a failure, later packets describe their interfaces again, because the lost data may
+    /// have contained these blocks.
     fn write_out(&mut self) {
         let (packets, failure) = self.file.write_out();
         self.written += packets;
@@ -77,7 +77,7 @@ impl DropFile {
         self.failure.get_or_insert(failure.why);
     }
 
-    /// Writes the end of the file; returns the line about it.
+    /// Writes the end of the file; returns the message about it.
     pub(super) fn finish(mut self, run: &mut Run) -> String {
         self.pcapng.finish(sys::clock::wall_ns(), None, &mut self.file.buffer);
         if !self.is_closed {

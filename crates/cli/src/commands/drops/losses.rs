@@ -1,4 +1,4 @@
-//! Losses that are no dropped packet, as rows beside those of packets; alone, where packets cannot be counted.
+//! Losses other than dropped packets, as rows in addition to the packets, or alone if packets cannot be counted.
 
 use crate::commands::counters::reader;
 use crate::commands::doctor::lacks::note;
@@ -13,28 +13,28 @@ use record::{Accounting, Demand, Each, Next, Offer, RowCache, Scan, Schema, Sour
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 
-/// The key on the tape of whether packets were counted.
+/// The recording's key for whether packets were counted.
 const TAPE_KEY: &str = "drops/packets";
 
-/// The fields of sockets that tell their drops.
+/// The socket fields needed for drops of sockets.
 const OF_SOCKETS: &[&str] = &["proto", "socket_drops", "cookie", "inode", "uid", "netns_id"];
 
-/// What is said of a run that counts no packets.
+/// The message if packets cannot be counted.
 const ALONE: &str = "packets are not counted: the kernel's counters of losses alone are shown, which know no place, \
                      address or rule, and not what rules drop";
 
-/// The readings of a session, from its first round on.
+/// The readings of a session, starting with its first round.
 #[derive(Default)]
 pub(super) struct OpenLosses {
-    /// True if packets are counted as well; `None`: a recording without losses, or nothing was read yet.
+    /// True if packets are also counted; `None` for a recording without losses, or before the first reading.
     are_packets_counted: Cell<Option<bool>>,
-    /// Why packets are not counted.
+    /// The reason why packets are not counted.
     why: RefCell<Option<String>>,
     counters: RefCell<CounterMemory>,
     sockets: RefCell<SocketDrops>,
-    /// Packets of the round before that no counter had then.
+    /// Packets of the previous round that no kernel counter included at that time.
     over: RefCell<PacketsOver>,
-    /// The losses of the round, and what is missing in them.
+    /// The losses of the round, and the reasons for missing data.
     round: RefCell<(Losses, Accounting)>,
 }
 
@@ -55,8 +55,8 @@ pub(super) fn save_mark(session: &Session) {
 }
 
 impl OpenLosses {
-    /// Makes the first readings. `why` tells why packets are not counted, if they are not; of a recording it is known
-    /// from there.
+    /// Takes the first readings. `why` is the reason if packets are not counted; in a replay the recording provides
+    /// it.
     pub(super) fn begin(&self, session: &Session, why: Option<String>) {
         let mut counted = Vec::new();
         let marked = session.host().bytes(TAPE_KEY, "", &mut counted, |into| {
@@ -68,22 +68,22 @@ impl OpenLosses {
             return;
         }
         self.are_packets_counted.set(Some(counted == [1]));
-        // What cannot be found is said when lookups are read.
+        // Errors are reported when lookups are read.
         pillars::find_namespaces(session, false, &mut Accounting::default());
         let mut first = Losses::default();
-        // What is wrong with the first reading is wrong with the second one as well, and is said there.
+        // The second reading will have the same errors and report them.
         let _ = self.read_counters(session, &NextReading::Ended, &mut first);
         let _ = self.read_sockets(session, None, &mut first);
         self.sockets.replace(first.take_sockets());
     }
 
-    /// True if the readings were begun.
+    /// True if readings have started.
     pub(super) fn is_begun(&self) -> bool {
         self.are_packets_counted.get().is_some()
     }
 
-    /// Reads what was lost since the last reading; false if that is nothing. To be called before packets are read: what
-    /// is dropped in between is then known as a packet first.
+    /// Reads the losses since the last reading; false if there were none. Must be called before packets are read, so
+    /// that a packet dropped in between is first counted as a packet.
     pub(super) fn read(&self, session: &Session) -> bool {
         if !self.is_begun() {
             return false;
@@ -151,7 +151,7 @@ impl OpenLosses {
     }
 }
 
-/// Rows of packets, and then those of other losses.
+/// Rows of packets, followed by rows of other losses.
 pub(super) struct LossDrops<'a> {
     pub(super) drops: &'a dyn Source<Drops>,
     pub(super) session: &'a Session,

@@ -1,4 +1,4 @@
-//! `netwren drops [FILTER]`: packets that the kernel drops, counted or one by one while the command runs.
+//! `netwren drops [FILTER]`: packets that the kernel drops while the command runs, counted or individually.
 
 mod counted;
 mod events;
@@ -133,7 +133,7 @@ fn of_events(mut request: Request, words: &ParsedWords<'_>) -> Result<Outcome, S
     })
 }
 
-/// The file of `-w` with the bytes of each packet. Its plan has the columns of comments.
+/// The file of `-w`, and the bytes of each packet. Its plan has the columns for comments.
 fn output_file(request: &mut Request, words: &ParsedWords<'_>) -> Result<Option<(PathBuf, u32)>, String> {
     let snaplen = words.value("snaplen");
     let Some(path) = words.file("write") else {
@@ -162,10 +162,10 @@ fn output_file(request: &mut Request, words: &ParsedWords<'_>) -> Result<Option<
     Ok(Some((path.to_owned(), bytes)))
 }
 
-/// Bytes of each packet in a file, if nothing else is said: the headers, and some more.
+/// Default number of bytes of each packet in a file: the headers, and some more.
 const SNAPLEN: u32 = 128;
 
-/// The interface that `--via` names.
+/// The interface named by `--via`.
 fn via(words: &ParsedWords<'_>) -> Option<DropsVia> {
     words.value("via").and_then(DropsVia::of_name)
 }

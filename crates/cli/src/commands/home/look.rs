@@ -1,4 +1,4 @@
-//! One look at the host: what is read, and in which order.
+//! Takes one look at the host: its readings and their order.
 
 use super::{HomeProvider, losses, parts};
 use crate::asked;
@@ -14,21 +14,20 @@ use record::{Accounting, LookupId, Lookups, SourceError, SourceFault};
 use std::time::Duration;
 use sys::Host;
 
-/// The time from the beginning of a look to the second reading of the counters. What is read before the first one is
-/// taken off, so that a look takes as long on a busy host; what follows the second (names of the kernel's functions
-/// are most of it) has 0.3 s until the user waits longer than he should.
+/// The time from the start of a look to the second reading of the counters. Time spent before the first reading is
+/// subtracted, so that a look takes as long on a busy host. The work after the second reading (mostly names of kernel
+/// functions) should take at most 0.3 s, or the user waits too long.
 pub(super) const WINDOW: Duration = Duration::from_millis(900);
 
-/// The shortest time between the two readings.
+/// Minimum time between the two readings.
 const WINDOW_MIN: Duration = Duration::from_millis(500);
 
 /// Lookups of owners, names and interfaces.
 const LOOKUPS: [LookupId; 4] = [LookupId::Owners, LookupId::Containers, LookupId::Netns, LookupId::Ifaces];
 
-/// Reads everything that the screen shows. What fails leaves its part empty and a sentence in `unseen`.
+/// Reads everything that the screen shows. If a part fails, it is empty and `unseen` has a message.
 ///
-/// Drops, flows and counters are counted over the same second: each is read once when the look begins, and once more
-/// when it is over.
+/// Drops, flows and counters cover the same second: each is read once at the start of the look, and again at its end.
 pub(super) fn look(provider: &HomeProvider, session: &Session) -> (HomeScreen, Accounting) {
     let begun_ns = sys::clock::monotonic_ns();
     let (mut unseen, mut first) = (Unseen::default(), Accounting::default());
@@ -36,7 +35,7 @@ pub(super) fn look(provider: &HomeProvider, session: &Session) -> (HomeScreen, A
     let wanted = asked::lookups(session.host(), provider.flows.demand(), LOOKUPS.to_vec(), &mut unseen.part);
     unseen.close("owners");
     let is_first = provider.is_first.replace(false);
-    // What is wrong with first readings is wrong with second ones as well, and is said there.
+    // The second readings will have the same errors and report them.
     let before = Enrichment::read(session, &wanted, if is_first { &mut first } else { &mut unseen.part });
     if is_first {
         provider.flow_reader.remember(session, before.lookups(), &provider.flows);
@@ -64,16 +63,16 @@ pub(super) fn look(provider: &HomeProvider, session: &Session) -> (HomeScreen, A
     (screen, stats)
 }
 
-/// The time that is left for the window; of a replay none is taken.
+/// The time left for the window; None in a replay.
 fn window(host: &Host, begun_ns: u64) -> Option<Duration> {
     let gone = Duration::from_nanos(sys::clock::monotonic_ns().saturating_sub(begun_ns));
     (!host.is_replay()).then(|| WINDOW.saturating_sub(gone).max(WINDOW_MIN))
 }
 
-/// Name, kernel and age of the host.
+/// The host's name, kernel and uptime.
 fn of_host(host: &Host) -> HomeScreen {
     let (mut name, mut uptime) = (Vec::new(), Vec::new());
-    // Without them the screen is as good.
+    // The screen is usable without them.
     let _ = host.read_file("/proc/sys/kernel/hostname", &mut name);
     let _ = host.read_file("/proc/uptime", &mut uptime);
     let seconds = String::from_utf8_lossy(&uptime).split('.').next().and_then(|text| text.parse().ok());
@@ -87,13 +86,13 @@ fn of_host(host: &Host) -> HomeScreen {
     }
 }
 
-/// Saves what the screen needs beyond the tables.
+/// Saves the data that the screen needs in addition to tables.
 pub(super) fn save(session: &Session, _: &mut Accounting) -> u64 {
     of_host(session.host());
     0
 }
 
-/// Counts drops from now on; false if no program can.
+/// Starts counting drops; false if no BPF program can.
 fn open_drops(provider: &HomeProvider, session: &Session, unseen: &mut Unseen) -> bool {
     let mut counter = provider.watch.drop_counter().borrow_mut();
     if session.host().is_replay() || counter.is_some() {
@@ -111,7 +110,7 @@ fn open_drops(provider: &HomeProvider, session: &Session, unseen: &mut Unseen) -
     }
 }
 
-/// Reads the tables of the other commands.
+/// Reads the tables of other commands.
 struct Tables<'t> {
     provider: &'t HomeProvider,
     session: &'t Session,
@@ -130,7 +129,7 @@ impl Tables<'_> {
         screen.sockets = sockets.rows;
     }
 
-    /// The flows that carry most since they were read before.
+    /// The flows with the most traffic since the previous reading.
     fn read_flows(&self, screen: &mut HomeScreen, unseen: &mut Unseen) {
         let mut flows = parts::Kept::of(HomeScreen::FLOWS);
         let reader = &self.provider.flow_reader;
@@ -144,12 +143,12 @@ impl Tables<'_> {
         screen.flows = flows.rows;
     }
 
-    /// Drops by the program that counts them; false if it cannot be read.
+    /// Drops counted by the BPF program; false if it cannot be read.
     fn read_drops(&self, screen: &mut HomeScreen, unseen: &mut Unseen) -> bool {
         let options =
             DropOptions { scope: scope(self.session), all: false, sums_rounds: self.provider.watch.is_once() };
         let counter = self.provider.watch.drop_counter();
-        // What doctor's checks have just read.
+        // Returns the values that doctor's checks have just read.
         counter.borrow_mut().iter_mut().for_each(DropCounter::repeat);
         let source = DropSource::new(self.session.host(), options, counter);
         let mut drops = parts::Kept::of(HomeScreen::DROPS);
@@ -167,21 +166,21 @@ impl Tables<'_> {
     }
 }
 
-/// Gaps of the screen, part by part.
+/// Missing data of the screen, by part.
 #[derive(Default)]
 struct Unseen {
-    /// The row counts of the part that is being read.
+    /// The row counts of the current part.
     part: Accounting,
     texts: Vec<String>,
-    /// What stands on the screen alone: nothing is missing that could be had.
+    /// Notes for the screen only, which do not mean that data is missing.
     notes: Vec<String>,
-    /// True if the screen lacks something that was there to be seen.
+    /// True if the screen lacks data that was available.
     is_partial: bool,
     via: Vec<&'static str>,
 }
 
 impl Unseen {
-    /// The end of a part: its reasons count only if something is missing; others are notes.
+    /// Ends a part: its reasons count only if data is missing; others become notes.
     fn close(&mut self, name: &str) {
         let part = std::mem::take(&mut self.part);
         self.via.extend(part.via.iter().filter(|via| !self.via.contains(via)).copied().collect::<Vec<_>>());
@@ -197,7 +196,7 @@ impl Unseen {
         }
     }
 
-    /// A part that was read, or failed.
+    /// Adds the result of a part.
     fn add<E: std::fmt::Display>(&mut self, name: &str, read: Result<Accounting, E>) {
         match read {
             Ok(stats) => self.part.add(&stats),
@@ -206,14 +205,14 @@ impl Unseen {
         self.close(name);
     }
 
-    /// A part that could not be read at all.
+    /// Notes a part that could not be read at all.
     fn failed(&mut self, error: &dyn std::fmt::Display) {
         self.part.incomplete = true;
         self.part.add_reason(1, error.to_string());
     }
 
-    /// Drops are known by counters alone. Where a right is missing the screen lacks what others would see; where there
-    /// is no BPF, or a recording has no drops, nothing else could be had.
+    /// Notes that drops come from counters only. If a privilege is missing, other users would see more, so the screen
+    /// is partial; without BPF, or in a recording without drops, nothing more is available.
     fn causes_of_drops(&mut self, error: &SourceError, host: &Host) {
         let text = format!("causes of drops: {}; counters of losses are shown", error.cause);
         if error.fault == SourceFault::Unsupported || host.is_replay() {
@@ -223,7 +222,7 @@ impl Unseen {
         self.texts.push(text);
     }
 
-    /// Puts the sentences on the screen; returns the row counts of the look.
+    /// Puts the messages on the screen; returns the row counts of the look.
     fn finish(self, screen: &mut HomeScreen) -> Accounting {
         let mut stats = Accounting { incomplete: self.is_partial, via: self.via, ..Accounting::default() };
         if self.is_partial {

@@ -1,4 +1,4 @@
-//! Drops by the kernel's own counters, where no program can count them.
+//! Drops from the kernel's own counters, if no BPF program can count them.
 
 use super::LIST_MAX;
 use super::parts::netns;
@@ -7,7 +7,7 @@ use doctor::checks::Sample;
 use record::rows::{CounterSource, HomeScreen};
 use record::{Lookups, OwnedObject, Value};
 
-/// The counters that grew, the most first.
+/// The counters that increased, the largest increase first.
 pub(super) fn of_samples(samples: &[Sample], lookups: &Lookups<'_>) -> Vec<OwnedObject> {
     let mut all: Vec<(u64, OwnedObject)> = Vec::new();
     for sample in samples {

@@ -1,7 +1,7 @@
 //! `netwren` alone, or `netwren home`: the whole host on one screen, after a second.
 //!
-//! One row a look, whose lists come from the tables of the other commands: nothing is read otherwise than by them.
-//! Start reading at [`look`], which says in which order; `parts` makes the lists.
+//! Each look is one row, whose lists come from the tables of other commands; home has no readings of its own. Start
+//! reading at [`look`], which determines the order; `parts` makes the lists.
 
 mod look;
 mod losses;
@@ -54,7 +54,7 @@ Each part is cut to its worst rows; `netwren flows`, `netwren drops` and `netwre
 cannot be seen leaves the others as they are, and the screen says why; the exit code is 3 then.
 ";
 
-/// Rows of each list at most.
+/// Maximum number of rows per list.
 const LIST_MAX: u64 = 60;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
@@ -75,19 +75,19 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     })
 }
 
-/// Looks at the host once a round.
+/// Looks at the host once per round.
 struct HomeProvider {
     watch: Watch,
     flows: Plan<Flows>,
     flow_reader: FlowProvider,
     sockets: Plan<Sockets>,
     drops: Plan<Drops>,
-    /// True before the first look, which has nothing to compare with but what it reads itself.
+    /// True before the first look, which has no previous readings.
     is_first: Cell<bool>,
 }
 
 impl HomeProvider {
-    /// The plans of the tables that the screen is made of.
+    /// Makes the plans of the tables that the screen consists of.
     fn new(request: &Request) -> Result<HomeProvider, PlanError> {
         let of = |shown: Shown| Request { shown, ..request.clone() };
         let columns =
@@ -129,7 +129,7 @@ impl SourceProvider<HomeScreens> for HomeProvider {
     }
 }
 
-/// The one row of a round.
+/// The source of the single row of a round.
 struct HomeSource<'h> {
     provider: &'h HomeProvider,
     session: &'h Session,
@@ -146,7 +146,7 @@ impl HomeSource<'_> {
     fn read(&self, each: &mut Each<'_, HomeScreens>) -> Result<Accounting, SourceError> {
         let (screen, mut stats) = look::look(self.provider, self.session);
         stats.seen = 1;
-        // There is no other row that could be stopped.
+        // The result does not matter, because there are no further rows.
         let _ = each(&screen);
         Ok(stats)
     }

@@ -1,18 +1,18 @@
-//! The lists of the home screen that are made of samples: interfaces, connection tracking, retransmits, findings.
+//! The lists of the home screen made from samples: interfaces, conntrack, retransmits, findings.
 
 use super::LIST_MAX;
 use doctor::checks::Sample;
 use record::rows::{CounterSource, Finding, HomeScreen};
 use record::{Accounting, Columns, Key, LookupId, Lookups, Member, Next, OwnedObject, Round, Sink, SinkError, Value};
 
-/// A sink that keeps rows as objects with these members, which are its columns.
+/// A sink that stores rows as objects with these members, which are its columns.
 pub(super) struct Kept {
     members: &'static [Member],
     pub(super) rows: Vec<OwnedObject>,
 }
 
 impl Kept {
-    /// One without rows.
+    /// Makes an empty sink.
     pub(super) fn of(members: &'static [Member]) -> Kept {
         Kept { members, rows: Vec::new() }
     }
@@ -38,7 +38,7 @@ pub(super) fn netns<'l>(netns_id: Option<u64>, lookups: &Lookups<'l>) -> Value<'
     lookups.value(LookupId::Netns, netns_id.map_or(Key::None, Key::Id))
 }
 
-/// Interfaces, tables of connection tracking and retransmits.
+/// Adds interfaces, conntrack tables and retransmits.
 pub(super) fn of_samples(samples: &[Sample], lookups: &Lookups<'_>, screen: &mut HomeScreen) {
     screen.window_ns = samples.iter().map(|sample| sample.window_ns).max().unwrap_or(0);
     let mut interfaces: Vec<(u64, OwnedObject)> = samples.iter().flat_map(|one| of_netns(one, lookups)).collect();
@@ -52,7 +52,7 @@ pub(super) fn of_samples(samples: &[Sample], lookups: &Lookups<'_>, screen: &mut
     screen.retransmits = grown(samples, "TcpRetransSegs");
 }
 
-/// The interfaces of one network namespace, with what they carry.
+/// The interfaces of one network namespace, with their traffic.
 fn of_netns(sample: &Sample, lookups: &Lookups<'_>) -> Vec<(u64, OwnedObject)> {
     let of = |counter: &'static str| sample.objects(CounterSource::Iface, counter);
     let per_s = |name: &[u8], counter: &'static str, times: u64| {
@@ -72,7 +72,7 @@ fn of_netns(sample: &Sample, lookups: &Lookups<'_>) -> Vec<(u64, OwnedObject)> {
     of("rx_bytes").map(|(name, _)| row(name)).collect()
 }
 
-/// The table of connection tracking of one network namespace, if it has one.
+/// The conntrack table of one network namespace, if it has one.
 fn conntrack(sample: &Sample, lookups: &Lookups<'_>) -> Option<(u64, OwnedObject)> {
     let of = |name| sample.counter(CounterSource::Conntrack, name);
     let number = |n: i64| u64::try_from(n).ok();
@@ -83,13 +83,13 @@ fn conntrack(sample: &Sample, lookups: &Lookups<'_>) -> Option<(u64, OwnedObject
     Some((entries, OwnedObject::of(HomeScreen::CONNTRACK, values.into_iter().chain([max]).chain(moved))))
 }
 
-/// What a counter of TCP grew by in all namespaces; none without a second reading.
+/// The increase of a TCP counter over all namespaces; None without a second reading.
 fn grown(samples: &[Sample], name: &str) -> Option<u64> {
     let moved = samples.iter().filter_map(|sample| sample.counter(CounterSource::Snmp, name));
     moved.filter(|moved| moved.before.is_some()).map(|moved| moved.grown()).reduce(u64::saturating_add)
 }
 
-/// The findings of doctor's checks in the samples.
+/// The findings of doctor's checks on the samples.
 pub(super) fn findings(samples: &[Sample], lookups: &Lookups<'_>, screen: &mut HomeScreen) {
     let found = doctor::checks::diagnose(samples);
     screen.findings_total = found.len() as u64;

@@ -1,4 +1,4 @@
-//! `netwren log check`: looks a configuration over and says what it would do. Binds nothing, writes nothing.
+//! `netwren log check`: checks a configuration and describes its effect. Binds and writes nothing.
 
 use super::{COMMAND as LOG, Log, asked};
 use crate::command::{Command, ParsedWords, Positional};
@@ -65,7 +65,7 @@ fn looked_over(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(Outcome { exit, messages })
 }
 
-/// What it would do, line by line.
+/// Describes what the configuration would do, line by line.
 fn described(log: &Log) -> String {
     let groups: Vec<String> = log.groups.iter().map(u16::to_string).collect();
     let mut text = format!(
@@ -98,7 +98,7 @@ fn describe_outputs(text: &mut String, ship: &ShipRequest) {
     }
 }
 
-/// What would keep it from working for this user.
+/// Problems that would prevent it from working for this user.
 fn troubles(log: &Log) -> Vec<String> {
     let Some(ship) = &log.request.ship else { return Vec::new() };
     let mut troubles: Vec<String> = ship.targets.iter().filter_map(file_trouble).collect();
@@ -111,7 +111,7 @@ fn troubles(log: &Log) -> Vec<String> {
     troubles
 }
 
-/// Why a file cannot be written.
+/// The reason why a file cannot be written.
 fn file_trouble(target: &Target) -> Option<String> {
     let Address::File(path) = &target.address else { return None };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -122,7 +122,7 @@ fn file_trouble(target: &Target) -> Option<String> {
     }
 }
 
-/// What is worth knowing, but may be otherwise when it starts.
+/// Useful notes that may no longer apply when it starts.
 fn notes(log: &Log, session: &Session) -> Vec<String> {
     let mut notes = Vec::new();
     if !caps::effective().is_ok_and(|held| held.has(Cap::NetAdmin)) {
@@ -149,7 +149,7 @@ mod tests {
         Ok(log)
     }
 
-    /// What a file with this text and these flags asks for.
+    /// The request of a file with this text and these flags.
     fn of_file(text: &str, flags: &str) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();

@@ -1,7 +1,7 @@
-//! The entry of connection tracking that each logged packet belongs to: a stream over the stream of records, which puts
-//! the entry into the row before filter and columns see it. Only for runs that show entries, or filter by them.
+//! Assigns a conntrack entry to each logged packet: a stream over the stream of records that adds the entry to the row
+//! before filter and columns see it. Only for runs that show entries or filter by them.
 //!
-//! Where the kernel sends entries with records, they are decoded. Elsewhere they are looked up (docs/adr/0024).
+//! If the kernel sends entries with records, they are decoded. Otherwise they are looked up (docs/adr/0024).
 
 use crate::messages::say;
 use crate::packet_entries::{Asking, EntryLookups, Questions, SeenPacket, UnknownWords, open_queries};
@@ -15,25 +15,25 @@ use record::{Accounting, Addr, Demand, Each, Offer, SourceError, Stream, StreamS
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The entries that are known. Shared by the stream and by what looks at its records first.
+/// The known entries. Shared by the stream and by the preview of its records.
 pub(super) struct Entries<'s> {
-    /// True if the kernel sends entries with records; in a replay, if it did.
+    /// True if the kernel sends entries with records; in a replay, if it did so then.
     are_sent: Cell<bool>,
     lookups: EntryLookups<'s>,
     counts: RefCell<SentCounts>,
 }
 
-/// Records without an entry, where the kernel sends them.
+/// Number of records without an entry, if the kernel sends entries.
 #[derive(Default)]
 struct SentCounts {
-    /// Records that came without one.
+    /// Records that arrived without an entry.
     missing: u64,
     /// Attributes that could not be decoded.
     malformed: u64,
 }
 
 impl<'s> Entries<'s> {
-    /// Gets ready to ask, if the demand asks for entries.
+    /// Prepares queries, if the demand includes entries.
     pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>) -> Option<Entries<'s>> {
         if demand.need & log_need::ENTRY == 0 {
             return None;
@@ -48,14 +48,14 @@ impl<'s> Entries<'s> {
         });
         let answers = answers.map_err(|error| _ = trouble.get_or_insert(error.to_string())).ok();
         if let Some(error) = trouble.as_ref().filter(|_| !session.host().is_replay()) {
-            // A service is read while it runs.
+            // Reported at once, because users read a service's messages while it runs.
             say(&format!("{}: {error}", WORDS.unknown));
         }
         let lookups = EntryLookups::new(questions, answers, trouble);
         Some(Entries { are_sent: are_sent.into(), lookups, counts: RefCell::default() })
     }
 
-    /// The session knows of other namespaces than before: from now on it is these that are asked.
+    /// Switches to the session's current namespaces, if they have changed.
     pub(super) fn find_namespaces(&self, session: &Session) {
         if !self.are_sent() {
             self.lookups.find_namespaces(session);
@@ -67,7 +67,7 @@ impl<'s> Entries<'s> {
         self.are_sent.get()
     }
 
-    /// The entry of `record`.
+    /// The entry for `record`.
     fn find(&self, record: &LogRecord<'_>) -> Option<PacketEntry<'static>> {
         if let Some(sent) = &record.ct_attrs {
             return self.decoded(record, sent);
@@ -95,7 +95,7 @@ impl<'s> Entries<'s> {
         }
     }
 
-    /// Says of how many records the entry is not told, and why.
+    /// Reports the number of records without an entry, and the reasons.
     fn tell(&self, stats: &mut Accounting) {
         let counts = self.counts.borrow();
         if counts.missing > 0 {
@@ -112,7 +112,7 @@ fn seen(record: &LogRecord<'_>) -> Option<SeenPacket> {
     SeenPacket::of(record.netns_id, record.packet.as_ref()?, record.time_ns, record.group.into())
 }
 
-/// Sentences about records without their entry.
+/// Messages about records without their entry.
 const WORDS: UnknownWords = UnknownWords {
     unknown: "connections of log records cannot be looked up",
     missing: "records of packets without an entry of connection tracking: not confirmed (a first packet that a rule \
@@ -149,7 +149,7 @@ pub(super) struct EntryRecords<'s, 'r> {
 }
 
 impl<'s, 'r> EntryRecords<'s, 'r> {
-    /// Records of `records` with the entries of `entries`, which has seen them first.
+    /// Adds entries from `entries`, which has previewed the records, to the records of `records`.
     pub(super) fn new(records: &'r mut dyn Stream<LogRecords>, entries: &'r Entries<'s>) -> EntryRecords<'s, 'r> {
         EntryRecords { records, entries }
     }
@@ -191,14 +191,15 @@ mod tests {
     use proptest::prelude::*;
     use record::rows::{CtStatus, CtTuple, PacketHeaders, ip_proto};
 
-    /// As a kernel that sends entries with records has it.
+    /// Entries as from a kernel that sends them with records.
     fn sent() -> Entries<'static> {
         let lookups = EntryLookups::new(Rc::default(), None, None);
         Entries { are_sent: true.into(), lookups, counts: RefCell::default() }
     }
 
-    /// What `__ctnetlink_glue_build` (net/netfilter/nf_conntrack_netlink.c) puts into NFULA_CT of a connection to a
-    /// published address: tuples, zone, id, status, timeout, mark. Made by hand: the kernel here sends none.
+    /// The bytes that `__ctnetlink_glue_build` (net/netfilter/nf_conntrack_netlink.c) puts into NFULA_CT for a
+    /// connection to a published address: tuples, zone, id, status, timeout, mark. Made by hand, because the kernel
+    /// used for tests sends none.
     fn attrs() -> Vec<u8> {
         let tuple = |src: (u8, u16), dst: (u8, u16)| CtTuple {
             src: Addr::V4([10, 0, 0, src.0]),
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(found.entry.nat().unwrap().name(), "dnat");
     }
 
-    /// Where the kernel sends entries, a record without one is not looked up: its packet has none.
+    /// If the kernel sends entries, a record without one is not looked up, because its packet has no entry.
     #[test]
     fn what_did_not_come_is_counted() {
         let (entries, attrs) = (sent(), attrs());

@@ -1,5 +1,4 @@
-//! What records mean beside what the kernel says of them: rules, owners, entries of connection tracking. Only what the
-//! columns and the filter ask for is read.
+//! Adds rules, owners and conntrack entries to records. Reads only what the columns and the filter require.
 
 use super::entries::{Entries, EntryRecords};
 use super::rules::{RuledRecords, Rules};
@@ -11,7 +10,7 @@ use record::rows::{LogRecords, log_need};
 use record::{Demand, Stream};
 use std::time::Duration;
 
-/// What is read beside records.
+/// The readings in addition to records.
 pub(super) struct Meaning<'s> {
     session: &'s Session,
     rules: Option<Rules<'s>>,
@@ -20,7 +19,8 @@ pub(super) struct Meaning<'s> {
 }
 
 impl<'s> Meaning<'s> {
-    /// Reads what `demand` asks for. To be called before groups are bound: a change of rules in between is heard of.
+    /// Reads the data required by `demand`. Must be called before groups are bound, so that no change of rules is
+    /// missed.
     pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>, latency: Duration) -> Meaning<'s> {
         Meaning {
             session,
@@ -30,7 +30,7 @@ impl<'s> Meaning<'s> {
         }
     }
 
-    /// Reads again what has changed. To be called some times a second.
+    /// Reads changed data again. Must be called several times per second.
     pub(super) fn refresh(&self) {
         if self.session.take_found() {
             self.rules.iter().for_each(Rules::find_namespaces);
@@ -39,12 +39,12 @@ impl<'s> Meaning<'s> {
         self.rules.iter().for_each(Rules::refresh);
     }
 
-    /// True if the kernel sends entries of connection tracking with records, and they are asked for.
+    /// True if entries are requested and the kernel sends them with records.
     pub(super) fn entries_are_sent(&self) -> bool {
         self.entries.as_ref().is_some_and(Entries::are_sent)
     }
 
-    /// What must see the records of a batch before they are handed out.
+    /// The object that must see the records of a batch before they are handed out.
     pub(super) fn preview(&self) -> Option<&dyn Preview> {
         self.entries.as_ref().map(|entries| entries as &dyn Preview)
     }

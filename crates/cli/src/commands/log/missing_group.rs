@@ -1,18 +1,18 @@
-//! The error of `log` without `--group`, which names the groups that rules log to.
+//! The error of `log` without `--group`, which lists the groups that rules log to.
 
 use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES};
 use std::collections::BTreeMap;
 use sys::{Host, Modules, Presence, escaped};
 
-/// Groups that are named.
+/// Maximum number of groups listed.
 const NAMED: usize = 4;
 
-/// The sentence where no rule is known.
+/// The error if no rule is known.
 const PLAIN: &str = "log needs --group N: the number in the rule, as in `nft add rule … log group 1` (nft list \
                      ruleset shows the rules)";
 
-/// The sentence. With `look` the rules of the calling thread's namespace are listed for it, some microseconds each,
-/// where that is allowed.
+/// Makes the error. With `look` it lists the rules of the calling thread's namespace, if permitted, in some
+/// microseconds per rule.
 pub(super) fn sentence(look: bool) -> String {
     let rules = if look { rules() } else { Vec::new() };
     of_rules(&rules).unwrap_or_else(|| PLAIN.to_owned())

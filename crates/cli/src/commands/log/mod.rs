@@ -1,4 +1,4 @@
-//! `netwren log`: packets that rules log, as they come.
+//! `netwren log`: shows packets that rules log, as they arrive.
 
 pub(crate) mod check;
 mod entries;
@@ -84,7 +84,7 @@ Examples:
 /// A parsed `log`.
 #[derive(Debug)]
 struct Log {
-    /// What is chosen and how it is shown.
+    /// The selected rows and their format.
     request: Request,
     /// `--group`
     groups: Vec<u16>,
@@ -92,7 +92,7 @@ struct Log {
     latency: Duration,
     /// `--copy` in bytes.
     copy_bytes: u32,
-    /// The part of each packet that is read; a reload may change it.
+    /// The part of each packet to read; a reload may change it.
     wanted: WantedOfPackets,
     /// `--buffer` in bytes.
     buffer_bytes: u32,
@@ -105,10 +105,10 @@ struct Log {
 /// The part of each packet that a run reads, shared with its reader.
 #[derive(Debug, Clone, Default)]
 struct WantedOfPackets {
-    /// Bytes that are copied.
+    /// Number of bytes to copy.
     copied: Arc<AtomicU32>,
-    /// The parts of records that outputs ask for. A reload takes none back: where it is refused, the outputs before it
-    /// go on.
+    /// The parts of records that outputs need. A reload never removes any, because if it is refused, the previous
+    /// outputs continue.
     asked: Arc<AskedParts>,
 }
 
@@ -116,12 +116,12 @@ impl WantedOfPackets {
     fn note(&self, log: &Log) {
         self.copied.store(log.copy_bytes, Relaxed);
         self.asked.headers.fetch_or(!stores_only(&log.request, &[Format::Pcap, Format::Pcapng]), Relaxed);
-        // Blocks of pcapng name their interface.
+        // Blocks of pcapng contain their interface's name.
         self.asked.link.fetch_or(!stores_only(&log.request, &[Format::Pcap]), Relaxed);
     }
 }
 
-/// True if packets are only stored, as they are, in files of these formats.
+/// True if packets are only stored, unchanged, in files of these formats.
 fn stores_only(request: &Request, formats: &[Format]) -> bool {
     let (Some(ship), shown) = (&request.ship, &request.shown) else { return false };
     ship.targets.iter().all(|target| formats.contains(&target.format))
@@ -136,7 +136,7 @@ impl Log {
         if self.request.all_netns { descriptors_for_netns(1) } else { 0 }
     }
 
-    /// What is followed, until `stop`.
+    /// The log stream to follow, until `stop`.
     fn follow<'h>(&self, session: &Session, meaning: &'h Meaning<'_>, stop: &'h dyn Fn() -> bool) -> FollowLog<'h> {
         self.wanted.note(self);
         FollowLog {
@@ -171,7 +171,7 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
     }
 }
 
-/// Settings that a reload changes: those of outputs, and what of a packet is for them.
+/// Settings that a reload changes: those of outputs, and the part of each packet for them.
 const RELOADED: [&str; 15] = [
     "copy",
     "to",
@@ -190,8 +190,8 @@ const RELOADED: [&str; 15] = [
     "rotate-zstd",
 ];
 
-/// The file as it is now, in the place of `before`. Says of settings that are others and wait for a restart.
-/// Files of packets that are new have whole ones.
+/// Reads the file again, to replace `before`. Reports changed settings that require a restart. New packet files get
+/// whole packets.
 fn reread(
     file: &Path,
     line: &ParsedWords<'_>,
@@ -228,7 +228,7 @@ fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>, wanted: Wanted
     })
 }
 
-/// Runs `log` with these words, but ships as `ship` says: the face of ulogd2.
+/// Runs `log` with these words, but ships according to `ship`, for the ulogd2 face.
 pub(crate) fn run_shipping(line: &ParsedWords<'_>, ship: &ShipRequest) -> Result<Outcome, String> {
     let mut log = asked(line)?;
     log.request.ship = Some(ship.clone());
@@ -265,17 +265,17 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
     })
 }
 
-/// The most that the kernel copies of a packet.
+/// Maximum number of bytes that the kernel copies of a packet.
 const COPY_MAX: u32 = 65_535;
 
-/// Headers, unless a target stores packets.
+/// The default number of bytes: headers, unless a target stores packets.
 fn copy_bytes(request: &Request) -> u32 {
     let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);
     let stores = request.ship.as_ref().is_some_and(|ship| ship.targets.iter().any(stores));
     if stores { COPY_MAX } else { nflog::COPY_BYTES }
 }
 
-/// What is said of `--all-netns` at the start.
+/// The message about `--all-netns` at the start.
 const AS_FOUND: &str = "network namespaces that are made from now on are read once they are found, which may take a \
                         second: what rules log there before is in no count";
 
@@ -299,7 +299,7 @@ fn others(session: &Session) -> FindOtherNetns {
     })
 }
 
-/// The numbers of `--group`.
+/// Parses the numbers of `--group`.
 fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
     let Some(list) = line.value("group") else {
         let is_here = !["netns", "all-netns", "replay", "config"].iter().any(|flag| line.is_given(flag));
@@ -318,7 +318,7 @@ fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
     Ok(groups)
 }
 
-/// Each has a socket with a buffer.
+/// Limited, because each group has a socket with a buffer.
 const GROUPS_MAX: usize = 1000;
 
 fn latency(text: &str) -> Result<Duration, String> {
@@ -344,7 +344,7 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
             session.run().expect_reloads();
         }
         let mut inheritance = inheritance(log, session).map_err(RunError::Source)?;
-        // What cannot be found is said when lookups are read.
+        // Errors are reported when lookups are read.
         session.find_namespaces(None, &mut Accounting::default());
         let meaning = Meaning::open(session, plan.demand(), log.latency);
         let stop = || {
@@ -366,7 +366,7 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
     })
 }
 
-/// What an earlier run has left; nothing is touched in a replay, or to explain.
+/// The sockets left by an earlier run; None in a replay, or with `--explain`.
 fn inheritance(log: &Log, session: &Session) -> Result<Option<Inheritance>, SourceError> {
     if session.host().is_replay() || log.request.explain {
         return Ok(None);
@@ -380,13 +380,13 @@ fn inheritance(log: &Log, session: &Session) -> Result<Option<Inheritance>, Sour
     Ok(Some(found))
 }
 
-/// The error with the process that has bound the group, if that is why and it can be seen.
+/// The error, with the process that has bound the group if that is the cause and it is visible.
 fn with_holder(session: &Session, error: SourceError) -> SourceError {
     let Some(taken) = error.cause.downcast_ref::<GroupTaken>() else { return error };
     SourceError { cause: holder_of(session, taken).into(), ..error }
 }
 
-/// Which process has bound a group, and what to do about it.
+/// A message on the process that has bound a group, and what to do about it.
 fn holder_of(session: &Session, taken: &GroupTaken) -> String {
     let owners = taken.inode.and_then(|inode| Some((inode, session.owners().read(session.host()).ok()?)));
     let holder = owners.as_ref().and_then(|(inode, owners)| owners.of(*inode).first());

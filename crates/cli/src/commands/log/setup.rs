@@ -1,4 +1,4 @@
-//! `netwren log setup`: a rule that logs to a group, written or put in place by nft(8).
+//! `netwren log setup`: a rule that logs to a group, printed or installed by nft(8).
 
 use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
@@ -9,17 +9,17 @@ use crate::output;
 use crate::session::{Session, SessionTarget};
 use host::log_rules::{self, LogRule};
 
-/// Our own table: whoever takes it away takes away what was put in place here, and nothing else.
+/// netwren's own table: deleting it removes the rules installed here, and nothing else.
 const TABLE: &str = "inet netwren_log";
-/// Where rules can stand, each with its priority: before filters decide (raw for prerouting, before -300 nothing is
-/// defragmented), so that what they drop is seen.
+/// The available hooks, each with its priority: before filters decide, so that packets dropped by them are seen (raw
+/// for prerouting, because packets are not defragmented before -300).
 const HOOKS: [(&str, i32); 5] =
     [("prerouting", -300), ("input", -10), ("forward", -10), ("output", -10), ("postrouting", -10)];
-/// The kernel's limit (NF_LOG_PREFIXLEN) without its end.
+/// The kernel's limit (NF_LOG_PREFIXLEN) without the terminating NUL.
 const PREFIX_MAX: usize = 127;
-/// Bytes of each packet: all headers.
+/// Bytes to copy of each packet: all headers.
 const SNAPLEN: u16 = 128;
-/// A rule that wakes the reader for so few records costs more than the records.
+/// A rule with a lower threshold wakes the reader so often that it costs more than the records themselves.
 const THRESHOLD_MIN: u64 = 32;
 
 /// The registry's entry.
@@ -40,22 +40,22 @@ Examples:
   netwren log setup --undo --yes                                       take all rules of log setup away again
 ";
 
-/// What is to be done.
+/// The task of the command.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
-    /// Write the rule, or apply it.
+    /// Print the rule, or apply it.
     Rule { rule: Rule, apply: bool, yes: bool },
-    /// Take the rules away.
+    /// Remove the rules.
     Undo { yes: bool },
 }
 
-/// The rule that is asked for.
+/// The requested rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Rule {
     group: u16,
     hook: &'static str,
     priority: i32,
-    /// An expression of nft; empty: every packet.
+    /// An nft expression; empty to match every packet.
     matched: String,
     prefix: String,
 }
@@ -89,7 +89,7 @@ fn asked(words: &ParsedWords<'_>) -> Result<Task, String> {
 }
 
 impl Rule {
-    /// A script that puts the rule in the place of the one for the same group and hook.
+    /// A script that replaces the rule for the same group and hook.
     fn script(&self) -> String {
         let Rule { group, hook, priority, matched, prefix } = self;
         let chain = format!("{TABLE} group{group}_{hook}");
@@ -105,7 +105,7 @@ impl Rule {
 
 fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
     let target = SessionTarget { netns: words.text("netns"), ..SessionTarget::default() };
-    // Rules are those of the namespace that the session stands in.
+    // Rules are listed in the session's namespace, which is entered here.
     let _session = match Session::open(target) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
@@ -145,7 +145,7 @@ fn put_in_place(rule: &Rule) -> Outcome {
     }
 }
 
-/// Rules of the group that make logging dear; none where they cannot be listed.
+/// Warnings about rules of the group that make logging expensive; empty if rules cannot be listed.
 fn warnings(group: u16) -> Vec<String> {
     let listed = nft::list(&["-j", "list", "ruleset"]).ok();
     let rules = listed.and_then(|text| log_rules::parse(text.as_bytes())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `netwren log status`: what has become of every row that a running netwren ships.
+//! `netwren log status`: shows what became of every row that a running netwren ships.
 
 use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;

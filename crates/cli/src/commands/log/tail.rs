@@ -1,4 +1,4 @@
-//! `netwren log tail`: records in words, for people who watch.
+//! `netwren log tail`: records as sentences, for human readers.
 
 use super::{Log, asked, followed};
 use crate::command::{Command, ParsedWords};
@@ -37,7 +37,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     })
 }
 
-/// The same, to be shown in words unless another format is asked for.
+/// Selects the sentence format, unless the user requested another one.
 fn in_words(mut log: Log, has_format: bool) -> Log {
     if !has_format {
         log.request.format = Format::LogTail;

@@ -1,6 +1,6 @@
-//! `netwren log top`: records counted by some fields, for a while.
+//! `netwren log top`: counts records by some fields for a limited time.
 //!
-//! The plan is that of a table with groups; its source is the stream of records, read until the time is over.
+//! The plan is a table with groups; its source is the stream of records, read until the time is over.
 
 use super::meaning::Meaning;
 use super::{Log, with_holder};
@@ -23,11 +23,11 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use sys::{clock, cost};
 
-/// Fields of groups unless others are named.
+/// The default fields of groups.
 const BY: &str = "prefix,src";
-/// How long records are counted unless something else is said.
+/// The default duration.
 const WHILE: Duration = Duration::from_secs(10);
-/// Seconds that they may be counted.
+/// Valid durations in seconds.
 const WHILE_S: RangeInclusive<f64> = 0.1..=86_400.0;
 
 /// The registry's entry.
@@ -67,7 +67,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     })
 }
 
-/// Counts records until the time is over, or Ctrl-C: what was logged until then is counted, too.
+/// Counts records until the time is over or Ctrl-C, which also shows the counts so far.
 fn counted(log: &Log, plan: &Plan<LogRecords>, lasts: Duration) -> Outcome {
     let request = &log.request;
     let session = match Session::open(request.target()) {
@@ -100,7 +100,7 @@ fn counted(log: &Log, plan: &Plan<LogRecords>, lasts: Duration) -> Outcome {
     finish(request, &session, outcome, &before)
 }
 
-/// Records of a while.
+/// The records of a limited time.
 struct RecordsOfAWhile<'l> {
     log: &'l Log,
     lasts: Duration,

@@ -1,4 +1,4 @@
-//! Hosts that send ARP with an IPv4 address of this one, heard while the host is watched.
+//! Listens for hosts that send ARP with one of this host's IPv4 addresses.
 
 use doctor::checks::Conflict;
 use host::Links;
@@ -8,35 +8,36 @@ use record::{Accounting, Addr};
 use std::collections::{BTreeMap, BTreeSet};
 use sys::{Errno, Host};
 
-/// The most namespaces to listen in; each takes one descriptor. The host's own namespace comes first, and users share
-/// the rest equally.
+/// Maximum number of namespaces to listen in; each takes one descriptor. The host's own namespace comes first, and
+/// users share the rest equally.
 pub(super) const NAMESPACES_MAX: usize = 256;
 
-/// The interface does no ARP (`IFF_NOARP`), or is the loopback one: include/uapi/linux/if.h.
+/// Flags of interfaces without ARP (`IFF_NOARP`) and of loopback: include/uapi/linux/if.h.
 const NO_ARP: u32 = 0x80 | 0x8;
 
-/// Interfaces and the addresses that they have.
+/// Pairs of interface and address.
 type InterfaceAddresses = BTreeSet<(u32, [u8; 4])>;
 
-/// Listens in namespaces.
+/// ARP listeners in namespaces.
 #[derive(Default)]
 pub(super) struct ArpListeners {
-    /// By namespace, with the addresses that there were at the beginning and their interfaces.
+    /// Listeners by namespace, with the interfaces and addresses present at the start.
     open: BTreeMap<u64, (ArpWatch, InterfaceAddresses)>,
 }
 
-/// Threads that close sockets.
+/// Number of threads that close sockets.
 const CLOSERS: usize = 16;
 
 impl Drop for ArpListeners {
-    /// The kernel lets each packet socket go after a grace period of its own, some 16 ms: together they wait once.
+    /// Closes the sockets in parallel, because the kernel waits for a grace period of about 16 ms for each packet
+    /// socket.
     fn drop(&mut self) {
         let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
         let share = open.len().div_ceil(CLOSERS);
         std::thread::scope(|scope| {
             while open.len() > share {
                 let part = open.split_off(open.len() - share);
-                // Where there is no thread, this one closes them.
+                // If no thread can be started, this one closes them.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(part));
             }
             drop(open);
@@ -75,7 +76,7 @@ impl ArpListeners {
         }
     }
 
-    /// The hosts that were heard with an address that its interface has had all the time.
+    /// The hosts that were heard with an address that the interface had during the whole observation.
     pub(super) fn conflicts(&self, host: &Host, netns_id: u64, links: &Links, stats: &mut Accounting) -> Vec<Conflict> {
         let watch = self.open.get(&netns_id);
         let mut bytes = Vec::new();
@@ -89,7 +90,7 @@ impl ArpListeners {
         });
         match heard {
             Ok(()) => {}
-            // A recording of an earlier version has none.
+            // Recordings of earlier versions do not contain them.
             Err(error) if error.errno == Errno::NOT_RECORDED => {}
             Err(error) => {
                 stats.incomplete = true;

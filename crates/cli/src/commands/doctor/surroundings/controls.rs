@@ -1,4 +1,4 @@
-//! Control connections of FTP and TFTP that no helper of connection tracking follows.
+//! FTP and TFTP control connections without a conntrack helper.
 
 use super::Samples;
 use super::entries::EntriesPass;
@@ -7,7 +7,7 @@ use doctor::checks::{CONTROLS_MAX, Control, ControlKind, DropSeen, Sample};
 use record::Accounting;
 use record::rows::{Conntrack, CtTuple, ip_proto};
 
-/// The entries that are looked at: those at the ports of [`ControlKind`]. Backends that can filter send no others.
+/// The entries to read: those at the ports of [`ControlKind`]. Backends that can filter send no others.
 const ENTRIES: EntriesPass = EntriesPass {
     fields: &[
         "proto",
@@ -24,8 +24,8 @@ const ENTRIES: EntriesPass = EntriesPass {
     lack: "connections without a helper are not looked for",
 };
 
-/// Adds the control connections of the namespaces in which rules dropped what may be their data. No table is read
-/// where there was no such drop.
+/// Adds the control connections of namespaces where rules dropped packets that may be their data. Reads no table if
+/// there were no such drops.
 pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounting) {
     let mut over = 0;
     let has_data = |sample: &Sample| sample.around.drops.iter().flatten().any(DropSeen::may_be_data);
@@ -44,7 +44,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     }
 }
 
-/// An entry that is a control connection without a helper.
+/// The control connection of an entry, if it has no helper.
 fn control(row: &Conntrack<'_>) -> Option<Control> {
     let is_of = |kind: &ControlKind| {
         let proto = match kind {

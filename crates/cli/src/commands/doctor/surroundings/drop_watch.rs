@@ -1,4 +1,4 @@
-//! Drops by reason and place, counted while the host is watched.
+//! Counts drops by reason and location while the host is observed.
 
 use super::Samples;
 use crate::commands::drops::rules::{OpenRules, RuledDrops};
@@ -11,13 +11,13 @@ use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};
 use record::{Accounting, Next, Source, SourceFault};
 use std::cell::RefCell;
 
-/// Kinds of drops that are remembered of a namespace.
+/// Maximum number of kinds of drops per namespace.
 const DROPS_MAX: usize = 4096;
 
-/// Counts drops while the host is watched.
+/// Counts drops while the host is observed.
 pub(in crate::commands::doctor) struct DropWatch {
     counter: RefCell<Option<DropCounter>>,
-    /// True if a replay is judged as a whole instead of round by round.
+    /// True if a replay is analyzed as a whole instead of round by round.
     sums_rounds: bool,
 }
 
@@ -27,7 +27,7 @@ impl DropWatch {
         DropWatch { counter: RefCell::default(), sums_rounds }
     }
 
-    /// Counts from now on, if it does not yet. Some 15 ms.
+    /// Starts counting, if it has not started yet. Takes about 15 ms.
     pub(in crate::commands::doctor) fn begin(&self, session: &Session, stats: &mut Accounting) {
         if session.host().is_replay() || self.counter.borrow().is_some() {
             return;
@@ -42,12 +42,12 @@ impl DropWatch {
         }
     }
 
-    /// The counter, for others that show drops; none before the first reading, and where nothing can count.
+    /// The counter, for other users; None before the first reading, or if no program can count drops.
     pub(in crate::commands) fn counter(&self) -> &RefCell<Option<DropCounter>> {
         &self.counter
     }
 
-    /// Adds what was dropped since the last reading.
+    /// Adds the drops since the last reading.
     pub(in crate::commands::doctor) fn read(&self, session: &Session, samples: &mut Samples, stats: &mut Accounting) {
         if self.counter.borrow().is_none() && !session.host().is_replay() {
             return;
@@ -83,7 +83,7 @@ impl DropWatch {
     }
 }
 
-/// Adds a kind of drop; 1 if there are too many.
+/// Adds a kind of drop; returns 1 if there are too many.
 fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
     let drops = around.drops.get_or_insert_default();
     if drops.len() >= DROPS_MAX {
@@ -94,7 +94,7 @@ fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
         reason: text(row.reason),
         place: text(row.place),
         hook: row.hook,
-        // The name follows with the interfaces.
+        // The name is filled in with the interfaces.
         iface: if row.ifindex == 0 { String::new() } else { row.ifindex.to_string() },
         proto: row.l4.map_or("", ip_proto::name),
         ends: row.ends,

@@ -1,4 +1,4 @@
-//! One pass over the table of connection tracking, for whoever needs it here.
+//! One pass over the conntrack table, shared by several checks.
 
 use super::Samples;
 use crate::commands::doctor::lacks::note;
@@ -10,17 +10,17 @@ use record::{Accounting, Demand, Next, Schema, Source, field_index};
 
 /// A pass over the table.
 pub(super) struct EntriesPass {
-    /// The fields that are needed.
+    /// The required fields.
     pub(super) fields: &'static [&'static str],
-    /// The entries that are needed, as a filter.
+    /// A filter for the required entries.
     pub(super) filter: &'static str,
-    /// The sentence for a pass that fails: `tracked flows are not checked`.
+    /// The message if the pass fails: `tracked flows are not checked`.
     pub(super) lack: &'static str,
 }
 
 impl EntriesPass {
-    /// Hands the entries of the namespaces that are wanted and have some to `add`; without such no table is read.
-    /// Returns false if the pass failed.
+    /// Hands the entries of the wanted, non-empty namespaces to `add`; reads no table if there are none. Returns false
+    /// if the pass failed.
     pub(super) fn run(
         &self,
         session: &Session,

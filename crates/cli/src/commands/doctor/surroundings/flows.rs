@@ -1,4 +1,4 @@
-//! Tracked flows: those without an answer, and queries of DNS.
+//! Tracked flows: those without a reply, and DNS queries.
 
 use super::Samples;
 use super::entries::EntriesPass;
@@ -17,7 +17,7 @@ const ENTRIES: EntriesPass = EntriesPass {
     lack: "tracked flows are not checked",
 };
 
-/// Adds the flows of the namespaces whose table has entries.
+/// Adds the flows of namespaces whose table has entries.
 pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounting) {
     ENTRIES.run(session, samples, |_| true, add_flow, stats);
     let over: u64 = samples.values().map(|sample| sample.around.flows.over).sum();
@@ -27,7 +27,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     }
 }
 
-/// Adds an entry. Whether it was used within the window tells its time: what is left of it grows with each packet.
+/// Adds an entry. Its timeout shows whether it was used within the window, because each packet resets it.
 fn add_flow(sample: &mut Sample, row: &Conntrack<'_>) {
     sample.around.flows.entries += 1;
     let Some(status) = row.status else { return };
@@ -48,7 +48,7 @@ fn add_flow(sample: &mut Sample, row: &Conntrack<'_>) {
     if row.orig.proto == ip_proto::UDP && row.orig.dport() == Some(53) {
         flows.add_query(to, is_answered);
     }
-    // A server of TFTP answers from another port: its requests have no answer of their own, ever.
+    // A TFTP server answers from another port, so its requests never have a reply.
     let is_tftp = row.orig.proto == ip_proto::UDP && row.orig.dport() == Some(69);
     if is_answered || is_tftp {
         return;

@@ -9,7 +9,8 @@ use sys::{Errno, Host, Modules, Presence};
 
 /// Returns the rules of the calling thread's namespace whose log group has no reader.
 ///
-/// Reads one file; where the kernel's log module is loaded it lists the rules as well, some microseconds each.
+/// Reads one file; if the kernel's log module is loaded, it also lists the rules, which takes some microseconds per
+/// rule.
 pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<GroupRule> {
     let Some(bound) = bound(host, netns_id, stats) else { return Vec::new() };
     match if host.is_replay() { Presence::There } else { Modules::new(host).presence(RULES) } {
@@ -30,7 +31,7 @@ pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<
     rules
 }
 
-/// Groups that somebody has bound; `None` where no rule can log to one, and where that cannot be read.
+/// The groups bound by a reader; `None` if no rule can log to a group, or if they cannot be read.
 fn bound(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<BTreeSet<u16>> {
     let mut text = Vec::new();
     let read = host.bytes(&format!("{BOUND_GROUPS}@{netns_id}"), "", &mut text, |into| {
@@ -47,13 +48,13 @@ fn bound(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<BTreeSet<
     }
 }
 
-/// A line: group, port of the reader, and how it reads.
+/// Parses a line: group, the reader's port id, and how it reads.
 fn group(line: &str) -> Option<u16> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The rules of `before` at the second reading. One that is gone, and one whose group is read by now, is none of them;
-/// one that began to count anew proves nothing.
+/// The rules of `before` that are also in the second reading. Rules that were removed or whose group now has a reader
+/// are left out; a rule whose counter was reset has no previous value.
 pub(super) fn since(before: &[GroupRule], now: Vec<GroupRule>) -> Vec<UnreadRule> {
     let unread = |rule: GroupRule| {
         let old = before.iter().find(|old| old.is_same(&rule))?;

@@ -1,4 +1,4 @@
-//! Readings beside counters and sockets: drops, interfaces, neighbours, routes, queues, log groups, flows.
+//! Readings in addition to counters and sockets: drops, interfaces, neighbours, routes, queues, log groups, flows.
 
 mod arp;
 mod controls;
@@ -27,22 +27,22 @@ use sys::{Errno, Host};
 /// `IFA_F_DADFAILED`, include/uapi/linux/if_addr.h.
 const DUPLICATE: u8 = 8;
 
-/// Samples by namespace; the host's has none.
+/// Samples by namespace; the host's has the key None.
 type Samples = BTreeMap<Option<u64>, Sample>;
 
-/// Values of the first reading that the second is compared with.
+/// Values of the first reading, for comparison with the second.
 #[derive(Default)]
 pub(super) struct FirstLook {
     queues: Queues,
-    /// Neighbours without an answer, by namespace.
+    /// Neighbours without a reply, by namespace.
     silent: BTreeMap<u64, Vec<SilentNeighbour>>,
     /// Rules whose log group has no reader, by namespace; namespaces without such rules are left out.
     unread: BTreeMap<u64, Vec<GroupRule>>,
-    /// Listens for others with our addresses.
+    /// Listens for other hosts that use this host's addresses.
     arp: ArpListeners,
 }
 
-/// Reads a namespace the second time.
+/// Takes the second reading of a namespace.
 pub(super) fn add(session: &Session, samples: &mut Samples, before: &FirstLook, stats: &mut Accounting) {
     let (host, mut wants_routes) = (session.host(), false);
     session.in_each_namespace(&mut |netns_id| {
@@ -65,7 +65,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, before: &FirstLook, 
     ports::add(session, samples, stats);
 }
 
-/// Adds what a reading could not do. What the kernel does not have is no lack.
+/// Adds the error of a reading. A feature that the kernel does not have is not an error.
 fn note<T>(result: Result<T, HostError>, stats: &mut Accounting) -> Option<T> {
     match result {
         Ok(found) => return Some(found),
@@ -85,7 +85,7 @@ fn note<T>(result: Result<T, HostError>, stats: &mut Accounting) -> Option<T> {
     None
 }
 
-/// Adds the interfaces; returns their names by number.
+/// Adds the interfaces; returns their names by index.
 fn add_links(
     host: &Host,
     netns_id: u64,
@@ -111,7 +111,7 @@ fn add_links(
             mtu: link.mtu,
             has_address: of_four || of_six,
             is_bridge_port: link.master != 0,
-            // What stands on another interface answers with that one's, which has its own finding.
+            // An interface on top of another reports the lower one's mode, which has its own finding.
             mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
         });
     }
@@ -129,10 +129,10 @@ fn add_links(
     names
 }
 
-/// Speed and duplex of interfaces by number, of those whose driver knows both.
+/// Speed and duplex by interface index, for interfaces whose driver knows both.
 fn modes(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeMap<u32, ModeSeen> {
     let read = link_modes::read(host, netns_id, None);
-    // A recording of an earlier version has none.
+    // Recordings of earlier versions do not contain them.
     let is_old = read.as_ref().is_err_and(HostError::is_not_recorded);
     let (modes, over) = if is_old { (Vec::new(), 0) } else { note(read, stats).unwrap_or_default() };
     if over > 0 {
@@ -152,7 +152,7 @@ fn modes(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeMap<u32, Mo
     modes.into_iter().filter_map(seen).collect()
 }
 
-/// Neighbours without an answer of the namespace that the calling thread is in.
+/// Neighbours without a reply in the calling thread's namespace.
 fn silent(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<SilentNeighbour> {
     let (silent, over) = note(neighbours::silent(host, netns_id, None), stats).unwrap_or_default();
     if over > 0 {
@@ -162,8 +162,7 @@ fn silent(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<SilentNeigh
     silent
 }
 
-/// Adds neighbours that were asked for in vain within the window; `before` are those without an answer at its
-/// beginning.
+/// Adds neighbours that did not reply within the window; `before` are those without a reply at its start.
 fn add_neighbours(
     host: &Host,
     sample: &mut Sample,
@@ -178,7 +177,7 @@ fn add_neighbours(
     };
     let of_window = silent(host, netns_id, stats).into_iter().filter(|one| match one.is_given_up {
         true => one.used_s.is_none_or(|used_s| used_s <= window_s),
-        // One that has been asked for less than a second may still answer.
+        // A neighbour queried for less than a second may still reply.
         false => was_silent(one) || one.since_s.is_none_or(|since_s| since_s >= 1),
     });
     let iface = |index: u32| names.get(&index).cloned().unwrap_or_else(|| format!("if{index}"));
@@ -186,7 +185,7 @@ fn add_neighbours(
         of_window.map(|one| NeighbourSeen { addr: one.addr, iface: iface(one.ifindex) }).collect();
 }
 
-/// Reads the namespaces for the first time, except those in `unread`. With `listens` it starts to listen for ARP.
+/// Takes the first reading of the namespaces, except those in `unread`. With `listens` it starts to listen for ARP.
 pub(super) fn first_look(
     session: &Session,
     unread: &BTreeSet<u64>,
@@ -215,7 +214,7 @@ pub(super) fn first_look(
     look
 }
 
-/// Reads what is neither in a table nor read for every recording: for a recording of everything.
+/// For a recording of everything: reads data that is neither in a table nor read for every recording.
 pub(super) fn save(session: &Session, stats: &mut Accounting) {
     first_look(session, &BTreeSet::new(), false, stats);
 }

@@ -1,17 +1,17 @@
-//! Queues of packets for programs, as nfnetlink_queue lists them.
+//! Packet queues for programs, as listed by nfnetlink_queue.
 
 use doctor::checks::{Moved, NfQueue};
 use record::Accounting;
 use std::collections::BTreeMap;
 use sys::{Errno, Host};
 
-/// File in which the kernel lists its queues.
+/// The file in which the kernel lists its queues.
 const QUEUES: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
 
 /// Queues by namespace and number.
 pub(super) type Queues = BTreeMap<(u64, u16), NfQueue>;
 
-/// The queues of the namespace that the calling thread is in. Without its module the kernel has none.
+/// The queues of the calling thread's namespace; empty if the kernel module is not loaded.
 pub(super) fn read(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeMap<u16, NfQueue> {
     let mut text = Vec::new();
     let read = host.bytes(&format!("{QUEUES}@{netns_id}"), "", &mut text, |into| {
@@ -28,7 +28,8 @@ pub(super) fn read(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeM
     }
 }
 
-/// A line: number, port of the reader, packets that wait, copy mode, copy range, dropped, dropped by the socket.
+/// Parses a line: number, the reader's port id, packets waiting, copy mode, copy range, dropped, dropped by the
+/// socket.
 fn queue(line: &str) -> Option<NfQueue> {
     let mut words = line.split_whitespace();
     let number = words.next()?.parse().ok()?;
@@ -37,7 +38,7 @@ fn queue(line: &str) -> Option<NfQueue> {
     Some(NfQueue { number, waiting, dropped: moved(2)?, user_dropped: moved(0)? })
 }
 
-/// A queue with what it had counted before. One that is new, or counts anew, proves nothing.
+/// Adds a queue's previous counts. A new queue, or one whose counters were reset, gets none.
 pub(super) fn since(before: &Queues, netns_id: u64, mut queue: NfQueue) -> NfQueue {
     if let Some(old) = before.get(&(netns_id, queue.number)) {
         queue.dropped.before = Some(old.dropped.after).filter(|old| *old <= queue.dropped.after);

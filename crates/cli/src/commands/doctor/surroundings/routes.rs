@@ -1,4 +1,4 @@
-//! Next hops, and routes that refuse their packets.
+//! Next hops, and routes that reject packets.
 
 use super::Samples;
 use crate::commands::doctor::lacks::note;
@@ -8,10 +8,10 @@ use host::NetnsSource;
 use record::rows::Routes;
 use record::{Accounting, Next, Source};
 
-/// Next hops, and routes that refuse, that are remembered of a namespace.
+/// Maximum number of next hops and rejecting routes per namespace.
 const ROUTES_MAX: usize = 65_536;
 
-/// Adds next hops, and routes that refuse their packets.
+/// Adds next hops and routes that reject packets.
 pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounting) {
     let namespaces = session.namespaces();
     let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
@@ -23,7 +23,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
         if let Some(gateway) = route.gateway.filter(|gateway| !around.gateways.contains(gateway)) {
             if around.gateways.len() < ROUTES_MAX { around.gateways.push(gateway) } else { over += 1 }
         }
-        // The kernel has an unreachable default route of its own where IPv6 has none.
+        // The kernel adds an unreachable default route where IPv6 has no other.
         if let Some(kind) =
             refusal(route.kind).filter(|_| route.ifindex.is_none_or(|index| index == 0) || route.dst.1 > 0)
         {
@@ -45,7 +45,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     }
 }
 
-/// The word of a kind of route that refuses packets: RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT.
+/// The word for a type of route that rejects packets: RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT.
 fn refusal(kind: u8) -> Option<&'static str> {
     match kind {
         6 => Some("blackhole"),

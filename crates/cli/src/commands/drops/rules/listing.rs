@@ -1,8 +1,8 @@
-//! The rules of one namespace that can have dropped packets, listed again and again.
+//! The rules of one namespace that can have dropped packets, listed repeatedly.
 //!
-//! Packets of a round are compared with two listings: one from before the round began and one from after it ended. What
-//! a counter has moved by between these is no less than what its rule dropped in the round. A listing is made after the
-//! counts are read, so the one from before the round is the last but one.
+//! The packets of a round are compared with two listings: one from before the round began, and one from after it
+//! ended. A counter's increase between them is at least the number of packets that its rule dropped in the round.
+//! Listings are made after the counts are read, so the one from before the round is the last but one.
 
 use crate::nft::{self, ListingBounds};
 use host::drop_rules::{self, DropRule};
@@ -16,18 +16,18 @@ use std::rc::Rc;
 use std::time::Duration;
 use sys::{Errno, Host, SysError};
 
-/// The bounds of a listing of another namespace than that of the run: anybody's rules, who may want to be waited for.
+/// Limits for listing a namespace other than the run's own, whose owner may try to delay the run.
 const OTHERS: ListingBounds = ListingBounds { bytes_max: 256 << 10, patience: Duration::from_millis(200) };
-/// Rules that can drop, of one listing, and bytes of the text of each.
+/// Maximum number of rules that can drop in one listing, and maximum length of each rule's text.
 const RULES_MAX: usize = 1024;
 const TEXT_BYTES_MAX: usize = 1024;
-/// Candidates whose place is shown.
+/// Maximum number of candidates whose location is shown.
 const SHOWN_MAX: usize = 4;
 
 /// The rules at one time.
 struct Listing {
     rules: Vec<DropRule>,
-    /// Of these rules, by table and number.
+    /// Texts of these rules, by table and handle.
     texts: HashMap<(String, u64), Box<str>>,
 }
 
@@ -50,34 +50,34 @@ pub(super) struct DroppingRules {
     before: Rc<Listing>,
     between: Rc<Listing>,
     now: Rc<Listing>,
-    /// True if rules have changed from one listing to the next.
+    /// True if rules changed between consecutive listings.
     changed_before: bool,
     changed_since: bool,
     bounds: ListingBounds,
 }
 
-/// The packets whose rule is wanted.
+/// The packets whose rule is sought.
 pub(super) struct DroppedPackets<'p> {
-    /// Words of the hooks at which they may have been dropped.
+    /// Names of the hooks that may have dropped them.
     pub(super) hooks: &'p [&'p str],
-    /// What they have in common.
+    /// Values that the packets share.
     pub(super) facts: PacketFacts,
-    /// How many they are; `None`: the counters of rules are no measure of them.
+    /// Their number; `None` if the rules' counters cannot be compared with it.
     pub(super) count: Option<u64>,
 }
 
-/// The rule, or the rules, that can have dropped packets.
+/// The rule or rules that can have dropped packets.
 #[derive(Debug, PartialEq)]
 pub(super) struct FoundRule {
     text: Vec<u8>,
     basis: RuleBasis,
     candidates: u64,
-    /// The rule, if it is one.
+    /// The rule, if there is exactly one.
     rule: Option<(String, String, Option<u64>)>,
 }
 
 impl FoundRule {
-    /// As it is shown.
+    /// The rule in the form that rows have.
     pub(super) fn shown(&self) -> DroppingRule<'_> {
         let rule = self.rule.as_ref();
         DroppingRule {
@@ -92,8 +92,8 @@ impl FoundRule {
 }
 
 impl DroppingRules {
-    /// Lists the rules of the namespace that the calling thread is in, and hears of changes from now on. `is_own`: it
-    /// is that of the run.
+    /// Lists the rules of the calling thread's namespace, and watches for changes from now on. `is_own` is true for
+    /// the run's own namespace.
     pub(super) fn open(host: &Host, netns_id: u64, is_own: bool) -> Result<DroppingRules, SysError> {
         let bounds = if is_own { ListingBounds::USUAL } else { OTHERS };
         let changes = if host.is_replay() { None } else { Some(RuleChanges::open()?) };
@@ -111,14 +111,14 @@ impl DroppingRules {
         })
     }
 
-    /// True if rules have changed since the last call, or that cannot be told.
+    /// True if rules have changed since the last call, or if that is unknown.
     pub(super) fn have_changed(&mut self) -> bool {
         self.changes
             .as_mut()
             .is_some_and(|changes| changes.have_come().unwrap_or(Changed::Unlistable) != Changed::Never)
     }
 
-    /// Lists the rules again, of the namespace that the calling thread is in.
+    /// Lists the rules of the calling thread's namespace again.
     pub(super) fn list_again(&mut self, host: &Host) -> Result<(), SysError> {
         let changed = self.have_changed();
         let (changed, listing) = list(host, self.netns_id, self.bounds, changed)?;
@@ -128,18 +128,19 @@ impl DroppingRules {
         Ok(())
     }
 
-    /// Says that the packets of a round are compared with a listing from before it ended: counters tell nothing.
+    /// Notes that the packets of a round are compared with a listing from before its end, so that counters are
+    /// inconclusive.
     pub(super) fn note_change(&mut self) {
         self.changed_since = true;
     }
 
-    /// The listings before the last one are of no packet any more that still comes.
+    /// Forgets the earlier listings, because no packet that arrives from now on can belong to them.
     pub(super) fn forget_earlier(&mut self) {
         (self.before, self.between) = (Rc::clone(&self.now), Rc::clone(&self.now));
         (self.changed_before, self.changed_since) = (false, false);
     }
 
-    /// Finds the rule of these packets; `None` where no rule of a listing can have dropped them.
+    /// Finds the rule for these packets; `None` if no listed rule can have dropped them.
     pub(super) fn find(&self, packets: &DroppedPackets<'_>) -> Option<FoundRule> {
         let is_steady = !self.changed_before && !self.changed_since;
         let mut candidates = Vec::new();
@@ -167,7 +168,7 @@ impl DroppingRules {
         }
     }
 
-    /// Packets that a rule's counter has seen since before the round. Of a rule that is new: all of them.
+    /// The increase of a rule's counter since before the round; for a new rule, its entire count.
     fn moved(&self, rule: &DropRule) -> Option<u64> {
         let now = rule.counted?;
         // A single listing, made after the packets arrived, shows no movement.
@@ -175,7 +176,7 @@ impl DroppingRules {
             return None;
         }
         match self.before.rules.iter().find(|before| before.is_same(rule)) {
-            // One that was set back tells nothing.
+            // A counter that was reset is inconclusive.
             Some(before) => now.checked_sub(before.counted?),
             None => Some(now),
         }
@@ -240,8 +241,8 @@ fn is_about(counted: u64, dropped: u64) -> bool {
     counted.abs_diff(dropped) <= (dropped / 8).max(2)
 }
 
-/// `inet t chain handle 4`, `inet t chain policy drop`. A name can hold any byte: those that nft would not take are
-/// question marks, so that no name looks like several places.
+/// The location of a rule: `inet t chain handle 4`, `inet t chain policy drop`. Bytes that nft does not accept in
+/// names become question marks, so that no name can look like several locations.
 fn put_place(text: &mut Vec<u8>, rule: &DropRule) {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./\\-".contains(byte);
     let (family, table) = rule.table.split_once(' ').unwrap_or_default();
@@ -258,8 +259,8 @@ fn put_place(text: &mut Vec<u8>, rule: &DropRule) {
     }
 }
 
-/// Lists the rules, or reads a listing of the recording: there it stands after a number that is 1 if rules have changed
-/// since the one before.
+/// Lists the rules, or reads a listing from the recording, where it follows a number that is 1 if rules have changed
+/// since the previous listing.
 fn list(host: &Host, netns_id: u64, bounds: ListingBounds, changed: bool) -> Result<(bool, Listing), SysError> {
     let mut bytes = Vec::new();
     host.bytes(&format!("drop rules@{netns_id}"), "", &mut bytes, |into| {

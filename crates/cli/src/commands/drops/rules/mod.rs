@@ -1,4 +1,4 @@
-//! The rule that dropped packets: put into rows before filter and columns see them. Only for runs that show rules, or
+//! Adds the rule that dropped packets to rows, before filter and columns see them. Only for runs that display rules or
 //! filter by them.
 
 mod listing;
@@ -16,19 +16,21 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use sys::SysError;
 
-/// Namespaces whose rules are kept; then all but the run's own are forgotten, and listed again as they are needed.
+/// Maximum number of namespaces whose rules are kept. At the limit all except the run's own are forgotten and listed
+/// again when needed.
 const NAMESPACES_MAX: usize = 32;
-/// Listing rules may take one part in so many of the time, and so much of it at once after a pause: those of the run's
-/// own namespace, and those of all others together.
+/// Listing rules may take one part in `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at once after a pause:
+/// once for the run's own namespace, and once for all others together.
 const SHARE_OF_TIME: u64 = 10;
 const CREDIT_NS_MAX: u64 = 1_000_000_000;
-/// Kinds of packets whose rule is remembered between two listings; then all are forgotten.
+/// Maximum number of packet kinds whose rule is remembered between listings; at the limit all are forgotten.
 const KINDS_MAX: usize = 4096;
 
-/// The reason and the place of drops by rules of nft, since Linux 6.12. Before, connection tracking has the same place.
+/// The reason and the location of drops by nft rules since Linux 6.12. In earlier versions connection tracking has the
+/// same location.
 const BY_RULE: (&[u8], &[u8]) = (b"NETFILTER_DROP", b"nft_do_chain");
 
-/// Rules of a session's namespaces, from its first round on.
+/// Rules of a session's namespaces, starting with its first round.
 #[derive(Default)]
 pub(in crate::commands) struct OpenRules(RefCell<Netnses>);
 
@@ -38,18 +40,18 @@ impl PillarCache for OpenRules {
     }
 }
 
-/// Known facts of a dropped packet, and its namespace.
+/// Known values of a dropped packet, and its namespace.
 type PacketKind = (u64, Option<NetfilterHook>, u16, Option<u8>, Option<(Addr, Addr)>, Option<(u16, u16)>, Option<u64>);
 
 struct Netnses {
     rules: Vec<DroppingRules>,
-    /// Time for the run's own namespace, and for others.
+    /// Time budgets for the run's own namespace, and for others.
     budgets: [Budget; 2],
-    /// Namespaces whose rules are listed in this round, or could not be.
+    /// Namespaces whose rules were listed in this round, or could not be listed.
     listed: Vec<u64>,
     kinds: HashMap<PacketKind, Option<Rc<FoundRule>>>,
     counts: UnnamedCounts,
-    /// Blocks of events since rules have changed.
+    /// Number of blocks of events since rules changed.
     blocks: u32,
 }
 
@@ -61,7 +63,7 @@ impl Default for Netnses {
     }
 }
 
-/// Packets whose rule is not told, by reason.
+/// Number of packets without a rule, by reason.
 #[derive(Default)]
 struct UnnamedCounts {
     unknown: u64,
@@ -71,8 +73,8 @@ struct UnnamedCounts {
 }
 
 impl OpenRules {
-    /// Lists the rules of the session's own namespace, before packets are counted: what its counters then have moved by
-    /// is what was dropped in the run. What cannot be listed is said of packets that need it.
+    /// Lists the rules of the session's own namespace before packets are counted, so that its counters' increase
+    /// corresponds to the drops of the run. An error is reported for packets that need the rules.
     pub(in crate::commands) fn open(&self, session: &Session) {
         let mut all = self.0.borrow_mut();
         if all.rules.is_empty() && all.counts.trouble.is_none() {
@@ -86,14 +88,14 @@ impl OpenRules {
         all.kinds.clear();
     }
 
-    /// Finds the rule of packets of a round.
+    /// Finds the rule for the packets of a round.
     fn of_row(&self, session: &Session, row: &PacketDrop<'_>) -> Option<Rc<FoundRule>> {
         let mut all = self.0.borrow_mut();
         all.list_once(session, row.netns_id);
         all.find(row, false)
     }
 
-    /// Finds the rule of one packet.
+    /// Finds the rule for one packet.
     fn of_event(&self, session: &Session, row: &PacketDrop<'_>) -> Option<Rc<FoundRule>> {
         let mut all = self.0.borrow_mut();
         if !all.rules.iter().any(|rules| rules.netns_id == row.netns_id) && !all.listed.contains(&row.netns_id) {
@@ -103,7 +105,7 @@ impl OpenRules {
         all.find(row, true)
     }
 
-    /// Lists rules again where they have changed. To be called before each block of events.
+    /// Lists changed rules again. Must be called before each block of events.
     fn refresh(&self, session: &Session) {
         let mut all = self.0.borrow_mut();
         let all = &mut *all;
@@ -114,25 +116,25 @@ impl OpenRules {
                 if let Err(error) = relisted(session, &all.budgets, rules) {
                     all.counts.trouble.get_or_insert(error);
                 }
-                // The listing says itself whether rules have changed before it.
+                // The listing itself notes whether rules changed before it.
                 rules.note_change();
                 all.kinds.clear();
             } else if all.blocks == 2 {
-                // What comes from now on was dropped after the listing.
+                // Packets that arrive from now on were dropped after the listing.
                 rules.forget_earlier();
                 all.kinds.clear();
             }
         }
     }
 
-    /// Says of how many packets the rule is not told, and why.
+    /// Reports the number of packets without a rule, and the reasons.
     fn tell(&self, stats: &mut Accounting) {
         let counts = std::mem::take(&mut self.0.borrow_mut().counts);
         if let Some(error) = counts.trouble.filter(|_| counts.failed > 0) {
             stats.incomplete = true;
             stats.add_reason(counts.failed, format!("packets that a rule dropped are shown without it: {error}"));
         }
-        // Nobody has looked in time.
+        // The rules were not listed in time.
         stats.incomplete |= counts.late > 0;
         for (count, text) in [
             (counts.unknown, "packets were dropped by no rule that nft lists as they were dropped"),
@@ -145,7 +147,8 @@ impl OpenRules {
     }
 }
 
-/// Lists the rules of a namespace again; if it is too soon for that they are those of before, and may have changed.
+/// Lists the rules of a namespace again; if it is too soon for that, keeps the previous ones and notes a possible
+/// change.
 fn relisted(session: &Session, budgets: &[Budget; 2], rules: &mut DroppingRules) -> Result<(), SysError> {
     let netns_id = rules.netns_id;
     let mut listed = Ok(());
@@ -158,11 +161,11 @@ fn relisted(session: &Session, budgets: &[Budget; 2], rules: &mut DroppingRules)
     listed
 }
 
-/// Calls `list` if there is time for it; false if not.
+/// Calls `list` if the budget allows it; returns false if not.
 fn in_time(session: &Session, budgets: &[Budget; 2], netns_id: u64, list: &mut dyn FnMut()) -> bool {
     let [own, others] = budgets;
     let budget = if netns_id == session.netns_id() { own } else { others };
-    // A recording has what there was time for.
+    // A recording contains the listings that were within the budget.
     if session.host().is_replay() {
         list();
         return true;
@@ -190,7 +193,7 @@ impl Netnses {
         });
     }
 
-    /// Lists the rules of a namespace once a round.
+    /// Lists the rules of a namespace once per round.
     fn list_once(&mut self, session: &Session, netns_id: u64) {
         if self.listed.contains(&netns_id) {
             return;
@@ -207,7 +210,8 @@ impl Netnses {
         }
     }
 
-    /// `is_one`: a single packet, whose addresses and ports are its own. Of many they are those of the first.
+    /// Finds the rule for a row. With `is_one` the row is a single packet with its own addresses and ports; otherwise
+    /// they are those of the first packet.
     fn find(&mut self, row: &PacketDrop<'_>, is_one: bool) -> Option<Rc<FoundRule>> {
         let facts = PacketFacts {
             ethertype: (row.ethertype != 0).then_some(row.ethertype),
@@ -233,8 +237,8 @@ impl Netnses {
     }
 }
 
-/// The hooks at which a packet can have been, by its route: one that comes by loopback has its route before it arrives,
-/// one that goes back the way it came looks as if it had been forwarded already.
+/// The hooks that may have dropped a packet, derived from its route. A loopback packet has a route before it arrives,
+/// and a packet sent back the way it came looks as if it had already been forwarded.
 fn hooks_of(hook: Option<NetfilterHook>) -> &'static [&'static str] {
     match hook {
         Some(NetfilterHook::Prerouting | NetfilterHook::Ingress) => &["prerouting", "ingress"],
@@ -285,7 +289,7 @@ pub(super) struct RuledEvents<'a> {
 }
 
 impl<'a> RuledEvents<'a> {
-    /// The drops of `events` with rules of the session's namespaces, which are listed now.
+    /// Adds rules of the session's namespaces, which are listed now, to the drops of `events`.
     pub(super) fn new(events: &'a mut dyn Stream<DropEvents>, session: &'a Session) -> RuledEvents<'a> {
         let rules = OpenRules::default();
         rules.open(session);

@@ -1,16 +1,16 @@
-//! Which rules may have logged a record: listings of rules, each with the time in which it may have been in force.
+//! Finds the rules that may have logged a record, in listings that each have the time when they may have been in
+//! force.
 //!
-//! A record names its rule only by group, prefix and hook, and rules change while records are on their way. So a record
-//! is looked up in every listing that may have been in force when it was made; where that leaves several rules, only
-//! what they have in common is told.
+//! A record identifies its rule only by group, prefix and hook, and rules may change before the record arrives. So a
+//! record is looked up in every listing that may have been in force when it was made. If several rules match, only the
+//! values that they share are shown.
 
 use host::log_rules::LogRule;
 use host::rule_texts::RuleTexts;
 use record::rows::{LogRecord, LoggingRule};
 use std::collections::{HashMap, VecDeque};
 
-/// Listings that are kept at most, and rules of all of them together, about 500 bytes each; of the two newest as many
-/// as there are.
+/// Maximum number of listings to keep, and of all their rules, about 500 bytes each; the two newest are always kept.
 const LISTINGS_MAX: usize = 1024;
 const RULES_MAX: usize = 100_000;
 const LISTINGS_MIN: usize = 2;
@@ -19,43 +19,43 @@ const LISTINGS_MIN: usize = 2;
 #[derive(Default)]
 pub(super) struct RuleBook {
     listings: VecDeque<Listing>,
-    /// Rules of them together.
+    /// Number of rules in all listings.
     rules: usize,
-    /// Until then others were in force, which are not kept; 0 if all are.
+    /// Until this time, rules were in force that are not kept; 0 if all are kept.
     forgotten_ns: u64,
 }
 
 /// The rules at one time.
 pub(super) struct Listing {
-    /// The earliest time at which they may have been in force, ns since 1970.
+    /// The earliest time when they may have been in force, in ns since 1970.
     from_ns: u64,
-    /// The latest.
+    /// The latest time when they may have been in force.
     until_ns: u64,
-    /// Group → prefix → rules.
+    /// Maps group to prefix to rules.
     rules: HashMap<u16, ByPrefix>,
-    /// How many.
+    /// Number of rules.
     count: usize,
 }
 
 /// Rules of one group with their texts.
 type ByPrefix = HashMap<Box<[u8]>, Vec<(LogRule, Option<Box<str>>)>>;
 
-/// Which rule logged a record.
+/// The rule that logged a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RuleMatch<'b> {
-    /// None of them.
+    /// The record matches no listed rule.
     None,
-    /// This one.
+    /// Exactly one rule.
     One(LoggingRule<'b>),
-    /// One of several, which have this in common.
+    /// One of several rules, which share these values.
     Several(LoggingRule<'b>),
 }
 
-/// When a record was made: between these times, ns since 1970.
+/// The time when a record was made: between these values, in ns since 1970.
 pub(super) type Window = (u64, u64);
 
 impl Listing {
-    /// Rules that are in force since `from_ns` at the earliest.
+    /// Rules in force since `from_ns` at the earliest.
     pub(super) fn new(from_ns: u64, rules: Vec<LogRule>, texts: &RuleTexts) -> Listing {
         let (count, mut by_group) = (rules.len(), HashMap::<u16, ByPrefix>::new());
         for rule in rules {
@@ -66,7 +66,8 @@ impl Listing {
         Listing { from_ns, until_ns: u64::MAX, rules: by_group, count }
     }
 
-    /// True if between `earlier` and this one there were rules that were never listed, in a part of that time.
+    /// True if, during a part of the window, rules were in force between `earlier` and this listing that were never
+    /// listed.
     fn is_after_a_gap(&self, earlier: &Listing, (from_ns, until_ns): Window) -> bool {
         let gap = earlier.until_ns..self.from_ns;
         !gap.is_empty() && gap.start < until_ns && from_ns < gap.end
@@ -74,14 +75,14 @@ impl Listing {
 }
 
 impl RuleBook {
-    /// The newest listing is in force no longer than until then.
+    /// Limits the time of the newest listing: it was in force until then at the latest.
     pub(super) fn end(&mut self, until_ns: u64) {
         if let Some(newest) = self.listings.back_mut() {
             newest.until_ns = newest.until_ns.min(until_ns);
         }
     }
 
-    /// Adds what is in force now.
+    /// Adds the current rules.
     pub(super) fn add(&mut self, listing: Listing) {
         self.rules += listing.count;
         self.listings.push_back(listing);
@@ -93,10 +94,10 @@ impl RuleBook {
         }
     }
 
-    /// The rule that logged `record` in that time; `None` if what was in force then is not wholly known. Costs a hash
-    /// of the prefix for each listing of that time.
+    /// The rule that logged `record` in that time; `None` if the rules of that time are not completely known. Costs a
+    /// hash of the prefix for each listing of that time.
     pub(super) fn find(&self, record: &LogRecord<'_>, window: Window) -> Option<RuleMatch<'_>> {
-        // Each ends later than the one before, or there is a time between it and the next.
+        // Each listing ends later than the previous one, or there is a gap between it and the next.
         let since = self.listings.partition_point(|listing| listing.until_ns < window.0);
         let is_kept = since > 0 || self.forgotten_ns < window.0 || self.forgotten_ns == 0;
         let from = |index: usize| self.listings.iter().skip(index);
@@ -119,7 +120,7 @@ impl RuleBook {
             };
             found = match found {
                 RuleMatch::None => RuleMatch::One(this),
-                // It stands in the listing before as well.
+                // It is also in the previous listing.
                 RuleMatch::One(known) if known == this => RuleMatch::One(this),
                 RuleMatch::One(known) | RuleMatch::Several(known) => RuleMatch::Several(known.common(&this)),
             };
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(handle(&book.find(&input(), (360, 370))), Some(9), "the same rule in both");
     }
 
-    /// A record of a time whose rules are not known has no answer: neither that there was no rule, nor a later rule.
+    /// A record from a time with unknown rules has no answer: neither that there was no rule, nor a later rule.
     #[test]
     fn what_was_never_listed_or_is_not_kept_is_not_known() {
         let add = |book: &mut RuleBook, at: u64, count: u64| {
@@ -199,15 +200,15 @@ mod tests {
         assert_eq!(book.find(&input(), (0, 1)), Some(RuleMatch::None), "all are kept");
         (1025..=1030).for_each(|at| add(&mut book, at, 1));
         assert_eq!((book.listings.len(), book.rules), (LISTINGS_MAX, LISTINGS_MAX));
-        // The sixth ended when the seventh came.
+        // The sixth ended when the seventh was added.
         assert_eq!(book.find(&input(), (700, 750)), None);
         assert_eq!(handle(&book.find(&input(), (701, 750))), Some(0));
-        // However many rules there are, those of now and of just before are kept.
+        // The current and the previous rules are kept, regardless of their number.
         (1031..=1033).for_each(|at| add(&mut book, at, 60_000));
         assert_eq!((book.listings.len(), book.rules), (2, 120_000));
         assert_eq!(book.find(&input(), (103_200, 103_250)), None);
         assert!(book.find(&input(), (103_201, 103_250)).is_some());
-        // Several changes: from 104,000 to 104,500 there were rules that nobody has listed.
+        // After several changes: the rules between 104,000 and 104,500 were never listed.
         book.end(104_000);
         book.add(Listing::new(104_500, vec![rule(7, "a", None)], &RuleTexts::default()));
         for window in [(103_900, 104_001), (104_000, 104_600), (104_100, 104_200), (104_499, 104_800)] {

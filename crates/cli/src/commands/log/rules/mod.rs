@@ -1,5 +1,5 @@
-//! The rule that logged each record: a stream over the stream of records, which puts the rule into the row before
-//! filter and columns see it. Only for runs that show rules, or filter by them.
+//! Adds the rule that logged each record: a stream over the stream of records that adds the rule to the row before
+//! filter and columns see it. Only for runs that display rules or filter by them.
 
 mod book;
 mod reading;
@@ -15,37 +15,37 @@ use std::collections::HashSet;
 use std::time::Duration;
 use sys::{SysError, clock};
 
-/// Records wait while rules of other namespaces than the run's own are listed. That may take one part in so many of
-/// the time, and so much of it at once after a pause: for those that are listed for the first time, and as much again
-/// for those that have changed, so that who changes his again and again does not keep others' from being listed at all.
+/// Records wait while rules of namespaces other than the run's own are listed. That may take one part in
+/// `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at once after a pause: once for first listings, and once for
+/// changed rules. A user who constantly changes rules therefore cannot prevent the first listing of others.
 const SHARE_OF_TIME: u64 = 10;
 const CREDIT_NS_MAX: u64 = 1_000_000_000;
-/// Listing them may keep a run from its beginning for so long.
+/// Maximum time that listing them may delay the start of a run.
 const START_NS_MAX: u64 = 5_000_000_000;
 
-/// What gathers in the kernel is sent this much after its time at most.
+/// The kernel's timer for queued records may be late by at most this time.
 const TIMER_NS: u64 = 100_000_000;
 
-/// The rules of every namespace that is read. Shared by the stream and by what is called while it waits.
+/// The rules of every namespace of the session. Shared by the stream and by functions called while it waits.
 pub(super) struct Rules<'s> {
     session: &'s Session,
     namespaces: RefCell<Vec<NetnsRules>>,
-    /// It was tried to list the rules of these others, which were made meanwhile.
+    /// Namespaces found later, whose rules the run has already tried to list.
     tried: RefCell<HashSet<u64>>,
     with_texts: bool,
-    /// How long a record may have waited in the kernel.
+    /// Maximum time that a record may have waited in the kernel.
     latency_ns: u64,
-    /// Time that listing those of other namespaces may take, for the first time and again.
+    /// Time budgets for listing rules of other namespaces: for the first time, and again.
     first: Budget,
     again: Budget,
     /// True if rules of some namespace have changed since they were listed.
     are_stale: Cell<bool>,
-    /// True if a record has come since it was last looked for what has changed.
+    /// True if a record has arrived since the last check for changes.
     has_come: Cell<bool>,
     counts: RefCell<UnnamedCounts>,
 }
 
-/// Records whose rule is not told, by reason.
+/// Number of records without a rule, by reason.
 #[derive(Default)]
 struct UnnamedCounts {
     several: u64,
@@ -56,7 +56,7 @@ struct UnnamedCounts {
 }
 
 impl<'s> Rules<'s> {
-    /// Lists the rules, if the demand asks for them.
+    /// Lists the rules, if the demand includes them.
     pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>, latency: Duration) -> Option<Rules<'s>> {
         if demand.need & log_need::RULE == 0 {
             return None;
@@ -67,7 +67,7 @@ impl<'s> Rules<'s> {
         session.in_each_namespace(&mut |netns_id| {
             let is_late = clock::monotonic_ns().saturating_sub(begun_ns) > START_NS_MAX;
             if is_late && netns_id != session.netns_id() && !session.host().is_replay() {
-                // They are listed when the first record comes.
+                // They are listed when the first record arrives.
                 return;
             }
             match NetnsRules::open(session.host(), netns_id, with_texts) {
@@ -89,17 +89,17 @@ impl<'s> Rules<'s> {
         })
     }
 
-    /// The session knows of other namespaces than before.
+    /// Updates the namespaces, if the session's have changed.
     pub(super) fn find_namespaces(&self) {
         let Some(found) = self.session.namespaces() else { return };
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
-        // What hears of changes there would keep them alive.
+        // Change notifications would keep these namespaces alive.
         namespaces.retain(|rules| found.list().iter().any(|namespace| namespace.inode == rules.netns_id));
         self.tried.borrow_mut().clear();
     }
 
-    /// Has the rules listed that `record` may have met: those of a namespace that was made meanwhile, or that have
-    /// changed. Records wait for that; where it would take too much of the time it is left.
+    /// Lists the rules that `record` may have matched, if they have changed or the namespace is new. Records wait for
+    /// that; it is skipped if it would exceed the time budget.
     fn meet(&self, record: &LogRecord<'_>) {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         match namespaces.iter_mut().find(|rules| rules.netns_id == record.netns_id) {
@@ -109,7 +109,7 @@ impl<'s> Rules<'s> {
         }
     }
 
-    /// Lists the rules of a namespace that was made meanwhile, once.
+    /// Tries once to list the rules of a newly found namespace.
     fn list_first(&self, netns_id: u64) -> Option<NetnsRules> {
         if self.tried.borrow().contains(&netns_id) {
             return None;
@@ -119,12 +119,12 @@ impl<'s> Rules<'s> {
         if self.in_time(netns_id, &self.first, &mut || opened = Some(open())) {
             self.tried.borrow_mut().insert(netns_id);
         }
-        // None if it has gone.
+        // None if the namespace no longer exists.
         let opened = opened?.map_err(|error| self.note_trouble(&error));
         opened.ok()
     }
 
-    /// Calls `list` in a namespace that is not the run's own, if there is time for it; false if not.
+    /// Calls `list` in a namespace other than the run's own if the budget allows it; returns false if not.
     fn in_time(&self, netns_id: u64, budget: &Budget, list: &mut dyn FnMut()) -> bool {
         budget.spend(&mut || self.session.in_namespace(netns_id, list))
     }
@@ -133,7 +133,7 @@ impl<'s> Rules<'s> {
         self.counts.borrow_mut().trouble.get_or_insert_with(|| error.to_string());
     }
 
-    /// Notes where rules have changed: one system call a namespace.
+    /// Checks all namespaces for changed rules. Costs one system call per namespace.
     fn hear(&self) {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         for rules in &mut *namespaces {
@@ -144,9 +144,9 @@ impl<'s> Rules<'s> {
         self.are_stale.set(namespaces.iter().any(NetnsRules::is_stale));
     }
 
-    /// Lists the rules of the run's own namespace where they have changed. To be called some times a second. While
-    /// records come, and elsewhere, they are listed when a record needs them: one that was on its way before the change
-    /// does not.
+    /// Lists the rules of the run's own namespace if they have changed. Must be called several times per second. While
+    /// records arrive, and in other namespaces, rules are listed when a record needs them: a record made before the
+    /// change does not.
     pub(super) fn refresh(&self) {
         self.hear();
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
@@ -175,7 +175,7 @@ impl<'s> Rules<'s> {
     /// Calls `then` with the rule of `record`.
     fn with_rule<R>(&self, record: &LogRecord<'_>, then: impl FnOnce(Option<&LoggingRule<'_>>) -> R) -> R {
         let namespaces = self.namespaces.borrow();
-        // A time that the kernel stamped is that of the packet's arrival, before it met any rule.
+        // A kernel timestamp is from the packet's arrival, before it reached any rule.
         let is_stamped = record.time_ns < record.received_ns;
         let since_ns = record.since_ns.saturating_sub(self.latency_ns);
         let made_ns = if is_stamped { record.time_ns.max(since_ns) } else { since_ns };
@@ -206,14 +206,14 @@ impl<'s> Rules<'s> {
         then(rule)
     }
 
-    /// Says of how many records the rule is not told, and why.
+    /// Reports the number of records without a rule, and the reasons.
     fn tell(&self, stats: &mut Accounting) {
         let UnnamedCounts { several, unknown, late, unlisted, trouble } = &*self.counts.borrow();
         if let Some(error) = trouble {
             stats.incomplete = true;
             stats.add_reason(1, format!("rules are missing: {error}"));
         }
-        // Nobody has looked there, or not in time.
+        // These rules were not listed, or not in time.
         stats.incomplete |= *unlisted > 0 || *late > 0;
         for (count, text) in [
             (
@@ -238,7 +238,7 @@ pub(super) struct RuledRecords<'s, 'r> {
 }
 
 impl<'s, 'r> RuledRecords<'s, 'r> {
-    /// Records of `records` with the rules of `rules`.
+    /// Adds rules from `rules` to the records of `records`.
     pub(super) fn new(records: &'r mut dyn Stream<LogRecords>, rules: &'r Rules<'s>) -> RuledRecords<'s, 'r> {
         RuledRecords { records, rules }
     }
@@ -258,7 +258,7 @@ impl Stream<LogRecords> for RuledRecords<'_, '_> {
     ) -> Result<StreamState, SourceError> {
         let (rules, mut is_first, mut met) = (self.rules, true, None);
         self.records.next(demand, &mut |record| {
-            // What changed before a record came is heard of before it is looked up.
+            // Changes made before a record arrived must be noted before it is looked up.
             if std::mem::take(&mut is_first) {
                 rules.has_come.set(true);
                 rules.hear();

@@ -9,46 +9,48 @@ use host::rule_texts::RuleTexts;
 use record::rows::LogRecord;
 use sys::{Errno, Host, SysError, clock};
 
-/// Listing the rules of a namespace may take one part in so many of the time, and so much of it at once after a pause.
+/// Listing the rules of a namespace may take one part in `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at
+/// once after a pause.
 const SHARE_OF_TIME: u64 = 10;
 const CREDIT_NS_MAX: u64 = 2_000_000_000;
-/// The kernel's notification comes this much after the change at most.
+/// Maximum delay of the kernel's notification after a change.
 const NOTICE_NS: u64 = 10_000_000;
-/// Listings of a recording that are read.
+/// Maximum number of listings to read from a recording.
 const RECORDED_MAX: u64 = 1 << 16;
 
 /// The rules of one namespace.
 pub(super) struct NetnsRules {
     pub(super) netns_id: u64,
-    /// Whether texts are wanted.
+    /// True if texts are needed.
     with_texts: bool,
     /// `None` in a replay.
     changes: Option<RuleChanges>,
     book: RuleBook,
-    /// When they were last known to be unchanged since they were listed, ns since 1970.
+    /// Time when they were last known to be unchanged since their listing, in ns since 1970.
     confirmed_ns: u64,
-    /// How they have changed since they were listed, and when that was heard for the first and the last time.
+    /// The changes since the listing, and the times of the first and the last notification.
     changed: Changed,
     changed_ns: (u64, u64),
     budget: Budget,
-    /// Number of the newest listing; the first is 1.
+    /// Number of the newest listing, starting at 1.
     number: u64,
 }
 
-/// Which rule logged a record.
+/// The rule that logged a record.
 pub(super) enum Answer<'b> {
-    /// What was found.
+    /// The result of the lookup.
     Known(RuleMatch<'b>),
-    /// The rules have changed and were not listed again yet, or those of then were never listed or are not kept.
+    /// Unknown: the rules have changed and were not listed again yet, or the rules of that time were never listed or
+    /// not kept.
     Late,
 }
 
-/// Bytes of a listing's head on the tape: its number, the earliest time at which it may have been in force, the latest
-/// of the one before ([`NetnsRules::head`]), all in native byte order.
+/// Length of a listing's header in the recording: its number, the earliest time when it may have been in force, and
+/// the latest time of the previous one ([`NetnsRules::head`]), all in native byte order.
 const HEAD: usize = 24;
 
 impl NetnsRules {
-    /// Lists the rules of the namespace that the calling thread is in, and hears of changes from now on.
+    /// Lists the rules of the calling thread's namespace, and watches for changes from now on.
     pub(super) fn open(host: &Host, netns_id: u64, with_texts: bool) -> Result<NetnsRules, SysError> {
         let changes = if host.is_replay() { None } else { Some(RuleChanges::open()?) };
         let mut rules = NetnsRules {
@@ -74,7 +76,7 @@ impl NetnsRules {
         Ok(rules)
     }
 
-    /// Notes whether rules have changed since the last call; true if so. One system call.
+    /// Checks for changed rules since the last call; true if there are any. Costs one system call.
     pub(super) fn hear(&mut self) -> Result<bool, SysError> {
         let Some(changes) = &mut self.changes else { return Ok(false) };
         let begun_ns = clock::wall_ns();
@@ -97,23 +99,23 @@ impl NetnsRules {
         self.changed != Changed::Never
     }
 
-    /// True if what was listed may not be what was in force when a record came.
+    /// True if the listing may differ from the rules in force when a record arrived.
     pub(super) fn is_behind(&self, received_ns: u64) -> bool {
         self.is_stale() && received_ns > self.confirmed_ns
     }
 
-    /// True if rules may be listed again now.
+    /// True if the budget allows another listing now.
     pub(super) fn may_list(&self) -> bool {
         self.budget.allows(clock::monotonic_ns())
     }
 
-    /// Lists the rules of the namespace that the calling thread is in.
+    /// Lists the rules of the calling thread's namespace.
     pub(super) fn list_again(&mut self, host: &Host) -> Result<(), SysError> {
         self.hear()?;
         self.list(host).map(drop)
     }
 
-    /// Lists the rules; false where a recording has no further listing.
+    /// Lists the rules; false if a recording has no more listings.
     fn list(&mut self, host: &Host) -> Result<bool, SysError> {
         let (begun_ns, begun_wall_ns) = (clock::monotonic_ns(), clock::wall_ns());
         let (mut bytes, mut has_changed) = (Vec::new(), false);
@@ -121,7 +123,7 @@ impl NetnsRules {
             let start = into.len();
             into.resize(start + HEAD, 0);
             let listed = nft::put_ruleset(self.with_texts, ListingBounds::USUAL, into);
-            // What has changed meanwhile may be in the listing, or not.
+            // Changes made during the listing may or may not be in it.
             has_changed = listed.and_then(|()| self.hear()).inspect_err(|_| into.truncate(start))?;
             let head = self.head();
             let place = into.iter_mut().skip(start);
@@ -134,7 +136,7 @@ impl NetnsRules {
         let (head, listing) = bytes.split_at_checked(HEAD).ok_or_else(malformed)?;
         let number = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
         let [number, from_ns, until_ns] = [0, 8, 16].map(|at| number(at).unwrap_or(0));
-        // The tape gives its last one again and again.
+        // The recording repeats its last listing.
         if number <= self.number {
             return Ok(false);
         }
@@ -154,20 +156,20 @@ impl NetnsRules {
         Ok(true)
     }
 
-    /// The head of a listing that was made just now. Its time and that of the one before overlap, unless there were
-    /// rules in between that are in neither.
+    /// The header of a listing made just now. Its time overlaps with the previous listing's, unless rules were in
+    /// force in between that neither of them contains.
     fn head(&self) -> [u64; 3] {
         let ((first_ns, last_ns), confirmed_ns) = (self.changed_ns, self.confirmed_ns);
         let number = self.number + 1;
         match self.changed {
-            // The first one stands for all that was before.
+            // The first listing covers all earlier times.
             _ if number == 1 => [number, 0, 0],
             Changed::Unlistable => [number, last_ns, confirmed_ns],
             _ => [number, confirmed_ns, first_ns],
         }
     }
 
-    /// Which rule logged a record that was made in that time.
+    /// Finds the rule that logged a record made within the window.
     pub(super) fn find(&self, record: &LogRecord<'_>, window: Window) -> Answer<'_> {
         if self.is_behind(window.1) {
             Answer::Late

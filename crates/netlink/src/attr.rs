@@ -1,12 +1,12 @@
-//! Attributes: (length, kind, payload) one after the other, padded to four bytes.
+//! Netlink attributes: (length, kind, payload) in a row, padded to four bytes.
 use std::fmt;
 
 use crate::prefix;
 
-/// `struct nlattr` (include/uapi/linux/netlink.h): len u16 (with this head), type u16.
+/// `struct nlattr` (include/uapi/linux/netlink.h): len u16 (including this head), type u16.
 const HEAD: usize = 4;
 
-/// `NLA_TYPE_MASK`: the two upper bits say "nested" and "network byte order", they are no part of the kind.
+/// `NLA_TYPE_MASK`: the two upper bits mean "nested" and "network byte order" and are not part of the kind.
 const KIND_MASK: u16 = 0x3fff;
 
 /// `NLA_ALIGN`.
@@ -14,14 +14,14 @@ pub(crate) const fn aligned(length: usize) -> usize {
     (length + 3) & !3
 }
 
-/// An attribute whose length does not fit.
+/// An attribute whose length is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttrError {
-    /// Its kind; 0 if not even its head was there.
+    /// Its kind; 0 if even its head is missing.
     pub attr: u16,
-    /// Bytes it claims or its reader needs.
+    /// Number of bytes that it claims or that its reader needs.
     pub claims: usize,
-    /// Bytes there are.
+    /// Number of bytes available.
     pub has: usize,
 }
 
@@ -33,12 +33,12 @@ impl fmt::Display for AttrError {
 
 impl std::error::Error for AttrError {}
 
-/// One attribute; borrows the message.
+/// An attribute; borrows the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attr<'m> {
-    /// What it is, in the terms of the family; flag bits are masked.
+    /// Its kind, as the family defines it; flag bits are masked.
     pub kind: u16,
-    /// Its content without head and padding.
+    /// Its contents without head and padding.
     pub payload: &'m [u8],
 }
 
@@ -56,19 +56,19 @@ impl<'m> Attr<'m> {
     readers! {
         /// The payload's first byte.
         u8: u8, u8_at;
-        /// The payload's first two bytes, in the machine's order.
+        /// The payload's first two bytes, in the machine's byte order.
         u16: u16, u16_at;
-        /// The payload's first four bytes, in the machine's order.
+        /// The payload's first four bytes, in the machine's byte order.
         u32: u32, u32_at;
-        /// The payload's first eight bytes, in the machine's order.
+        /// The payload's first eight bytes, in the machine's byte order.
         u64: u64, u64_at;
-        /// The payload's first four bytes, signed, in the machine's order.
+        /// The payload's first four bytes, signed, in the machine's byte order.
         i32: i32, i32_at;
-        /// The payload's first two bytes, in network order.
+        /// The payload's first two bytes, in network byte order.
         be16: u16, be16_at;
-        /// The payload's first four bytes, in network order.
+        /// The payload's first four bytes, in network byte order.
         be32: u32, be32_at;
-        /// The payload's first eight bytes, in network order.
+        /// The payload's first eight bytes, in network byte order.
         be64: u64, be64_at;
     }
 
@@ -78,20 +78,20 @@ impl<'m> Attr<'m> {
         prefix::array_at(self.payload, 0).ok_or(self.short(N))
     }
 
-    /// The same, borrowed: larger ones are not copied.
+    /// A reference to the payload's first `N` bytes, which avoids copying long ones.
     #[inline]
     pub fn chunk<const N: usize>(&self) -> Result<&'m [u8; N], AttrError> {
         self.payload.first_chunk().ok_or(self.short(N))
     }
 
-    /// The payload up to its first NUL: a C string, in whatever encoding.
+    /// The payload up to its first NUL: a C string in any encoding.
     #[inline]
     pub fn c_str(&self) -> &'m [u8] {
-        // The kernel's texts end with their NUL, and are looked at eight bytes at a time.
+        // The kernel's texts end with their NUL; eight bytes are checked at a time.
         let (chunks, mut at) = (self.payload.chunks_exact(8), 0);
         for chunk in chunks.filter_map(|chunk| chunk.first_chunk()) {
             let word = u64::from_le_bytes(*chunk);
-            // The lowest of these bits belongs to the first byte that is zero.
+            // The lowest of these bits belongs to the first zero byte.
             let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
             if zeros != 0 {
                 at += (zeros.trailing_zeros() / 8) as usize;
@@ -104,7 +104,7 @@ impl<'m> Attr<'m> {
         self.payload.get(..at).unwrap_or_default()
     }
 
-    /// The attributes inside.
+    /// The nested attributes.
     #[inline]
     pub fn nested(&self) -> Attrs<'m> {
         Attrs::new(self.payload)
@@ -115,14 +115,15 @@ impl<'m> Attr<'m> {
     }
 }
 
-/// The attributes in a piece of a message, in order. The first that does not fit is an error and the end.
+/// The attributes in a part of a message, in order. The first invalid one is returned as an error and ends the
+/// iteration.
 #[derive(Debug, Clone)]
 pub struct Attrs<'m> {
     rest: &'m [u8],
 }
 
 impl<'m> Attrs<'m> {
-    /// Begins at the first attribute's head.
+    /// Starts at the first attribute's head.
     #[inline]
     pub fn new(bytes: &'m [u8]) -> Attrs<'m> {
         Attrs { rest: bytes }
@@ -148,7 +149,7 @@ impl<'m> Iterator for Attrs<'m> {
         };
         let length = usize::from(u16::from_ne_bytes([*l0, *l1]));
         let kind = u16::from_ne_bytes([*k0, *k1]) & KIND_MASK;
-        // A length below the head would make no progress.
+        // A length below the size of the head would make no progress.
         let Some(payload) = self.rest.get(HEAD..length) else {
             return self.broken(kind, length);
         };
@@ -160,8 +161,8 @@ impl<'m> Iterator for Attrs<'m> {
 
 impl std::iter::FusedIterator for Attrs<'_> {}
 
-/// Walks bytes as attributes, attributes in attributes (eight deep), with every reader. For the
-/// fuzzer: it must neither panic nor fail to end. Returns how many there were.
+/// Reads bytes as attributes, nested up to eight levels, with every reader. For the fuzzer: it must neither panic nor
+/// loop forever. Returns the number of attributes.
 pub fn fuzz_attrs(data: &[u8]) -> usize {
     walk(Attrs::new(data), 8)
 }

@@ -3,21 +3,20 @@ use sys::{Blocks, NetlinkSocket, SysError};
 
 use crate::message::Messages;
 
-/// The kernel fills at most 32 KiB per recv of a dump, whatever the buffer (af_netlink.c,
-/// netlink_dump); a single message may be larger (links with many virtual functions). Memory
-/// beyond what arrives is never touched.
+/// In a dump the kernel fills at most 32 KiB per recv, regardless of the buffer (af_netlink.c, netlink_dump); a single
+/// message may be larger (links with many virtual functions). Memory beyond the received bytes is never touched.
 const BUFFER: usize = 64 << 10;
 
-/// The answer to one request, live. Ends by itself after NLMSG_DONE or NLMSG_ERROR.
+/// The live answer to one request. Ends after NLMSG_DONE or NLMSG_ERROR.
 #[derive(Debug)]
 pub struct SocketBlocks {
     socket: NetlinkSocket,
-    /// The block handed out last.
+    /// The last block handed out.
     buffer: Vec<u8>,
 }
 
 impl SocketBlocks {
-    /// Bytes that a receive buffer must have for any message.
+    /// Minimum size of a receive buffer that can hold any message, in bytes.
     pub const BUFFER: usize = BUFFER;
 
     /// Opens a socket in the calling thread's network namespace and sends the request.
@@ -27,8 +26,8 @@ impl SocketBlocks {
         Ok(SocketBlocks { socket, buffer: Vec::with_capacity(BUFFER) })
     }
 
-    // Another recv after the end would wait for ever. The block is looked at only now, after its
-    // reader has gone over it: its heads are in the cache, so this is about 1 ns per message.
+    // Another recv after the end would wait forever. The block is checked only now, after its reader has processed it:
+    // its heads are in the cache, so this takes about 1 ns per message.
     fn has_ended(&self) -> bool {
         Messages::new(&self.buffer).any(|message| message.is_ok_and(|message| message.is_end()))
     }

@@ -1,4 +1,4 @@
-//! Many requests over one socket, one after the other.
+//! Several consecutive requests over one socket.
 use std::ops::ControlFlow;
 
 use sys::{Blocks, Host, NetlinkSocket, SysError, netns};
@@ -8,9 +8,9 @@ use crate::dump::{Answer, DumpEnd, Query, read};
 use crate::error::DumpError;
 use crate::message::Messages;
 
-/// A socket for requests that follow each other: two system calls each, where [`crate::exchange`] needs five.
+/// A socket for consecutive requests: two system calls each, compared with five for [`crate::exchange`].
 ///
-/// Opened with the first request, and again after an answer that broke off. In a replay never.
+/// It is opened for the first request, and again after an incomplete answer. A replay never opens it.
 #[derive(Debug, Default)]
 pub struct Conversation {
     socket: Option<NetlinkSocket>,
@@ -18,13 +18,13 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Nothing is opened yet.
+    /// Creates a conversation without opening its socket.
     pub fn new() -> Conversation {
         Conversation::default()
     }
 
-    /// Sends one request and reads its answer to the end, as [`crate::exchange`] does. Every request of a conversation
-    /// must be of the same protocol and for the same namespace.
+    /// Sends one request and reads its complete answer, as [`crate::exchange`] does. All requests of a conversation
+    /// must have the same protocol and namespace.
     pub fn exchange(
         &mut self,
         host: &Host,
@@ -37,7 +37,7 @@ impl Conversation {
             Err(error) => matches!(error, DumpError::Refused { .. }),
         };
         if !whole {
-            // What is left of the answer would be taken for that of the next request.
+            // The rest of the answer would be mistaken for the answer to the next request.
             self.socket = None;
         }
         outcome
@@ -55,10 +55,10 @@ impl Conversation {
     }
 }
 
-/// The answer to the newest request.
+/// The answer to the latest request.
 struct Turn<'c> {
     socket: &'c NetlinkSocket,
-    /// The block handed out last.
+    /// The last block handed out.
     buffer: &'c mut Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::Request;
 
-    /// RTM_GETLINK of `lo` (index 1), and of an interface that cannot be there.
+    /// RTM_GETLINK for `lo` (index 1), and for an interface that cannot exist.
     fn link(index: i32) -> Request {
         let mut request = Request::one(18);
         request.body(&[&[0u8; 4][..], &index.to_ne_bytes(), &[0; 8]].concat());

@@ -1,9 +1,9 @@
-//! Why a message, a struct or a line of the kernel could not be made into a row.
+//! Decoding errors: why a message, a struct or a line of the kernel could not be made into a row.
 use std::fmt;
 
 use crate::attr::AttrError;
 
-/// What is no row. It costs this row only: the run counts it and goes on.
+/// A row that could not be decoded. The run loses only this row: it counts the row and continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -11,25 +11,25 @@ pub enum DecodeError {
     Short {
         /// Name of the kernel's struct.
         what: &'static str,
-        /// Bytes the struct has.
+        /// Size of the struct in bytes.
         claims: usize,
-        /// Bytes there are.
+        /// Number of bytes available.
         has: usize,
     },
-    /// An attribute claims more bytes than the message has, or holds fewer than its kind needs.
+    /// An attribute claims more bytes than the message has, or has fewer than its kind requires.
     Attr {
-        /// Kind of the attribute; 0 if not even its head was there.
+        /// Kind of the attribute; 0 if even its head is missing.
         attr: u16,
-        /// Bytes claimed or needed.
+        /// Number of bytes claimed or required.
         claims: usize,
-        /// Bytes there are.
+        /// Number of bytes available.
         has: usize,
     },
-    /// It is of an address family that the decoder does not know.
+    /// It has an address family that the decoder does not know.
     Family(u8),
-    /// What makes a row is not in the message.
+    /// The message lacks a required part.
     Missing(&'static str),
-    /// A word or a column of a /proc line is missing or is not what it should be.
+    /// A word or a column of a /proc line is missing or invalid.
     Word(&'static str),
 }
 

@@ -1,37 +1,36 @@
-//! The dump state machine: one request out, a table in.
+//! The dump state machine: sends one request and reads a table.
 //!
-//! # How a dump goes
+//! # How a dump works
 //! ```text
 //!   we                                        the kernel
-//!   ── request, NLM_F_DUMP ────────────────►  remembers where it is in its table
-//!   ── recv ───────────────────────────────►  walks on, fills one buffer (at most 32 KiB)
+//!   ── request, NLM_F_DUMP ────────────────►  remembers its position in the table
+//!   ── recv ───────────────────────────────►  continues, fills one buffer (at most 32 KiB)
 //!   ◄─────────────── message, message, … ───
-//!   ── recv ───────────────────────────────►  walks on from where it was
-//!   ◄─────────────── message, NLMSG_DONE ───  the table is through
+//!   ── recv ───────────────────────────────►  continues from its position
+//!   ◄─────────────── message, NLMSG_DONE ───  the table is complete
 //! ```
-//! A dump is pulled: the kernel walks only when we call recv, so nothing can pile up and be lost.
-//! But between two calls it holds no lock, and the table may change. It finds its place again by
-//! counting, so what was inserted or removed before that place shifts it: rows come twice, or not
-//! at all. That is why [`Answer`] tells in which buffer a message came, and why reading should not
-//! dawdle between two buffers.
+//! A dump is pulled: the kernel continues only when we call recv, so nothing can pile up and be lost. But between two
+//! calls it holds no lock, and the table may change. The kernel finds its position again by counting entries, so
+//! insertions and removals before that position shift it: rows are then repeated or missing. That is why [`Answer`]
+//! contains the number of the buffer in which a message arrived, and why readers should not delay between two buffers.
 //!
-//! # What can go wrong, and where it ends up
-//! * **The kernel refuses.** NLMSG_ERROR instead of the first message; or NLMSG_DONE with a
-//!   negative number in it, when it finds out on the way. Both may carry a sentence and the place
-//!   in our request that it is about: [`DumpError::Refused`].
-//! * **The table changes.** Some families notice and set NLM_F_DUMP_INTR on the messages that
-//!   follow. The rows before are already out, so all we can do is tell: [`DumpEnd::interrupted`].
+//! # Errors and their results
+//! * **The kernel refuses.** It sends NLMSG_ERROR instead of the first message, or NLMSG_DONE with a
+//!   negative number if it fails later. Both may contain a sentence and the attribute
+//!   of our request that it is about: [`DumpError::Refused`].
+//! * **The table changes.** Some families notice this and set NLM_F_DUMP_INTR on the messages that
+//!   follow. The rows before have been handed out already, so we can only report it: [`DumpEnd::interrupted`].
 //!   (inet_diag never sets it, not even when it misses rows. Its absence proves nothing.)
-//! * **A message belongs to somebody else**: another sequence number. Skipped and counted:
-//!   [`DumpEnd::unexpected`].
-//! * **A length does not fit.** Nothing behind it can be trusted: [`DumpError::Malformed`].
-//! * **The bytes end before the dump does.** Live that cannot be; a recording that was cut, or
-//!   that was made by a run which stopped early, ends like this: [`DumpError::CutShort`].
-//! * **The kernel dropped something**: NLMSG_OVERRUN or ENOBUFS. Not in a dump, which is pulled;
-//!   but if it is said, it is believed: [`DumpError::Overrun`].
+//! * **A message belongs to another request** because it has a different sequence number. It is skipped and
+//!   counted: [`DumpEnd::unexpected`].
+//! * **A length is invalid.** Nothing after it can be trusted: [`DumpError::Malformed`].
+//! * **The bytes end before the dump does.** This cannot happen live; a recording that was truncated, or
+//!   was made by a run that stopped early, ends like this: [`DumpError::CutShort`].
+//! * **The kernel dropped something**: NLMSG_OVERRUN or ENOBUFS. This should not happen in a dump, which is
+//!   pulled, but a report of it is trusted: [`DumpError::Overrun`].
 //!
-//! Live and replayed dumps run through the same code. Only where the blocks come from differs,
-//! and that is [`Host::stream`]'s business.
+//! Live and replayed dumps run the same code. They differ only in the source of the blocks, which [`Host::stream`]
+//! selects.
 use std::ops::ControlFlow;
 
 use sys::{Blocks, Errno, Host, NetNs, SysError, netns};
@@ -48,60 +47,61 @@ use crate::request::{Request, SEQ};
 mod fuzz;
 pub use fuzz::fuzz_dump;
 
-/// What to ask, and how to call it.
+/// The request to send, and its names in errors and recordings.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'r> {
-    /// For errors: `tcp sockets`.
+    /// Name of the table in errors: `tcp sockets`.
     pub what: &'static str,
     /// Netlink protocol: NETLINK_SOCK_DIAG = 4.
     pub protocol: i32,
     /// The request.
     pub request: &'r Request,
-    /// Name of the stream on the tape. Two requests that differ in what they mean need two keys;
-    /// the namespace belongs into it.
+    /// Name of the stream on the tape. Two requests with different meanings need different keys; the key includes the
+    /// namespace.
     pub key: &'r str,
-    /// Kept with the recording, e.g. that the kernel filtered.
+    /// Stored in the recording, e.g. that the kernel filtered.
     pub note: &'r str,
-    /// The namespace to ask in; `None` is the calling thread's. Not looked at in a replay.
+    /// The namespace to query; `None` is the calling thread's. Ignored in a replay.
     pub netns: Option<&'r NetNs>,
 }
 
 /// One message of the answer; borrows the receive buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'b> {
-    /// Message type, in the terms of the family.
+    /// Message type, as the family defines it.
     pub kind: u16,
     /// `NLM_F_…`.
     pub flags: u16,
     /// The family's struct and attributes.
     pub payload: &'b [u8],
-    /// Number of the receive buffer it came in, from 0: where it grows, the kernel resumed its
-    /// walk, and only there a row can come twice.
+    /// Number of the receive buffer in which it arrived, from 0. When it increases, the kernel has resumed its walk; a
+    /// row can be repeated only across such a boundary.
     pub block: u64,
 }
 
-/// How an answer ended that came whole (or was stopped by the caller).
+/// The end of an answer that was read completely, or that the caller stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DumpEnd {
-    /// Messages handed to the caller.
+    /// Number of messages handed to the caller.
     pub messages: u64,
-    /// Bytes received.
+    /// Number of bytes received.
     pub bytes: u64,
-    /// Receive buffers.
+    /// Number of receive buffers.
     pub blocks: u64,
-    /// The kernel said that the table changed under it (NLM_F_DUMP_INTR): rows may be missing or doubled.
+    /// True if the kernel reported that the table changed during the dump (NLM_F_DUMP_INTR): rows may be missing or
+    /// repeated.
     pub interrupted: bool,
-    /// Messages that were no part of the answer and were skipped.
+    /// Number of skipped messages that were not part of the answer.
     pub unexpected: u64,
-    /// The caller wanted no more; the rest was not read.
+    /// True if the caller stopped early and the rest was not read.
     pub stopped: bool,
 }
 
-/// Asks for a table and calls `each` for every message, in the kernel's order.
+/// Requests a table and calls `each` for every message, in the kernel's order.
 ///
-/// Costs four system calls, one per 32 KiB, and nothing per message. `ControlFlow::Break` ends
-/// it early, which is no error. An interrupted dump is told in the result, not repeated: the rows
-/// are out, and only the caller knows what repeating means.
+/// Costs four system calls plus one per 32 KiB, and nothing per message. `ControlFlow::Break` ends it early, which is
+/// not an error. An interrupted dump is reported in the result, not repeated: the rows have been handed out, and only
+/// the caller knows what a repetition means.
 pub fn dump(
     host: &Host,
     ask: &Query<'_>,
@@ -110,7 +110,7 @@ pub fn dump(
     read(host, ask, |request| open(ask, request), each)
 }
 
-// `live` sends the request and gives the answer's blocks.
+// `live` sends the request and returns the answer's blocks.
 #[allow(clippy::needless_lifetimes, reason = "elided, the blocks would be tied to the request")]
 pub(crate) fn read<'a>(
     host: &'a Host,
@@ -119,42 +119,45 @@ pub(crate) fn read<'a>(
     each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     let request = ask.request.bytes().map_err(|(attr, bytes)| DumpError::TooLong { what: ask.what, attr, bytes })?;
-    // Live, this opens a socket and sends the request; recording, the same with a copy to the
-    // tape; replaying, neither. A refused socket (no such protocol, seccomp) fails here.
+    // Live, this opens a socket and sends the request; recording does the same and copies the answer to the tape; a
+    // replay does neither. A refused socket (missing protocol, seccomp) fails here.
     let mut blocks = host.stream(ask.key, ask.note, || live(request)).map_err(DumpError::Io)?;
-    // Our numbers may change from version to version; a recording keeps those of its own.
+    // Our sequence numbers may change between versions; a recording contains the numbers of its version.
     let seq = if host.is_replay() { None } else { Some(SEQ) };
     let mut reading = DumpReader { what: ask.what, request, seq, end: DumpEnd::default(), each };
-    // The socket is closed when `blocks` goes, also after an error or an early stop. That is how
-    // the kernel learns to forget a dump that was not read to its end.
+    // Dropping `blocks` closes the socket, also after an error or an early stop. This is how the kernel learns to
+    // discard a dump that was not read to its end.
     reading.run(&mut *blocks)
 }
 
-/// Asks for one thing, built with [`Request::one`]: `each` gets its messages, the acknowledgement is the end.
+/// Requests one object, with a request built by [`Request::one`]: `each` gets its messages, and the acknowledgement
+/// ends the answer.
 pub fn exchange(
     host: &Host,
     ask: &Query<'_>,
     each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
-    // The same machine. What is no dump ends with an acknowledgement instead of NLMSG_DONE; see `special`.
+    // Uses the same state machine. Requests other than dumps end with an acknowledgement instead of NLMSG_DONE; see
+    // `special`.
     dump(host, ask, each)
 }
 
-// A socket belongs to the namespace it was opened in for as long as it lives, so we are inside
-// for three system calls only and read from outside.
+// A socket belongs for its whole life to the namespace in which it was opened, so we are inside for only three system
+// calls and read from outside.
 fn open<'a>(ask: &Query<'_>, request: &[u8]) -> Result<Box<dyn Blocks + 'a>, SysError> {
     Ok(Box::new(netns::within(ask.netns, || SocketBlocks::open(ask.protocol, request))??))
 }
 
-/// Receive buffers in a row without a message of the answer; one more ends the dump with EIO. The kernel sends none
-/// such but for acknowledgements: what goes on like this has no end.
+/// Maximum number of consecutive receive buffers without a message of the answer; one more ends the dump with EIO. The
+/// kernel sends such buffers only for acknowledgements, so a longer series would never end.
 const EMPTY_BLOCKS_MAX: u32 = 1024;
 
-/// Receive buffers of 32 KiB with rows that are still read after the user wanted the end: a million rows, which a
-/// healthy kernel gives in a second. Callers that show rows stop much sooner; this ends those that only collect.
+/// Number of receive buffers of 32 KiB with rows that are still read after the user requested the end: a million rows,
+/// which a healthy kernel delivers in a second. Callers that show rows stop much earlier; this ends those that only
+/// collect.
 const BLOCKS_AFTER_INTERRUPT: u32 = 4096;
 
-/// Ends an answer that has no end.
+/// Ends an endless answer.
 #[derive(Debug, Default)]
 struct Endless {
     messages: u64,
@@ -163,7 +166,7 @@ struct Endless {
 }
 
 impl Endless {
-    /// After each receive buffer: EIO if too many brought nothing, EINTR if the user wanted the end.
+    /// Called after each receive buffer: EIO if too many contained no rows, EINTR if the user requested the end.
     fn block(&mut self, messages: u64, interrupted: bool) -> Result<(), Errno> {
         self.empty = if messages == self.messages { self.empty + 1 } else { 0 };
         self.messages = messages;
@@ -179,22 +182,22 @@ impl Endless {
 struct DumpReader<'r, F> {
     what: &'static str,
     request: &'r [u8],
-    /// The number our answers carry; `None` until the first message of a replay shows it.
+    /// The sequence number of our answers; `None` until the first message of a replay shows it.
     seq: Option<u32>,
-    /// Grows while reading; it is also what a whole dump returns.
+    /// Updated while reading; it is also the result of a complete dump.
     end: DumpEnd,
     each: F,
 }
 
-/// What one message does to the dump. Errors leave by `?`, so two things are left.
+/// The effect of one message on the dump. Errors are returned with `?`, so two cases remain.
 enum Step {
     More,
     End,
 }
 
 impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
-    // The outer loop: one turn per receive buffer. The buffer is one and the same, reused: a
-    // block is borrowed until the next turn, and so is everything that `each` gets to see.
+    // The outer loop: one iteration per receive buffer. The buffer is reused, so a block is borrowed until the next
+    // iteration, and so is everything that `each` receives.
     fn run(&mut self, blocks: &mut dyn Blocks) -> Result<DumpEnd, DumpError> {
         let mut endless = Endless::default();
         loop {
@@ -213,19 +216,20 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
         }
     }
 
-    // The inner loop, the hot one: 330 turns per buffer. What is common (a part of the answer)
-    // costs three comparisons and the call; the rest is out of the way in `special`.
+    // The inner, hot loop: 330 iterations per buffer. The common case (a part of the answer) costs three comparisons
+    // and the call; the rest is handled in `special`.
     fn block(&mut self, block: &[u8]) -> Result<Step, DumpError> {
         for message in Messages::new(block) {
             let message = message.map_err(|error| self.malformed(&error))?;
-            // First of all whose it is: a foreign NLMSG_DONE must not end our dump.
+            // Check first whether the message is ours: a foreign NLMSG_DONE must not end our dump.
             if *self.seq.get_or_insert(message.seq) != message.seq {
                 self.end.unexpected += 1;
                 continue;
             }
-            // On any message, NLMSG_DONE included: it stands from where the change was noticed.
+            // Any message can have this flag, including NLMSG_DONE: it is set from the point where the change was
+            // noticed.
             self.end.interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
-            // Numbers below 16 are netlink's own, the family's begin above them.
+            // Types below 16 belong to netlink itself; the family's types begin above them.
             if message.kind <= NLMSG_OVERRUN {
                 match self.special(&message)? {
                     Step::More => continue,
@@ -236,36 +240,35 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
             let Message { kind, flags, payload, .. } = message;
             let part = Answer { kind, flags, payload, block: self.end.blocks };
             if (self.each)(&part).is_break() {
-                // Whatever follows is not looked at, so nothing can be said about it, not even
-                // that it is whole.
+                // The rest is not inspected, so nothing can be said about it, not even whether it is complete.
                 self.end.stopped = true;
                 return Ok(Step::End);
             }
         }
-        // The buffer is used up and there was no end in it: more is coming.
+        // The buffer is used up without an end: more will follow.
         Ok(Step::More)
     }
 
     // Netlink's own messages.
     fn special(&mut self, message: &Message<'_>) -> Result<Step, DumpError> {
-        // Both NLMSG_DONE and NLMSG_ERROR begin with a number: 0, or an errno made negative.
+        // Both NLMSG_DONE and NLMSG_ERROR begin with a number: 0, or a negated errno.
         let code = prefix::i32_at(message.payload, 0);
         match message.kind {
             NLMSG_NOOP => Ok(Step::More),
-            // The end. A family that failed half-way says so here. Some old ones leave the number
-            // out, or give a positive one that means nothing: only a negative one is an error.
+            // The end. A family that failed midway reports it here. Some old ones omit the number or send a
+            // meaningless positive one: only a negative one is an error.
             NLMSG_DONE => match code {
                 Some(code) if code < 0 => Err(self.refused(code, message)),
                 _ => Ok(Step::End),
             },
             NLMSG_ERROR => match code {
-                // An acknowledgement ends what is no dump. A dump goes on after it.
+                // An acknowledgement ends a request that is not a dump. A dump continues after it.
                 Some(0) => Ok(if self.is_dump() { Step::More } else { Step::End }),
                 Some(code) => Err(self.refused(code, message)),
                 None => Err(self.malformed(&MessageError { claims: HEAD + 4, has: HEAD + message.payload.len() })),
             },
             NLMSG_OVERRUN => Err(self.overrun()),
-            // 0 is no type of anybody's.
+            // 0 is not a valid type.
             _ => {
                 self.end.unexpected += 1;
                 Ok(Step::More)
@@ -277,8 +280,8 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
         Request::asks_for_dump(self.request)
     }
 
-    // No further block, by an error or (`None`) by the stream's end: in any case the dump was not
-    // through, or we would have stopped at its NLMSG_DONE.
+    // There are no more blocks, because of an error or (`None`) because the stream ended. In both cases the dump is
+    // incomplete, otherwise we would have stopped at its NLMSG_DONE.
     fn broke_off(&self, error: Option<SysError>) -> DumpError {
         let (what, messages) = (self.what, self.end.messages);
         match error {
@@ -302,8 +305,8 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
     }
 
     fn refused(&self, code: i32, message: &Message<'_>) -> DumpError {
-        // Negative by the book. A positive one would be the kernel's slip, but its meaning is
-        // plain; and i32::MIN has no positive counterpart, hence the saturation.
+        // Negative by definition. A positive one would be a kernel bug, but its meaning is clear; and i32::MIN has no
+        // positive counterpart, hence the saturation.
         let errno = Errno(code.saturating_abs());
         let Explanation { says, at_attr } = Explanation::of(message, self.request);
         DumpError::Refused { what: self.what, errno, kernel_says: says, at_attr }

@@ -1,9 +1,9 @@
-//! Why an answer did not come, or not whole.
+//! Errors of missing or incomplete answers.
 use std::fmt;
 
 use sys::{Errno, SysError};
 
-/// A dump (or another request) that the kernel refused or that broke off.
+/// A dump (or another request) that the kernel refused or that was incomplete.
 ///
 /// Rows handed out before the error stay valid; together they are not the whole table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,49 +11,50 @@ use sys::{Errno, SysError};
 pub enum DumpError {
     /// The kernel answered with an error.
     Refused {
-        /// What was asked for (`tcp sockets`).
+        /// The requested table (`tcp sockets`).
         what: &'static str,
         /// Its error.
         errno: Errno,
         /// Its explanation (extended acknowledgement), escaped.
         kernel_says: Option<Box<str>>,
-        /// The attribute of the request it complains about.
+        /// Kind of the attribute of the request that it complains about.
         at_attr: Option<u16>,
     },
     /// A message claims more bytes than the buffer has, or an attribute more than the message.
     Malformed {
-        /// What was asked for.
+        /// The requested table.
         what: &'static str,
-        /// Kind of the attribute; `None` if the message itself does not fit.
+        /// Kind of the attribute; `None` if the message itself is too long.
         attr: Option<u16>,
-        /// Bytes claimed.
+        /// Number of bytes claimed.
         claims: usize,
-        /// Bytes there.
+        /// Number of bytes available.
         has: usize,
     },
-    /// The bytes ended before the dump did: a recording that was cut, or that was made by a run which stopped early.
+    /// The bytes ended before the dump did: a recording that was truncated, or that was made by a run that stopped
+    /// early.
     CutShort {
-        /// What was asked for.
+        /// The requested table.
         what: &'static str,
-        /// Messages that were there.
+        /// Number of messages available.
         messages: u64,
-        /// Why there are no more.
+        /// The reason for the end.
         errno: Errno,
     },
     /// The kernel dropped messages because our buffer was full.
     Overrun {
-        /// What was asked for.
+        /// The requested table.
         what: &'static str,
-        /// Messages that came.
+        /// Number of messages received.
         messages: u64,
     },
-    /// The request cannot be expressed: one attribute is longer than an attribute can be.
+    /// The request cannot be encoded: one attribute exceeds the maximum length of an attribute.
     TooLong {
-        /// What was asked for.
+        /// The requested table.
         what: &'static str,
         /// Kind of the attribute.
         attr: u16,
-        /// Its bytes.
+        /// Its length in bytes.
         bytes: usize,
     },
     /// A system call failed.
@@ -61,7 +62,7 @@ pub enum DumpError {
 }
 
 impl DumpError {
-    /// The errno behind it, if there is one.
+    /// The errno that caused it, if there is one.
     pub fn errno(&self) -> Option<Errno> {
         match self {
             DumpError::Refused { errno, .. } | DumpError::CutShort { errno, .. } => Some(*errno),
@@ -70,8 +71,8 @@ impl DumpError {
         }
     }
 
-    /// True if this kernel, or a filter in front of it, does not offer the interface at all:
-    /// another backend should be tried.
+    /// True if this kernel, or a filter in front of it, does not offer the interface at all: another backend should be
+    /// tried.
     pub fn is_unavailable(&self) -> bool {
         let is_absent = |errno: Errno| errno.is_denied() || errno.is_unsupported() || errno == Errno::INVAL;
         !matches!(self, DumpError::CutShort { .. }) && self.errno().is_some_and(is_absent)
@@ -116,7 +117,7 @@ impl fmt::Display for DumpError {
 
 impl std::error::Error for DumpError {}
 
-/// The verb for what was asked for, as [`crate::Query`] names it: `the connection-tracking table` is, `TCP sockets
+/// The verb for the name of a table, as [`crate::Query`] contains it: `the connection-tracking table` is, `TCP sockets
 /// (IPv4)` are.
 pub fn is_or_are(what: &str) -> &'static str {
     let noun = what.split(" (").next().unwrap_or(what);

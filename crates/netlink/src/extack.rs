@@ -1,5 +1,5 @@
-//! The kernel's explanation of a refusal (extended acknowledgement, kernel 4.12): a sentence, and
-//! the place in our request that it is about.
+//! The kernel's explanation of a refusal (extended acknowledgement, kernel 4.12): a sentence, and the attribute of our
+//! request that it is about.
 use crate::attr::{Attrs, aligned};
 use crate::message::{HEAD, Message, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_ERROR};
 use crate::prefix;
@@ -9,21 +9,21 @@ const NLMSGERR_ATTR_MSG: u16 = 1;
 const NLMSGERR_ATTR_OFFS: u16 = 2;
 const NLMSGERR_ATTR_MISS_TYPE: u16 = 5;
 
-/// Longer texts are cut: the kernel's are one sentence.
+/// Longer texts are truncated: the kernel's are one sentence.
 const SAYS_MAX: usize = 512;
 
-/// What the kernel has to say beyond its errno.
+/// The kernel's information beyond its errno.
 #[derive(Debug, Default)]
 pub(crate) struct Explanation {
     /// Its sentence, escaped.
     pub(crate) says: Option<Box<str>>,
-    /// Kind of the attribute it complains about or misses.
+    /// Kind of the attribute that it complains about or that is missing.
     pub(crate) at_attr: Option<u16>,
 }
 
 impl Explanation {
-    /// Out of an NLMSG_ERROR, or an NLMSG_DONE with an errno. One that does not fit is left out:
-    /// the refusal itself is what matters.
+    /// Reads it from an NLMSG_ERROR, or from an NLMSG_DONE with an errno. A malformed explanation is ignored: the
+    /// refusal itself is what matters.
     pub(crate) fn of(message: &Message<'_>, request: &[u8]) -> Explanation {
         let mut found = Explanation::default();
         if message.flags & NLM_F_ACK_TLVS == 0 {
@@ -45,8 +45,8 @@ impl Explanation {
     }
 }
 
-// Where its attributes begin. Behind the errno; an NLMSG_ERROR repeats our request before them,
-// whole, or with NLM_F_CAPPED its head only.
+// Offset of the attributes. They follow the errno; in an NLMSG_ERROR our request is repeated before them, completely,
+// or with NLM_F_CAPPED only its head.
 fn start(message: &Message<'_>) -> usize {
     const ERRNO: usize = 4;
     if message.kind != NLMSG_ERROR {
@@ -54,11 +54,11 @@ fn start(message: &Message<'_>) -> usize {
     }
     let request = prefix::u32_at(message.payload, ERRNO).unwrap_or(0) as usize;
     let repeated = if message.flags & NLM_F_CAPPED != 0 { HEAD } else { request.max(HEAD) };
-    // A garbled length must not overflow here; beyond the message it finds nothing.
+    // A corrupt length must not overflow here; beyond the message it finds nothing.
     ERRNO + aligned(repeated.min(1 << 20))
 }
 
-// The offset is one into our request, which we still have: the attribute's kind stands there.
+// The offset refers to our request, which we still have: it points to the attribute, which starts with its length.
 fn kind_at(request: &[u8], at: u32) -> Option<u16> {
     let at = at as usize;
     let is_attr = at > HEAD && at % 4 == 0;

@@ -1,4 +1,4 @@
-//! Families of generic netlink: their numbers, which differ from boot to boot (include/uapi/linux/genetlink.h).
+//! Generic netlink families and their ids, which change from boot to boot (include/uapi/linux/genetlink.h).
 use std::ops::ControlFlow;
 
 use sys::{Errno, Host, NetNs};
@@ -12,7 +12,7 @@ pub const PROTOCOL: i32 = 16;
 /// `struct genlmsghdr`: command u8, version u8, reserved u16.
 pub const GENLMSGHDR: usize = 4;
 
-/// The family that knows the others, and its commands.
+/// The family that lists the others, and its commands.
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_NEWFAMILY: u8 = 1;
 const CTRL_CMD_GETFAMILY: u8 = 3;
@@ -22,19 +22,19 @@ const CTRL_ATTR_MCAST_GROUPS: u16 = 7;
 const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
 const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
 
-/// A family of generic netlink.
+/// A generic netlink family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GenericFamily {
-    /// Its number: the type of its messages.
+    /// Its id: the type of its messages.
     pub id: u16,
     /// Its name.
     pub name: Box<[u8]>,
-    /// Names and numbers of its multicast groups.
+    /// Names and ids of its multicast groups.
     pub groups: Vec<(Box<[u8]>, u32)>,
 }
 
 impl GenericFamily {
-    /// The family that a message of `nlctrl` tells of.
+    /// The family that a message of `nlctrl` describes.
     pub fn decode(message: &[u8]) -> Option<GenericFamily> {
         let (mut id, mut name, mut groups) = (None, None, Vec::new());
         for attr in attrs_of(message, CTRL_CMD_NEWFAMILY)? {
@@ -54,14 +54,14 @@ fn group(group: &Attr<'_>) -> Option<(Box<[u8]>, u32)> {
     Some((of(CTRL_ATTR_MCAST_GRP_NAME)?.c_str().into(), of(CTRL_ATTR_MCAST_GRP_ID)?.u32().ok()?))
 }
 
-/// The attributes of a message with this command; `None` if it is another one.
+/// The attributes of a message with this command; `None` if it has a different command.
 pub fn attrs_of(message: &[u8], command: u8) -> Option<impl Iterator<Item = Attr<'_>>> {
     let attrs = message.get(GENLMSGHDR..).filter(|_| prefix::u8_at(message, 0) == Some(command))?;
     Some(Attrs::new(attrs).map_while(Result::ok))
 }
 
-/// Asks for the family called `name`, in `netns` or the calling thread's namespace; `None`: the kernel has none there.
-/// `key` is the question's name on the tape. The kernel loads the family's module, if it has one.
+/// Looks up the family called `name`, in `netns` or the calling thread's namespace; `None` if the kernel does not have
+/// it there. `key` names the request on the tape. The kernel loads the family's module, if it has one.
 pub fn family(host: &Host, name: &str, key: &str, netns: Option<&NetNs>) -> Result<Option<GenericFamily>, DumpError> {
     let mut request = Request::one(GENL_ID_CTRL);
     request.body(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).attr(CTRL_ATTR_FAMILY_NAME, &[name.as_bytes(), b"\0"].concat());
@@ -79,7 +79,8 @@ pub fn family(host: &Host, name: &str, key: &str, netns: Option<&NetNs>) -> Resu
     }
 }
 
-/// [`family`], found in the kernel's list of all families (some 30): loads no module.
+/// Finds the family as [`family`] does, but in the kernel's list of all families (about 30), so that no module is
+/// loaded.
 pub fn listed(host: &Host, name: &str, key: &str, netns: Option<&NetNs>) -> Result<Option<GenericFamily>, DumpError> {
     let mut request = Request::dump(GENL_ID_CTRL);
     request.body(&[CTRL_CMD_GETFAMILY, 1, 0, 0]);

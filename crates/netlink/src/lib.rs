@@ -1,9 +1,8 @@
-//! Netlink messages: headers, attributes, requests, the dump state machine. Knows no family
-//! but the one of generic netlink that tells of the others.
+//! Netlink messages: headers, attributes, requests, the dump state machine. Knows no family except the generic netlink
+//! family that lists the others.
 //!
-//! Bytes come from [`sys::Host`] as a stream of receive buffers, live or replayed; what goes out
-//! are message payloads and attributes that borrow the buffer. What a payload means is the
-//! caller's business. Start reading at [`dump()`].
+//! Input is a stream of receive buffers from [`sys::Host`], live or replayed; output are message payloads and
+//! attributes that borrow the buffer. The caller interprets the payloads. Start reading at [`dump()`].
 #![forbid(unsafe_code)]
 
 mod attr;

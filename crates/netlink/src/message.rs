@@ -1,10 +1,10 @@
-//! Messages in a receive buffer: a head of sixteen bytes, payload, padding, the next head.
+//! Netlink messages in a receive buffer: a head of sixteen bytes, payload, padding, the next head.
 use std::fmt;
 
 use crate::attr::aligned;
 use crate::prefix;
 
-/// `struct nlmsghdr`: len u32 (with this head), type u16, flags u16, seq u32, pid u32.
+/// `struct nlmsghdr`: len u32 (including this head), type u16, flags u16, seq u32, pid u32.
 pub(crate) const HEAD: usize = 16;
 
 // Message types of netlink itself (include/uapi/linux/netlink.h).
@@ -18,17 +18,17 @@ pub(crate) const NLM_F_REQUEST: u16 = 0x01;
 pub(crate) const NLM_F_ACK: u16 = 0x04;
 pub(crate) const NLM_F_DUMP_INTR: u16 = 0x10;
 pub(crate) const NLM_F_DUMP: u16 = 0x300;
-/// In errors: the request is not repeated, only its head.
+/// Set on errors if only the head of the request is repeated.
 pub(crate) const NLM_F_CAPPED: u16 = 0x100;
-/// In errors: attributes with the kernel's explanation follow.
+/// Set on errors if attributes with the kernel's explanation follow.
 pub(crate) const NLM_F_ACK_TLVS: u16 = 0x200;
 
-/// A message whose length does not fit the buffer.
+/// A message whose length exceeds the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageError {
-    /// Bytes it claims (or a head needs).
+    /// Number of bytes that it claims (or that a head needs).
     pub claims: usize,
-    /// Bytes there are.
+    /// Number of bytes available.
     pub has: usize,
 }
 
@@ -40,36 +40,37 @@ impl fmt::Display for MessageError {
 
 impl std::error::Error for MessageError {}
 
-/// One message; borrows the buffer.
+/// A message; borrows the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'b> {
-    /// Type, in the terms of the family (below 16: netlink's own).
+    /// Type, as the family defines it (below 16: netlink's own).
     pub kind: u16,
     /// `NLM_F_…`.
     pub flags: u16,
-    /// Number of the request it answers.
+    /// Sequence number of the request that it answers.
     pub seq: u32,
-    /// Port it was sent to.
+    /// Port id of its receiver.
     pub port: u32,
-    /// What follows the head.
+    /// The bytes after the head.
     pub payload: &'b [u8],
 }
 
 impl Message<'_> {
-    /// True for what ends an answer: NLMSG_DONE, or NLMSG_ERROR (which with errno 0 is an acknowledgement).
+    /// True for messages that end an answer: NLMSG_DONE, or NLMSG_ERROR (which is an acknowledgement if its errno is
+    /// 0).
     pub fn is_end(&self) -> bool {
         self.kind == NLMSG_DONE || self.kind == NLMSG_ERROR
     }
 }
 
-/// The messages in a receive buffer, in order. The first that does not fit is an error and the end.
+/// The messages in a receive buffer, in order. The first invalid one is returned as an error and ends the iteration.
 #[derive(Debug, Clone)]
 pub struct Messages<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> Messages<'b> {
-    /// Begins at the first head.
+    /// Starts at the first head.
     #[inline]
     pub fn new(buffer: &'b [u8]) -> Messages<'b> {
         Messages { rest: buffer }

@@ -1,7 +1,7 @@
-//! Numbers at fixed places of a kernel struct that may be longer or shorter than we know.
+//! Reads numbers at fixed offsets of a kernel struct that may be longer or shorter than the one we know.
 //!
-//! A place beyond the end is `None`: an older kernel did not have that member, which is not the
-//! same as zero. Offsets are those of the C struct. All are free; nothing panics.
+//! An offset beyond the end gives `None`: an older kernel did not have that member, which is not the same as zero.
+//! Offsets are those in the C struct. Reading has no cost beyond a bounds check and never panics.
 
 macro_rules! readers {
     ($($(#[$doc:meta])* $name:ident: $number:ty, $from:ident;)*) => {$(

@@ -1,15 +1,15 @@
-//! Building a request: head, the family's own struct, attributes.
+//! Builds requests: head, the family's own struct, attributes.
 use crate::attr::aligned;
 use crate::message::{HEAD, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST};
 
-/// Sequence number of every request. Each has a socket of its own, so answers to different
-/// requests cannot meet; a fixed number makes recordings of equal runs equal.
+/// Sequence number of every request. Each request has its own socket, so answers to different requests cannot be mixed
+/// up; a fixed number makes recordings of equal runs equal.
 pub(crate) const SEQ: u32 = 1;
 
-/// Longest payload of an attribute: its length field counts the head too and has 16 bits.
+/// Maximum length of an attribute's payload: its 16-bit length field includes the head.
 const PAYLOAD_MAX: usize = u16::MAX as usize - 4;
 
-/// A request being built. Each step keeps it valid and padded.
+/// A request under construction. It is valid and padded after each step.
 ///
 /// ```
 /// let mut request = netlink::Request::dump(20); // SOCK_DIAG_BY_FAMILY
@@ -18,29 +18,29 @@ const PAYLOAD_MAX: usize = u16::MAX as usize - 4;
 #[derive(Debug, Clone)]
 pub struct Request {
     bytes: Vec<u8>,
-    /// The first attribute that was too long, and its length: such a request is never sent.
+    /// Kind and length of the first attribute that was too long: such a request is never sent.
     too_long: Option<(u16, usize)>,
 }
 
 impl Request {
-    /// A request for all there is (NLM_F_REQUEST | NLM_F_DUMP), for [`crate::dump()`].
+    /// A request for all objects (NLM_F_REQUEST | NLM_F_DUMP), for [`crate::dump()`].
     pub fn dump(kind: u16) -> Request {
         Request::with_flags(kind, NLM_F_REQUEST | NLM_F_DUMP)
     }
 
-    /// A request for one thing, to be acknowledged, for [`crate::exchange`].
+    /// An acknowledged request for one object, for [`crate::exchange`].
     pub fn one(kind: u16) -> Request {
         Request::one_with(kind, 0)
     }
 
-    /// The same with more flags (NLM_F_CREATE …).
+    /// An acknowledged request with additional flags (NLM_F_CREATE …).
     pub fn one_with(kind: u16, flags: u16) -> Request {
-        // Always acknowledged: without that a change would have no answer to wait for.
+        // Always acknowledged: without that, a change would have no answer to wait for.
         Request::with_flags(kind, NLM_F_REQUEST | NLM_F_ACK | flags)
     }
 
-    /// Replaces it by a request for one thing that is answered, by what it asks for or by an error, and not
-    /// acknowledged; `seq` is the number of its answer. For many in one datagram. Keeps the memory.
+    /// Starts a new request for one object, without an acknowledgement, in the same memory. The answer is either the
+    /// object or an error, with the sequence number `seq`. For several requests in one datagram.
     pub fn begin_unacknowledged(&mut self, kind: u16, seq: u32) -> &mut Request {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
@@ -59,7 +59,7 @@ impl Request {
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(&flags.to_ne_bytes());
         bytes.extend_from_slice(&SEQ.to_ne_bytes());
-        // The port is filled in by the kernel.
+        // The kernel fills in the port id.
         bytes.extend_from_slice(&0u32.to_ne_bytes());
         Request { bytes, too_long: None }
     }
@@ -79,12 +79,12 @@ impl Request {
         self.pad()
     }
 
-    /// Appends an attribute of four bytes in the machine's order.
+    /// Appends an attribute of four bytes in the machine's byte order.
     pub fn attr_u32(&mut self, kind: u16, number: u32) -> &mut Request {
         self.attr(kind, &number.to_ne_bytes())
     }
 
-    /// Appends an attribute that holds those which `inside` appends (NLA_F_NESTED set).
+    /// Appends an attribute that contains the attributes appended by `inside` (NLA_F_NESTED set).
     pub fn nested(&mut self, kind: u16, inside: impl FnOnce(&mut Request)) -> &mut Request {
         const NLA_F_NESTED: u16 = 0x8000;
         let start = self.bytes.len();
@@ -102,22 +102,22 @@ impl Request {
         crate::prefix::u16_at(&self.bytes, 4).unwrap_or(0)
     }
 
-    /// True if it asks for a dump.
+    /// True if it requests a dump.
     pub fn is_dump(&self) -> bool {
         Request::asks_for_dump(&self.bytes)
     }
 
-    /// The same for a request's bytes.
+    /// True if these bytes of a request ask for a dump.
     pub(crate) fn asks_for_dump(request: &[u8]) -> bool {
         crate::prefix::u16_at(request, 6).unwrap_or(0) & NLM_F_DUMP == NLM_F_DUMP
     }
 
-    /// The bytes to send; the kind and size of an attribute that does not fit into one otherwise.
+    /// The bytes to send; or the kind and size of an attribute that is too long.
     pub fn bytes(&self) -> Result<&[u8], (u16, usize)> {
         self.too_long.map_or(Ok(&self.bytes), Err)
     }
 
-    // Length field of an attribute with this payload; too long is remembered.
+    // The length field of an attribute with this payload; records an attribute that is too long.
     fn attr_length(&mut self, kind: u16, payload: usize) -> Option<u16> {
         if payload > PAYLOAD_MAX {
             self.too_long = self.too_long.or(Some((kind, payload)));
@@ -128,7 +128,7 @@ impl Request {
 
     fn pad(&mut self) -> &mut Request {
         self.bytes.resize(aligned(self.bytes.len()), 0);
-        // Kept right at every step, so that there is no "finish" to forget.
+        // Updated at every step, so that there is no "finish" to forget.
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         if let Some(place) = self.bytes.get_mut(..4) {
             place.copy_from_slice(&length.to_ne_bytes());

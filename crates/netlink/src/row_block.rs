@@ -1,15 +1,15 @@
-//! Blocks of rows, as our BPF programs write them when they walk a table of the kernel.
+//! Blocks of rows, as our BPF programs write them while walking a kernel table.
 //!
-//! A block is a header of 32 bytes followed by rows, in the machine's byte order. A row is a fixed base, then its
-//! optional parts, then its addresses; its first byte is its length in units of 4 bytes. The header says which parts
+//! A block is a header of 32 bytes followed by rows, in the machine's byte order. A row consists of a fixed base, its
+//! optional parts and its addresses; its first byte is its length in units of 4 bytes. The header states which parts
 //! the rows have, so that a block from a recording can be decoded without further knowledge. Blocks may come from a
-//! hostile file: every length is checked. What bases and parts mean is known to the pillar that reads them.
+//! hostile file: every length is checked. The crate that reads the table knows the meaning of bases and parts.
 use crate::DecodeError;
 use crate::prefix::{u32_at, u64_at};
 
-/// Bytes of a header: magic, parts u32; jiffies, monotonic time in ns u64; two words u32 of the program's own.
+/// Size of a header in bytes: magic, parts u32; jiffies, monotonic time in ns u64; two program-specific words u32.
 const HEADER: usize = 32;
-/// Where the first word of the program's own stands.
+/// Offset of the first program-specific word.
 const OWN_WORD: usize = 24;
 
 /// The header of a block.
@@ -17,14 +17,14 @@ const OWN_WORD: usize = 24;
 pub struct BlockHeader {
     /// One bit for each part that the rows of the block have.
     pub parts: u32,
-    /// Ticks of the kernel's clock per second; at least 1.
+    /// Kernel ticks per second; at least 1.
     pub hz: u32,
-    /// A word whose meaning belongs to the program.
+    /// A word with a program-specific meaning.
     pub own_word: u32,
 }
 
 impl BlockHeader {
-    /// Reads the header of a block that begins with `magic` and has no parts but `known_parts`.
+    /// Reads the header of a block that begins with `magic` and has no parts except `known_parts`.
     ///
     /// Fails with [`DecodeError::Short`] if the block is something else.
     pub fn parse(block: &[u8], magic: u32, known_parts: u32) -> Result<BlockHeader, DecodeError> {
@@ -40,7 +40,7 @@ impl BlockHeader {
         Ok(BlockHeader { parts, hz, own_word })
     }
 
-    /// The bytes of a header of a kernel with 250 ticks per second, for tests and the fuzzer.
+    /// The bytes of a header from a kernel with 250 ticks per second, for tests and the fuzzer.
     pub fn bytes(magic: u32, parts: u32, own_word: u32) -> [u8; HEADER] {
         let (jiffies, monotonic_ns) = ((1u64 << 32) + 700 * 250, 1_000_000_000_000u64);
         let words = [u64::from(magic) | u64::from(parts) << 32, jiffies, monotonic_ns, own_word.into()];
@@ -54,7 +54,7 @@ impl BlockHeader {
         self.parts & part != 0
     }
 
-    /// A number that is the same for two blocks if the same bytes in them mean the same row.
+    /// A number that is equal for two blocks if equal bytes in them mean the same row.
     pub fn layout(&self) -> u64 {
         u64::from(self.parts) << 32 | u64::from(self.hz)
     }
@@ -68,25 +68,26 @@ pub struct PartOffsets {
 }
 
 impl PartOffsets {
-    /// `first` is the offset of the first part.
+    /// Starts at `first`, the offset of the first part.
     pub fn new(header: &BlockHeader, first: usize) -> PartOffsets {
         PartOffsets { parts: header.parts, next: first }
     }
 
-    /// The offset of a part of so many bytes, `None` if the rows lack it. To be asked for in the order of the bytes.
+    /// The offset of a part of `bytes` bytes, `None` if the rows lack it. Call it in the order of the parts in the
+    /// row.
     pub fn place(&mut self, part: u32, bytes: usize) -> Option<usize> {
         let offset = (self.parts & part != 0).then_some(self.next)?;
         self.next += bytes;
         Some(offset)
     }
 
-    /// The offset of what follows the parts asked for so far.
+    /// The offset after the parts requested so far.
     pub fn end(&self) -> usize {
         self.next
     }
 }
 
-/// The rows of a block, one after the other. A row whose length makes no sense is the last one.
+/// The rows of a block, one after another. A row with an invalid length is returned as an error and ends the iteration.
 #[derive(Debug, Clone)]
 pub struct BlockRows<'b> {
     rest: &'b [u8],

@@ -1,4 +1,4 @@
-//! What a dump costs, counted instead of timed: nothing per row but its share of a system call.
+//! The cost of a dump, counted instead of timed: a row costs only its share of a system call.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::net::{TcpListener, TcpStream};
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use sys::Host;
 #[global_allocator]
 static HEAP: sys::allocator::Counting = sys::allocator::Counting;
 
-/// Allocations and system calls of one dump of all TCP sockets over IPv4.
+/// Number of allocations and system calls of one dump of all TCP sockets over IPv4.
 fn cost(host: &Host) -> (u64, u64, DumpEnd) {
     let mut body = vec![2, 6, 0, 0];
     body.extend_from_slice(&u32::MAX.to_ne_bytes());
@@ -25,7 +25,7 @@ fn cost(host: &Host) -> (u64, u64, DumpEnd) {
     (sys::allocator::allocations() - heap, sys::cost::syscalls() - calls, end.unwrap())
 }
 
-// One test, so that nobody else in this process makes system calls.
+// A single test, so that no other code in this process makes system calls.
 #[test]
 fn a_row_costs_no_allocation_and_a_buffer_one_call() {
     let few = cost(&Host::live());
@@ -37,7 +37,7 @@ fn a_row_costs_no_allocation_and_a_buffer_one_call() {
     assert!(many.2.messages >= 2000);
     assert_eq!(few.0, many.0, "the same allocations for 2000 rows more");
     assert!(many.0 <= 3, "a buffer and a box, not {}", many.0);
-    // socket, setsockopt, sendto, close; and a recv per buffer.
+    // socket, setsockopt, sendto, close, and one recv per buffer.
     assert_eq!(many.1, 4 + many.2.blocks);
     assert!(many.2.blocks <= 3 + many.2.bytes / 32_000, "{:?}", many.2);
 }

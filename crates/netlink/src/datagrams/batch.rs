@@ -1,39 +1,39 @@
-//! Batches of datagrams: what the reader's thread sends to the thread that makes rows, and what a recording holds.
+//! Batches of datagrams: the receiving thread sends them to the thread that makes rows, and recordings store them.
 //!
-//! A batch is a header of counts and a frame for each datagram, which says where and when it was received. Numbers are
-//! in the machine's byte order.
+//! A batch is a header of counts followed by a frame for each datagram, which says where and when it was received.
+//! Numbers are in the machine's byte order.
 use crate::decode::DecodeError;
 use crate::prefix::{i32_at, u32_at, u64_at};
 
 /// The counts at the beginning of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BatchHeader {
-    /// Messages that the kernel dropped so far because the receive buffer was full.
+    /// Number of messages that the kernel has dropped so far because the receive buffer was full.
     pub lost: u64,
-    /// How often the kernel reported lost messages (ENOBUFS) without counting one: it had no memory to make it.
+    /// How often the kernel reported lost messages (ENOBUFS) without counting one, because it could not allocate one.
     pub alloc_failures: u64,
     /// Size of a receive buffer in bytes, as the kernel accounts for it.
     pub buffer_bytes: u64,
-    /// Namespaces that were subscribed to only after the start, when they were found.
+    /// Number of namespaces that were found, and subscribed to, only after the start.
     pub late: u64,
-    /// Namespaces that could not be subscribed to.
+    /// Number of namespaces that could not be subscribed to.
     pub unreachable: u64,
-    /// Subscribed sockets.
+    /// Number of subscribed sockets.
     pub sockets: u64,
 }
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub const BATCH_HEADER: usize = 6 * 8;
-/// Bytes of a frame before its messages.
+/// Size of a frame before its messages, in bytes.
 pub const FRAME: usize = 24;
 
-/// In place of an inode: the namespace is unknown.
+/// Used instead of an inode if the namespace is unknown.
 pub const UNKNOWN_NETNS: u64 = 0;
-/// In place of an inode: another socket receives the same messages.
+/// Used instead of an inode if another socket receives the same messages.
 pub const DUPLICATE: u64 = u64::MAX;
 
 impl BatchHeader {
-    /// Its bytes.
+    /// The header as bytes.
     pub fn bytes(&self) -> [u8; BATCH_HEADER] {
         let BatchHeader { lost, alloc_failures, buffer_bytes, late, unreachable, sockets } = *self;
         let mut bytes = [0; BATCH_HEADER];
@@ -45,7 +45,7 @@ impl BatchHeader {
         bytes
     }
 
-    /// Reads it from the beginning of a batch; `None` if that is too short.
+    /// Reads the header at the beginning of a batch; `None` if the batch is too short.
     pub fn parse(block: &[u8]) -> Option<BatchHeader> {
         let number = |index: usize| u64_at(block, index * 8);
         Some(BatchHeader {
@@ -62,17 +62,17 @@ impl BatchHeader {
 /// A datagram: one or more messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatagramFrame<'b> {
-    /// Inode of the namespace it is about, [`UNKNOWN_NETNS`] or [`DUPLICATE`].
+    /// Inode of the namespace that sent it, [`UNKNOWN_NETNS`] or [`DUPLICATE`].
     pub netns_id: u64,
     /// When it was received, in nanoseconds since 1970.
     pub wall_ns: u64,
-    /// The nsid of that namespace in the socket's one; `None` if it is the same.
+    /// The nsid of that namespace in the socket's namespace; `None` if they are the same.
     pub nsid: Option<i32>,
     /// The messages.
     pub bytes: &'b [u8],
 }
 
-/// In place of an nsid: the socket's own namespace. (The kernel's nsids are never negative.)
+/// Used instead of an nsid for the socket's own namespace. (The kernel's nsids are never negative.)
 const OWN: i32 = -1;
 
 impl DatagramFrame<'_> {
@@ -97,7 +97,8 @@ impl DatagramFrame<'_> {
     }
 }
 
-/// The frames of a batch, in order. The first one that is longer than the rest is an error, and the end.
+/// The frames of a batch, in order. The first one that exceeds the batch is returned as an error and ends the
+/// iteration.
 #[derive(Debug, Clone)]
 pub struct DatagramFrames<'b> {
     rest: &'b [u8],

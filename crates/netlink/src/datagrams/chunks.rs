@@ -1,22 +1,22 @@
-//! Pieces of memory that carry batches of datagrams from the reader's thread to the thread that makes rows, and back.
+//! Chunks of memory that carry batches of datagrams from the receiving thread to the thread that makes rows, and back.
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use sys::SysError;
 
 use super::batch::{BATCH_HEADER, BatchHeader, DatagramFrame, FRAME};
 
-/// How large chunks are, and how many there may be.
+/// Size and number of chunks.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkSizes {
-    /// Bytes of a chunk.
+    /// Size of a chunk in bytes.
     pub bytes: usize,
-    /// Free bytes that a chunk must have to receive one more datagram.
+    /// Number of free bytes that a chunk needs to receive one more datagram.
     pub datagram_bytes_max: usize,
-    /// Most chunks: what waits while rows are written.
+    /// Maximum number of chunks: they hold datagrams while rows are written.
     pub chunks_max: usize,
 }
 
-/// A batch: its header, then a frame for each datagram.
+/// A batch: its header, followed by a frame for each datagram.
 pub struct Chunk {
     bytes: Box<[u8]>,
     filled: usize,
@@ -29,45 +29,45 @@ impl Chunk {
         Chunk { bytes: vec![0; sizes.bytes].into(), filled: BATCH_HEADER, datagram_bytes_max }
     }
 
-    /// One without room.
+    /// A chunk without memory.
     pub(super) fn none() -> Chunk {
         Chunk { bytes: Box::default(), filled: BATCH_HEADER, datagram_bytes_max: 0 }
     }
 
-    /// Empties it, and gives its memory back until something is received again.
+    /// Empties the chunk and returns its memory to the kernel until something is received again.
     pub(super) fn give_back(&mut self) {
         self.clear();
         sys::memory::zero(&mut self.bytes);
     }
 
-    /// Empties it.
+    /// Empties the chunk.
     pub(super) fn clear(&mut self) {
         self.filled = BATCH_HEADER;
     }
 
-    /// Takes back the frames from offset `at` on.
+    /// Removes the frames from offset `at` on.
     pub fn cut(&mut self, at: usize) {
         self.filled = self.filled.min(at).max(BATCH_HEADER);
     }
 
-    /// Puts the counts before the frames.
+    /// Writes the counts before the frames.
     pub(super) fn set_header(&mut self, header: &BatchHeader) {
         if let Some(place) = self.bytes.get_mut(..BATCH_HEADER) {
             place.copy_from_slice(&header.bytes());
         }
     }
 
-    /// The batch.
+    /// The bytes of the batch.
     pub fn batch(&self) -> &[u8] {
         self.bytes.get(..self.filled).unwrap_or_default()
     }
 
-    /// True if it holds no datagram.
+    /// True if it contains no datagram.
     pub fn is_empty(&self) -> bool {
         self.filled <= BATCH_HEADER
     }
 
-    /// True if it may be too full for one more datagram.
+    /// True if one more datagram might not fit.
     pub fn is_full(&self) -> bool {
         self.bytes.len() < self.filled + FRAME + self.datagram_bytes_max
     }
@@ -77,12 +77,12 @@ impl Chunk {
         self.filled
     }
 
-    /// Where the messages of the next frame are to be received.
+    /// Memory into which the messages of the next frame must be received.
     pub fn messages_of_next_frame(&mut self) -> &mut [u8] {
         self.bytes.get_mut(self.filled + FRAME..).unwrap_or_default()
     }
 
-    /// Completes the next frame, whose messages lie in its place already: they are `bytes` long.
+    /// Completes the next frame, whose messages are in place already and `bytes` bytes long.
     pub fn push_frame(&mut self, netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
         let header = self.bytes.get_mut(self.filled..).unwrap_or_default();
         DatagramFrame::put(header, netns_id, wall_ns, nsid, bytes);
@@ -95,22 +95,22 @@ impl Chunk {
     }
 }
 
-/// The reader's end of the two queues: filled chunks out, empty ones back.
+/// The receiving thread's end of two queues: filled chunks out, empty ones back.
 pub struct ChunkSender {
     filled: SyncSender<Result<Chunk, SysError>>,
     empty: Receiver<Chunk>,
-    /// Chunks allocated so far.
+    /// Number of chunks allocated so far.
     chunks: usize,
     sizes: ChunkSizes,
 }
 
-/// The other end.
+/// The other end of the two queues.
 pub(super) struct ChunkReceiver {
     pub(super) filled: Receiver<Result<Chunk, SysError>>,
     empty: Sender<Chunk>,
 }
 
-/// Both ends. The sender has one chunk already.
+/// Creates both ends. The sender has one chunk already.
 pub(super) fn chunk_queue(sizes: ChunkSizes) -> (ChunkSender, ChunkReceiver) {
     let ((filled, filled_rx), (empty_tx, empty)) = (sync_channel(sizes.chunks_max), channel());
     let sender = ChunkSender { filled, empty, chunks: 1, sizes };
@@ -118,8 +118,8 @@ pub(super) fn chunk_queue(sizes: ChunkSizes) -> (ChunkSender, ChunkReceiver) {
 }
 
 impl ChunkSender {
-    /// Sends `chunk` under `header` and puts an empty one in its place, waiting for one if all are in use. False if the
-    /// other end has gone: then nothing more can be sent.
+    /// Sends `chunk` with `header` and replaces it with an empty one, waiting for one if all are in use. Returns false
+    /// if the other end was closed: then nothing more can be sent.
     pub fn send(&mut self, chunk: &mut Chunk, header: &BatchHeader) -> bool {
         chunk.set_header(header);
         let filled = std::mem::replace(chunk, Chunk::none());
@@ -139,32 +139,32 @@ impl ChunkSender {
         true
     }
 
-    /// Makes a chunk of one without room.
+    /// Allocates the memory of a chunk that has none.
     pub(super) fn fill_in(&self, chunk: &mut Chunk) {
         if chunk.bytes.is_empty() {
             *chunk = Chunk::new(self.sizes);
         }
     }
 
-    /// Frees the empty chunks that have come back.
+    /// Frees the empty chunks that have been returned.
     pub(super) fn free_spares(&mut self) {
         self.chunks -= self.empty.try_iter().count();
     }
 
-    /// Sends the reason why the reader ends before it was asked to.
+    /// Sends the error that ends the receiving thread early.
     pub fn fail(&self, error: SysError) {
         let _ = self.filled.send(Err(error));
     }
 }
 
 impl ChunkReceiver {
-    /// Gives a chunk back to the reader.
+    /// Returns a chunk to the receiving thread.
     pub(super) fn give_back(&self, chunk: Chunk) {
-        // The thread may have ended: then no chunk is needed.
+        // If the thread has ended, it needs no chunk.
         let _ = self.empty.send(chunk);
     }
 
-    /// Closes both queues: a thread that waits for an empty chunk or for room in the queue wakes and ends.
+    /// Closes both queues: a thread that waits for an empty chunk or for space in the queue wakes up and ends.
     pub(super) fn close(&mut self) {
         self.filled = sync_channel(0).1;
         self.empty = channel().0;

@@ -1,10 +1,10 @@
-//! Datagrams received by the thread that makes rows of them, and by another one while that is too slow.
+//! Receives datagrams in the thread that makes rows of them; a second thread takes over while that thread is too slow.
 //!
-//! What one thread receives, makes rows of and writes stays in its processor's cache, and nobody is woken: a record
-//! costs a third less than by a [`super::DatagramReader`]. But whoever makes rows may be held up, by a receiver, by a
-//! disk, by what must be looked up. So a timer goes off once it has been busy for some time, and a second thread
-//! receives in its place until it waits for more again. Setting the timer wakes nobody: a thread that looks 20 times
-//! a second costs a tenth of what 6,000 records a second cost.
+//! When one thread receives, makes rows and writes them, the data stays in its processor's cache and no other thread
+//! is woken: a record costs a third less than with a [`super::DatagramReader`]. But the thread that makes rows may be
+//! delayed by a receiver, a disk or a lookup. So a timer expires after it has been busy for some time, and a second
+//! thread then receives in its place until it waits for more datagrams again. Setting the timer wakes no thread: a
+//! thread that polls 20 times a second costs a tenth of the cost of 6,000 records per second.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle};
@@ -16,51 +16,51 @@ use super::batch::{BATCH_HEADER, BatchHeader};
 use super::chunks::{Chunk, ChunkReceiver, ChunkSender, ChunkSizes, chunk_queue};
 use super::reader::{IDLE_CHECKS, STOP_CHECK_MS};
 
-/// The second thread receives once the first has been busy for so long. What comes meanwhile, the kernel keeps.
+/// The second thread receives once the first has been busy for this long. Until then the kernel buffers the datagrams.
 const BUSY_MAX: Duration = Duration::from_millis(50);
-/// How long the first thread waits for datagrams before it asks whether the run shall end, and hands out a block
-/// without frames. A signal ends the wait. More often would cost a wake-up between any two datagrams of a steady
+/// How long the first thread waits for datagrams before it checks whether the run must end and hands out a block
+/// without frames. A signal ends the wait. A shorter wait would cost a wake-up between any two datagrams of a steady
 /// stream.
 const WAIT_MS: u64 = IDLE_CHECKS as u64 * STOP_CHECK_MS;
-/// Memory of a burst is given back once nothing was to be done for so long.
+/// Memory used by a burst is released once there was nothing to do for this long.
 const CALM: Duration = Duration::from_millis(20);
-/// A batch of so many bytes leaves memory that is worth it to be given back.
+/// Minimum size of a batch in bytes after which releasing its memory is worthwhile.
 const WORN_BYTES: usize = 64 << 10;
-/// How long the second thread waits for datagrams before it looks whether the first wants to receive again.
+/// How long the second thread waits for datagrams before it checks whether the first wants to receive again.
 const TURN_MS: i32 = 20;
 
-/// Sockets, as both threads use them.
+/// Sockets that both threads use.
 pub trait Receive: Send {
-    /// Waits until something can be received, at most so long; false if nothing can.
+    /// Waits at most `ms` milliseconds until something can be received; false if nothing can.
     fn wait(&mut self, ms: i32) -> Result<bool, SysError>;
 
-    /// Receives what waits until the chunk is full; true if nothing was left.
+    /// Receives waiting datagrams until the chunk is full; true if none are left.
     fn receive(&mut self, chunk: &mut Chunk) -> Result<bool, SysError>;
 
-    /// The run ends: what comes from now on is received by nobody. True once nothing is left to be received.
+    /// Ends the subscription: datagrams that arrive from now on are not received. True once none are left to receive.
     fn end(&mut self, chunk: &mut Chunk) -> Result<bool, SysError>;
 
     /// The counts for the next batch.
     fn header(&mut self) -> Result<BatchHeader, SysError>;
 }
 
-/// What both threads know.
+/// State shared by both threads.
 struct BothThreads<R> {
-    /// Held by whoever receives.
+    /// Locked by the thread that receives.
     sockets: Mutex<R>,
-    /// Since when the first thread has had work without a pause, by the monotonic clock in ns; 0 while it waits.
+    /// Since when the first thread has been busy without a pause, on the monotonic clock in ns; 0 while it waits.
     busy_since: AtomicU64,
     /// True if the first thread wants to receive again.
     is_wanted: AtomicBool,
     is_over: AtomicBool,
-    /// True if the second thread has memory that it needs no more.
+    /// True if the second thread has memory that it no longer needs.
     has_spares: AtomicBool,
-    /// Goes off where the first thread has been busy for too long: what the second thread waits for.
+    /// Expires when the first thread has been busy for too long; the second thread waits for it.
     alarm: Alarm,
 }
 
 impl<R> BothThreads<R> {
-    /// The first thread has something to do.
+    /// Records that the first thread is busy.
     fn begin_work(&self) {
         if self.busy_since.load(Relaxed) == 0 {
             self.busy_since.store(clock::monotonic_ns().max(1), SeqCst);
@@ -68,7 +68,7 @@ impl<R> BothThreads<R> {
         }
     }
 
-    /// The first thread has nothing to do.
+    /// Records that the first thread is idle.
     fn end_work(&self) {
         if self.busy_since.load(Relaxed) != 0 {
             self.busy_since.store(0, SeqCst);
@@ -76,7 +76,7 @@ impl<R> BothThreads<R> {
         }
     }
 
-    /// The second thread is to end.
+    /// Ends the second thread.
     fn end(&self) {
         self.is_over.store(true, SeqCst);
         self.alarm.set(Duration::from_nanos(1));
@@ -91,40 +91,40 @@ impl<R> BothThreads<R> {
 /// Batches of datagrams as blocks.
 pub struct DirectReader<'h, R: Receive + 'static> {
     shared: Arc<BothThreads<R>>,
-    /// What the second thread has received.
+    /// Datagrams received by the second thread.
     relieved: ChunkReceiver,
-    /// What this thread has received.
+    /// Datagrams received by this thread.
     own: Chunk,
-    /// True if much was, since nothing was received for the longest wait.
+    /// True if it received much since the last time that nothing arrived during the longest wait.
     is_worn: bool,
-    /// The batch of the second thread that the caller reads.
+    /// The second thread's batch that the caller is reading.
     chunk: Option<Chunk>,
     /// The header of the last batch.
     idle: Vec<u8>,
     stop: &'h dyn Fn() -> bool,
     is_ending: bool,
     is_ended: bool,
-    /// True if nothing was left when this thread last received: then it waits before it receives again.
+    /// True if no datagrams were left when this thread last received: it then waits before it receives again.
     was_emptied: bool,
-    /// Hangups so far: one more is a reason to hand out a block.
+    /// Number of hangups so far: a new one is a reason to hand out a block.
     hangups: u64,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a turn of the caller's thread brought.
+/// The result of one step of the caller's thread.
 enum Turn {
-    /// In `own`.
+    /// Datagrams in `own`.
     Own,
-    /// From the second thread.
+    /// A chunk from the second thread.
     Relieved(Chunk),
     Nothing,
     Ended,
 }
 
 impl<'h, R: Receive + 'static> DirectReader<'h, R> {
-    /// Receives from `sockets`, into one chunk of `own_bytes`; the second thread, called `name`, into chunks of
-    /// `sizes`. `stop` is called some five times a second, and when a signal comes; it returns true once the run shall
-    /// end.
+    /// Receives from `sockets`, in this thread into one chunk of `own_bytes`, in the second thread, called `name`,
+    /// into chunks of `sizes`. `stop` is called about five times a second and after signals; it returns true once the
+    /// run must end.
     pub fn start(
         name: &str,
         sizes: ChunkSizes,
@@ -169,7 +169,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return self.relieved_turn(),
         };
-        // What the other thread has received came before what waits now.
+        // Datagrams that the other thread received are older than those waiting now.
         if let Ok(chunk) = self.relieved.filled.try_recv() {
             self.was_emptied = false;
             return Ok(Turn::Relieved(chunk?));
@@ -177,7 +177,8 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         shared.is_wanted.store(false, Relaxed);
         self.own.clear();
         if self.is_ending {
-            // What comes from now on may be a successor's: the other thread must not take it.
+            // Datagrams that arrive from now on may be meant for a successor process: the other thread must not
+            // receive them.
             shared.is_over.store(true, SeqCst);
             self.is_ended = sockets.end(&mut self.own)?;
         } else {
@@ -193,7 +194,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         Ok(Turn::Own)
     }
 
-    /// Receives into `own`, after a wait if nothing waits.
+    /// Receives into `own`, after a wait if no datagrams are waiting.
     fn receive(&mut self, shared: &BothThreads<R>, sockets: &mut R) -> Result<(), SysError> {
         if !self.was_emptied {
             self.was_emptied = sockets.receive(&mut self.own)?;
@@ -204,7 +205,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
                 if std::mem::take(&mut self.is_worn) {
                     self.own.give_back();
                 }
-                // New sockets are taken over when it is received next: the caller may find out about them before.
+                // New sockets are adopted at the next receive; the caller may learn about them before that.
                 self.was_emptied = false;
                 return Ok(());
             }
@@ -213,7 +214,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         Ok(())
     }
 
-    /// A turn while the second thread receives.
+    /// One step while the second thread receives.
     fn relieved_turn(&mut self) -> Result<Turn, SysError> {
         self.was_emptied = false;
         match self.relieved.filled.try_recv() {
@@ -222,7 +223,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         }
         match self.relieved.filled.recv_timeout(Duration::from_millis(STOP_CHECK_MS)) {
             Ok(chunk) => Ok(Turn::Relieved(chunk?)),
-            // Or it has ended: then it does not hold the lock, either.
+            // The second thread may also have ended: then it does not hold the lock either.
             Err(_) => Ok(Turn::Nothing),
         }
     }
@@ -246,7 +247,7 @@ impl<R: Receive + 'static> Blocks for DirectReader<'_, R> {
                 Turn::Nothing => {}
                 Turn::Ended => return Ok(None),
             }
-            // A hangup is heard where rows are made, which waits for batches: one without records will do.
+            // The row-making code handles hangups, and it waits for batches: an empty one is enough.
             let hangups = sys::signal::hangups();
             if !self.idle.is_empty() || hangups != self.hangups {
                 self.hangups = hangups;
@@ -272,7 +273,7 @@ impl<R: Receive + 'static> Drop for DirectReader<'_, R> {
 struct Relief<R> {
     shared: Arc<BothThreads<R>>,
     output: ChunkSender,
-    /// The batch that is being filled.
+    /// The batch being filled.
     chunk: Chunk,
 }
 
@@ -292,14 +293,15 @@ impl<R: Receive> Relief<R> {
                 self.output.free_spares();
                 sys::memory::trim();
             }
-            // A first thread that has work without a pause does not set it again. At the end it stays as it is set.
+            // A first thread that is busy without a pause does not set it again. At the end the setting stays
+            // unchanged.
             if self.shared.busy_since.load(SeqCst) != 0 && !self.shared.is_over.load(SeqCst) {
                 self.shared.alarm.set(BUSY_MAX);
             }
         }
     }
 
-    /// Receives until the first thread wants to do so again.
+    /// Receives until the first thread wants to receive again.
     fn relieve(&mut self) -> Result<(), SysError> {
         let shared = Arc::clone(&self.shared);
         let mut sockets = shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -312,7 +314,7 @@ impl<R: Receive> Relief<R> {
         loop {
             let is_all = sockets.receive(&mut self.chunk)?;
             let is_last = shared.is_wanted.load(Relaxed) || shared.is_over.load(SeqCst);
-            // The last batch is sent although it may be empty: the first thread waits for it.
+            // The last batch is sent even if it is empty, because the first thread waits for it.
             if (is_last || !self.chunk.is_empty()) && !self.output.send(&mut self.chunk, &sockets.header()?) {
                 return Ok(());
             }
@@ -338,10 +340,10 @@ mod tests {
     const SIZES: ChunkSizes =
         ChunkSizes { bytes: BATCH_HEADER + 4 * (FRAME + 8), datagram_bytes_max: 8, chunks_max: 64 };
 
-    /// Numbers as datagrams; which thread has received each.
+    /// Numbers as datagrams, with the thread that received each.
     struct Numbered {
         next: u32,
-        /// Numbers below can be received.
+        /// Numbers below this can be received.
         end: Arc<AtomicU32>,
         received_by: Arc<Mutex<Vec<ThreadId>>>,
     }
@@ -388,8 +390,8 @@ mod tests {
         }
     }
 
-    /// The second thread receives while the first is held up, and the first again afterwards: each datagram once, in
-    /// order.
+    /// The second thread receives while the first is delayed, and the first again afterwards; each datagram arrives
+    /// once, in order.
     #[test]
     fn who_is_held_up_is_relieved() {
         let (end, received_by) = (Arc::new(AtomicU32::new(3)), Arc::new(Mutex::new(Vec::new())));
@@ -400,7 +402,7 @@ mod tests {
         let mut seen = numbers(reader.next().unwrap().unwrap());
         assert_eq!(seen, [0, 1, 2]);
         for round in 1..=3 {
-            // Held up here, until the other thread has received what there is.
+            // This thread is delayed here until the other thread has received everything.
             end.store(round * 1000 - 100, Relaxed);
             let all = || received_by.lock().unwrap().len() as u32 == round * 1000 - 100;
             wait_until(|| all() || received_by.lock().unwrap().len() >= 256 + seen.len());
@@ -408,7 +410,7 @@ mod tests {
                 seen.extend(numbers(reader.next().unwrap().unwrap()));
             }
             let own = || *received_by.lock().unwrap().last().unwrap() == current().id();
-            // Once the first has waited for more, it receives by itself.
+            // After the first thread has waited for more, it receives for itself.
             let mut more = seen.len() as u32;
             while !own() {
                 more += 1;
@@ -430,7 +432,7 @@ mod tests {
         assert!(others > 0, "nobody relieved the first thread");
     }
 
-    /// A reader that is dropped while the second thread waits for room ends it.
+    /// Dropping a reader while the second thread waits for space ends that thread.
     #[test]
     fn a_relief_ends_with_its_reader() {
         let (end, received_by) = (Arc::new(AtomicU32::new(1_000_000)), Arc::new(Mutex::new(Vec::new())));

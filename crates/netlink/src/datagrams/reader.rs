@@ -1,4 +1,4 @@
-//! The thread that receives datagrams, and its batches as blocks.
+//! A thread that receives datagrams, and its batches as blocks.
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread::{Builder, JoinHandle};
@@ -9,10 +9,10 @@ use sys::{Blocks, Errno, SysError};
 use super::batch::BATCH_HEADER;
 use super::chunks::{Chunk, ChunkReceiver, ChunkSender, ChunkSizes, chunk_queue};
 
-/// How often the caller is asked whether the run shall end.
+/// Interval at which the caller is asked whether the run must end.
 pub(super) const STOP_CHECK_MS: u64 = 50;
-/// After so many times without a datagram, a block without frames is handed out: what waits for a time to pass is then
-/// looked at.
+/// After this many intervals without a datagram, a block without frames is handed out, so that the reader can handle
+/// timeouts.
 pub(super) const IDLE_CHECKS: u32 = 4;
 
 /// The batches that a thread receives, as blocks.
@@ -23,14 +23,14 @@ pub struct DatagramReader<'h> {
     /// The header of the last batch.
     idle: Vec<u8>,
     stop: &'h dyn Fn() -> bool,
-    /// Its end stops the thread; `None` once it was asked to stop.
+    /// Closing it stops the thread; `None` once the thread was asked to stop.
     stopper: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<'h> DatagramReader<'h> {
-    /// Starts a thread called `name` that runs `receive`: it fills the chunk, sends it, and ends once the stream is
-    /// readable. `stop` is called some twenty times a second and returns true once the run shall end.
+    /// Starts a thread called `name` that runs `receive`, which fills the chunk, sends it, and ends once the stream is
+    /// readable. `stop` is called about twenty times a second and returns true once the run must end.
     pub fn start(
         name: &str,
         sizes: ChunkSizes,

@@ -1,8 +1,8 @@
-//! The state machine on made-up bytes.
+//! The dump state machine on arbitrary bytes, for the fuzzer.
 use super::*;
 
-/// Reads bytes as the answer to a dump, in blocks of up to `block` bytes. For the fuzzer: it must
-/// neither panic nor fail to end.
+/// Reads bytes as the answer to a dump, in blocks of up to `block` bytes. For the fuzzer: it must neither panic nor
+/// loop forever.
 pub fn fuzz_dump(data: &[u8], block: usize) {
     let mut blocks = Pieces { chunks: data.chunks(block.max(1)) };
     let request = Request::dump(20);

@@ -70,7 +70,7 @@ fn read(blocks: &[Vec<u8>]) -> Read {
 fn a_whole_dump() {
     let blocks = [[row(b"a"), row(b"bb")].concat(), row(b"c"), done(0)];
     let (got, end) = read(&blocks);
-    // Payloads are as long as they say: the padding is no part of them.
+    // Payloads have the length that they state: the padding is not part of them.
     assert_eq!(got, [(b"a".to_vec(), 0), (b"bb".to_vec(), 0), (b"c".to_vec(), 1)]);
     let bytes = blocks.iter().map(Vec::len).sum::<usize>() as u64;
     assert_eq!(end, Ok(DumpEnd { messages: 3, bytes, blocks: 3, ..DumpEnd::default() }));
@@ -94,7 +94,7 @@ fn an_error_in_the_end_message() {
     assert_eq!(error.to_string(), "cannot dump test rows: cannot allocate memory");
     assert_eq!(error.errno(), Some(Errno::NOMEM));
     assert!(!error.is_unavailable());
-    // With an explanation behind the number.
+    // With an explanation after the number.
     let payload = [(-22i32).to_ne_bytes().to_vec(), attr(1, b"filter too odd\0")].concat();
     let end = message(NLMSG_DONE, MULTI | NLM_F_ACK_TLVS, SEQ, &payload);
     let error = read(&[end]).1.unwrap_err();
@@ -106,9 +106,9 @@ fn a_refusal_keeps_the_kernels_words_and_place() {
     let mut request = Request::dump(20);
     request.body(&[0; 8]).attr(0x8005, b"filter");
     let sent = request.bytes().unwrap().to_vec();
-    let at = 24u32; // behind head and body
+    let at = 24u32; // after head and body
     let explanation = [attr(1, b"no such \x1b[31mthing\0"), attr(2, &at.to_ne_bytes())].concat();
-    // Once with the whole request repeated, once with its head only.
+    // The refusal repeats the whole request once, and only its head once.
     for (flags, repeated) in [(0, &sent[..]), (NLM_F_CAPPED, &sent[..16])] {
         let payload = [&(-1i32).to_ne_bytes()[..], repeated, &explanation].concat();
         let refusal = message(NLMSG_ERROR, flags | NLM_F_ACK_TLVS, SEQ, &payload);
@@ -120,7 +120,7 @@ fn a_refusal_keeps_the_kernels_words_and_place() {
         assert!(error.is_unavailable());
         assert!(error.to_string().ends_with("(`netwren support` lists what works)"), "{error}");
     }
-    // An explanation that is cut, or points out of the request, costs itself only.
+    // A truncated explanation, or one that points outside the request, is ignored; the refusal is kept.
     let payload = [&(-1i32).to_ne_bytes()[..], &sent[..16], &attr(2, &u32::MAX.to_ne_bytes()), &[9, 0, 1]].concat();
     let refusal = message(NLMSG_ERROR, NLM_F_CAPPED | NLM_F_ACK_TLVS, SEQ, &payload);
     let error = read_as(&request, Some(SEQ), &[refusal], usize::MAX).1.unwrap_err();
@@ -246,7 +246,7 @@ fn a_table_of_many_buffers_and_an_early_stop() {
     let pairs: Vec<(TcpStream, TcpStream)> =
         (0..300).map(|_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap().0)).collect();
     let request = tcp4(!0);
-    // A set, because a row may come twice where other tests open and close sockets meanwhile.
+    // A set, because a row may be repeated if other tests open and close sockets at the same time.
     let mut clients = std::collections::BTreeSet::new();
     let end = dump(&Host::live(), &ask(&request), |part| {
         let (local, peer) = (prefix::be16_at(part.payload, 4), prefix::be16_at(part.payload, 6));
@@ -276,8 +276,8 @@ fn the_kernel_refuses_a_family_it_lacks() {
 
 #[test]
 fn the_kernel_explains() {
-    // RTM_GETNEIGH for IPv4: once without an address (the kernel names the missing attribute),
-    // once with one of a wrong length (it says so in words).
+    // RTM_GETNEIGH for IPv4: once without an address (the kernel names the missing attribute), once with an address of
+    // a wrong length (the kernel explains it in text).
     let refusal = |address: Option<&[u8]>| {
         let mut request = Request::one(30);
         request.body(&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
@@ -290,7 +290,7 @@ fn the_kernel_explains() {
     let error = refusal(Some(&[1, 2, 3]));
     let DumpError::Refused { errno: Errno::INVAL, kernel_says: Some(says), .. } = &error else { panic!("{error:?}") };
     assert!(says.contains("address"), "{says}");
-    // The missing one is named since 6.0, before that in words.
+    // The missing attribute is named since 6.0, before that it is explained in text.
     let error = refusal(None);
     let DumpError::Refused { errno: Errno::INVAL, kernel_says, at_attr, .. } = &error else { panic!("{error:?}") };
     assert!(*at_attr == Some(1) || kernel_says.is_some(), "{error:?}");
@@ -335,7 +335,7 @@ fn recorded_and_replayed() {
     let error = dump(&replay, &other, |_| ControlFlow::Continue(())).unwrap_err();
     assert_eq!(error.errno(), Some(Errno::NOT_RECORDED));
 
-    // Cut anywhere, the dump ends in an error, or the file says that it is not whole.
+    // Wherever the file is truncated, the dump ends with an error or the file is reported as incomplete.
     let bytes = std::fs::read(&path).unwrap();
     for length in 0..bytes.len() {
         std::fs::write(&path, &bytes[..length]).unwrap();
@@ -416,7 +416,7 @@ fn root_asked_in_another_namespace() {
     .unwrap();
 }
 
-/// The numbers used here, without a dependency for two of them.
+/// The error numbers used here; two of them are not worth a dependency.
 mod libc_errno {
     pub(super) const ENOMEM: i32 = 12;
 }
@@ -428,7 +428,7 @@ proptest! {
         crate::fuzz_attrs(&data);
     }
 
-    // Random bytes rarely look like messages: these do, with wrong lengths now and then.
+    // Random bytes rarely look like messages: these do, occasionally with wrong lengths.
     #[test]
     fn odd_messages_end_without_panic(
         parts in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! Times the decoding of recorded messages: `decode FILE.nl [rounds]`.
+//! Measures the time to decode recorded messages: `decode FILE.nl [rounds]`.
 #![forbid(unsafe_code)]
 
 use netlink::Messages;
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if message.is_end() {
                 continue;
             }
-            // By reference: the row is not moved again.
+            // Matches by reference, so that the row is not moved once more.
             match &decoder.decode(message.payload) {
                 Ok(row) => sum = sum.wrapping_add(std::hint::black_box(row).cookie),
                 Err(error) => return Err((*error).into()),
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rows += 1;
         }
     }
-    // CPU time: other work on the machine does not count.
+    // CPU time, because other work on the machine must not count.
     let per_row = sys::cost::so_far().since(&start).user_us as f64 * 1000.0 / rows as f64;
     println!("{rows} rows, {per_row:.1} ns/row, hash {sum:x}");
     Ok(())

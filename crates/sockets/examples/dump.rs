@@ -1,4 +1,4 @@
-//! Reads the sockets of this namespace and prints what that cost, for measuring a backend by itself.
+//! Reads the sockets of this namespace and prints the cost, to measure a single backend.
 //!
 //! `dump [netlink|proc|bpf|iterator] [tcp|udp|mptcp|unix] [need bits]`; rows are counted, not printed.
 #![forbid(unsafe_code)]
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let before = sys::cost::so_far();
     let mut sum = 0u64;
     let stats = SocketSource::new(&host, options).with_cache(&cache).run(&demand, &mut |row| {
-        // Every fixed part is touched, so that nothing of the decoding can be left out.
+        // Uses every fixed part, so that the compiler cannot omit any of the decoding.
         sum = sum.wrapping_add(u64::from(row.inode) ^ u64::from(row.local.port) ^ row.cookie ^ u64::from(row.rqueue));
         Next::More
     })?;

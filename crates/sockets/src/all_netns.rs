@@ -1,9 +1,10 @@
 //! Sockets of many network namespaces as one table.
 //!
-//! Each namespace is entered once for all of its tables, on the calling thread, and read by a [`SocketSource`] of its
-//! own: sock_diag answers for the namespace that its socket was opened in. One namespace that cannot be entered or that
-//! has gone costs its own rows and a line, not the run. TCP is read in one pass over the kernel's tables, without
-//! entering anything, where the walk can (`walk`). Knows nothing of how namespaces are found.
+//! Each namespace is entered once for all of its tables, on the calling thread, and read by a separate
+//! [`SocketSource`]: sock_diag answers for the namespace in which its socket was opened. If a namespace cannot be
+//! entered or no longer exists, only its rows are missing, and a note says so. If the walk is available, TCP is read in
+//! one pass over the kernel's tables, without entering a namespace (`walk`). How namespaces are found is not this
+//! module's concern.
 mod walk;
 
 use std::cell::{Cell, RefCell};
@@ -24,10 +25,10 @@ use crate::pushdown::named::mentions;
 use crate::pushdown::{PushdownContext, Split, TableFilter, split};
 use crate::source::{SocketSource, explain_table};
 
-/// The message where nothing but the walk reaches a namespace.
+/// The note if only the walk reaches a namespace.
 const UNREACHABLE: &str = "nothing leads into a network namespace: of its sockets only TCP was read";
 
-/// The sockets of several namespaces, one after the other in the order of the ways into them.
+/// The sockets of several namespaces, one after the other in the order of `ways`.
 #[derive(Debug)]
 pub struct AllNetnsSockets<'h> {
     host: &'h Host,
@@ -37,8 +38,8 @@ pub struct AllNetnsSockets<'h> {
 }
 
 impl<'h> AllNetnsSockets<'h> {
-    /// Sockets of all namespaces that `ways` lead into, whatever namespace `options` name. Entering a namespace needs
-    /// CAP_SYS_ADMIN. Loaded programs are kept in `cache`.
+    /// Sockets of all namespaces that `ways` lead into; the namespace in `options` is not used. Entering a namespace
+    /// needs CAP_SYS_ADMIN. Loaded programs are kept in `cache`.
     pub fn new(
         host: &'h Host,
         options: Options,
@@ -48,14 +49,14 @@ impl<'h> AllNetnsSockets<'h> {
         AllNetnsSockets { host, options, ways, cache }
     }
 
-    /// One namespace's own source, without the protocol that is read for all at once.
+    /// The source for one namespace, without the protocol that is read for all namespaces at once.
     fn source(&self, netns_id: u64, without: Option<Proto>) -> SocketSource<'h> {
         let mut options = Options { netns_id, ..self.options.clone() };
         options.order.retain(|proto| Some(*proto) != without);
         SocketSource::new(self.host, options).with_cache(self.cache)
     }
 
-    /// The tables that the filter leaves, whatever the namespace.
+    /// The tables left by the parts of the filter that do not depend on the namespace.
     fn split(&self, demand: &Demand<Sockets>) -> Split {
         let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || mentions(demand, *proto);
         let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
@@ -64,7 +65,7 @@ impl<'h> AllNetnsSockets<'h> {
 }
 
 impl PushdownContext for AllNetnsSockets<'_> {
-    /// An interface of this name is another one, or none, elsewhere: the engine has the last word.
+    /// The name may belong to another interface in other namespaces, so the engine decides.
     fn ifindex(&self, _name: &[u8]) -> Option<u32> {
         None
     }
@@ -82,14 +83,14 @@ impl Source<Sockets> for AllNetnsSockets<'_> {
     }
 }
 
-/// A reading of all namespaces, prepared. Each namespace's own scan is prepared when its turn comes, inside it: the
-/// names of interfaces and the number of sockets differ.
+/// A prepared reading of all namespaces. Each namespace's own scan is prepared inside it when its turn comes, because
+/// names of interfaces and numbers of sockets differ.
 struct AllNetnsScan<'s, 'h> {
     source: &'s AllNetnsSockets<'h>,
     demand: Demand<Sockets>,
-    /// The tables that the filter leaves, whatever the namespace.
+    /// The tables left by the parts of the filter that do not depend on the namespace.
     tables: Vec<TableFilter>,
-    /// How TCP is walked, if it is.
+    /// The walk of TCP, if it is used.
     walk: Option<(TableFilter, Choice)>,
 }
 
@@ -134,17 +135,17 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
         self.read(None, each)
     }
 
-    // Only the rows of the walk are shown as bytes. Where TCP is walked, the others are few.
+    // Only rows of the walk have bytes to compare. If TCP is walked, there are few others.
     fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         self.read(Some(cache), each)
     }
 }
 
-/// What is read of each namespace by itself.
+/// Parameters of reading each namespace separately.
 struct EachNetns<'r> {
     demand: &'r Demand<Sockets>,
     tables: &'r [TableFilter],
-    /// What a walk has read already.
+    /// The sockets that a walk has handed out.
     handed_out: &'r RefCell<HandedOut>,
     stopped: &'r Cell<bool>,
 }
@@ -184,7 +185,7 @@ impl AllNetnsScan<'_, '_> {
 }
 
 impl AllNetnsSockets<'_> {
-    /// Netlink's part of TCP, when a walk broke off.
+    /// Options for the TCP sockets that netlink reads after an interrupted walk.
     fn only_tcp(&self) -> Options {
         Options { via: Some(Via::Netlink), order: vec![Proto::Tcp], ..self.options.clone() }
     }
@@ -222,12 +223,12 @@ impl AllNetnsSockets<'_> {
     }
 }
 
-/// What has become of all namespaces so far.
+/// The result for all namespaces so far.
 #[derive(Default)]
 struct Round {
     many: MergedStats,
     not_entered: NotEntered,
-    /// Namespaces that nothing leads to.
+    /// Number of namespaces that no path leads into.
     unreachable: u64,
 }
 

@@ -1,4 +1,4 @@
-//! TCP of all namespaces in one pass: what several of them share is one table in the kernel.
+//! Reads TCP of all namespaces in one pass: namespaces that share a table in the kernel are read together.
 use std::cell::RefCell;
 use std::error::Error;
 
@@ -21,29 +21,29 @@ use crate::options::Options;
 use crate::pushdown::TableFilter;
 use crate::pushdown::bytecode::Code;
 
-/// Sockets that are bound and nothing else stand in a table that the walk does not cross.
+/// Sockets that are only bound are in a table that the walk does not visit.
 const BOUND: u32 = 1 << State::BOUND_INACTIVE.0;
 
 /// How far the walk got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Walked {
-    /// Nothing came: another interface has to read TCP.
+    /// There are no rows: another backend has to read TCP.
     Not,
-    /// It broke off: what it has handed out is noted, and another interface has to read the rest.
+    /// It was interrupted: the rows handed out are recorded, and another backend has to read the rest.
     Partly,
-    /// Everything is out, or what is not is said.
+    /// All rows were handed out, or missing ones were reported.
     Wholly,
 }
 
 impl AllNetnsSockets<'_> {
-    /// What is to be read of TCP, if the walk is the backend for it.
+    /// The filter for TCP, if the walk is the backend for it.
     pub(super) fn tcp_by_walk(
         &self,
         demand: &Demand<Sockets>,
         tables: &[TableFilter],
     ) -> Option<(TableFilter, Choice)> {
         let filter = tables.iter().find(|table| table.proto == Proto::Tcp)?;
-        // Not even if the user wants the walk: each namespace's own source reads them beside it.
+        // Even if the user requests the walk: each namespace's own source would have to read them as well.
         if filter.states & BOUND != 0 && !self.host.is_replay() {
             return None;
         }
@@ -56,7 +56,7 @@ impl AllNetnsSockets<'_> {
             proto: Proto::Tcp,
             need: demand.need,
             counted: is_counted(demand),
-            // The listeners of all stand in one table, too.
+            // The listeners of all namespaces also share one table.
             few_states: false,
             via: self.options.via,
             recorded,
@@ -65,7 +65,7 @@ impl AllNetnsSockets<'_> {
         (choice.via == Via::Bpf).then(|| (filter.clone(), choice))
     }
 
-    // One dump of each namespace costs milliseconds; loading the program costs some of them.
+    // A dump of each namespace costs milliseconds, and so does loading the program.
     fn is_possible(&self) -> Walk {
         if !cfg!(feature = "bpf") {
             return Walk::TooFew;
@@ -76,7 +76,7 @@ impl AllNetnsSockets<'_> {
         }
     }
 
-    /// A walk with what is demanded of it; `cache` may know rows by their bytes.
+    /// A walk that meets the demand; `cache` may recognise rows by their bytes.
     pub(super) fn walker<'w>(
         &'w self,
         demand: &Demand<Sockets>,
@@ -88,7 +88,7 @@ impl AllNetnsSockets<'_> {
         Walker { every: self, filter, parts, cache, handed_out }
     }
 
-    // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
+    // Whether netlink reads the sockets that an interrupted walk left out. A replay does what the recorded run did.
     fn is_followed(&self) -> bool {
         let recorded = |way: &NetnsTarget<'_>| {
             let tables = [Table::Tcp, Table::Tcp4, Table::Tcp6];
@@ -137,7 +137,7 @@ impl AllNetnsSockets<'_> {
         walked
     }
 
-    /// A namespace that nothing leads to: its TCP sockets by its number, unless they have been read.
+    /// Reads the TCP sockets of a namespace without a path, by its number, unless they were already read.
     pub(super) fn without_a_way(
         &self,
         way: &NetnsTarget<'_>,
@@ -162,7 +162,7 @@ impl AllNetnsSockets<'_> {
                 }
             }
             Err(WalkError::Broken(error)) if error.errno.is_gone() => round.not_entered.gone += 1,
-            // It was gone when the walk began: then there is no stream.
+            // It was removed before the walk started, so there is no stream.
             Err(WalkError::Broken(error)) if self.host.is_replay() && error.errno == Errno::NOT_RECORDED => {
                 round.not_entered.gone += 1;
             }
@@ -179,7 +179,7 @@ fn fault_of(error: WalkError) -> (SourceFault, Box<dyn Error + Send + Sync>) {
     }
 }
 
-/// The walk with what is wanted of it.
+/// The walk and its parameters.
 pub(super) struct Walker<'w, 'h> {
     every: &'w AllNetnsSockets<'h>,
     filter: &'w TableFilter,
@@ -189,13 +189,13 @@ pub(super) struct Walker<'w, 'h> {
 }
 
 impl Walker<'_, '_> {
-    /// The listeners of all namespaces, then each table of connections once.
+    /// Reads the listeners of all namespaces, then each table of connections once.
     fn everything(&self, each: &mut Each<'_, Sockets>, stats: &mut RowStats) -> Result<(), WalkError> {
         let host = self.every.host;
         let connections = self.filter.states & !IN_SMALL_TABLES != 0;
         let tables = match (connections, host.is_replay()) {
             (false, _) => Vec::new(),
-            // As many as were read.
+            // As many tables as were recorded.
             (true, true) => (0..).take_while(|n| host.holds(&keys::shared_key(*n))).map(|_| 0).collect(),
             (true, false) => self.tables()?,
         };
@@ -222,7 +222,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// One namespace of each table of connections: most share one, some have their own (`tcp_child_ehash_entries`).
+    /// One namespace for each table of connections: most share one, some have their own (`tcp_child_ehash_entries`).
     fn tables(&self) -> Result<Vec<u32>, WalkError> {
         let mut found = self.every.cache.namespaces(self.every.host, self.parts)?;
         found.sort_unstable_by_key(|namespace| namespace.1);
@@ -230,7 +230,7 @@ impl Walker<'_, '_> {
         Ok(found.into_iter().map(|namespace| namespace.0).collect())
     }
 
-    // True if no more is wanted.
+    // Returns true if the consumer wants no more rows.
     fn read(
         &self,
         scope: WalkScope,
@@ -261,7 +261,7 @@ impl Walker<'_, '_> {
             note: &note,
             netns_id,
         };
-        // The program has done the rest; a recording may have been made with less of a filter.
+        // The program applies the rest of the filter; a recording may have been made with a weaker one.
         let behind = (host.is_replay() || filter.code != Code::True).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let rows = RowOutput { each, stats, filter: behind, as_sent: false, window: Window::new(), handed_out };

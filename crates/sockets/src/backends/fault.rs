@@ -25,7 +25,7 @@ impl Error for NoBackend {
     }
 }
 
-/// The kernel was built without what lists these sockets, and no file of /proc does.
+/// The kernel was built without the part that lists these sockets, and no file of /proc lists them.
 #[derive(Debug)]
 pub(crate) struct NoKernelPart<E> {
     proto: Proto,
@@ -33,7 +33,8 @@ pub(crate) struct NoKernelPart<E> {
 }
 
 impl<E> NoKernelPart<E> {
-    /// `cause` in these words, if it says that the kernel has no part for `proto`; else `cause` itself.
+    /// Replaces `cause` with this error if it means that the kernel lacks the part for `proto`; otherwise returns
+    /// `cause`.
     pub(crate) fn explain(proto: Proto, errno: Option<Errno>, cause: E) -> Box<dyn Error + Send + Sync>
     where
         E: Error + Send + Sync + 'static,
@@ -62,7 +63,7 @@ impl<E: Error + 'static> Error for NoKernelPart<E> {
     }
 }
 
-/// The option of the kernel's configuration by which the kernel lists sockets of `proto` over netlink.
+/// The kernel configuration option for listing sockets of `proto` over netlink.
 pub(crate) fn kernel_option(proto: Proto) -> &'static str {
     match proto {
         Proto::Tcp => "CONFIG_INET_TCP_DIAG",
@@ -80,12 +81,12 @@ pub(crate) fn kernel_option(proto: Proto) -> &'static str {
     }
 }
 
-/// True for families that no file of /proc/net lists.
+/// True for families that no file in /proc/net lists.
 pub(crate) fn has_no_file(proto: Proto) -> bool {
     matches!(proto, Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp)
 }
 
-/// The run that made the recording did not read this table.
+/// The recorded run did not read this table.
 #[derive(Debug)]
 pub(crate) struct NotRecorded(pub(crate) &'static str);
 

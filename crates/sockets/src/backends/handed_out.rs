@@ -1,40 +1,40 @@
-//! Which TCP rows are out, for the day on which a walk breaks off and netlink has to read the rest.
+//! Remembers the TCP rows that a walk has handed out, in case it is interrupted and netlink has to read the rest.
 //!
-//! A walk that breaks off has handed out whole chains of the kernel's tables, so of all sockets with the same ends
-//! (SO_REUSEPORT listeners) either all are out or none. Netlink reads everything once more, and as many rows of the
-//! same ends as are out are left out: no socket is confused with another, whatever its ends are. Sockets that came or
-//! went meanwhile are as in any reading of a table that changes.
+//! An interrupted walk has handed out complete chains of the kernel's tables, so of all sockets with the same endpoints
+//! (SO_REUSEPORT listeners) either all were handed out or none. Netlink reads everything once more, and for each pair
+//! of endpoints as many rows are skipped as were handed out: no socket is confused with another. Sockets that appeared
+//! or ended in between are treated as in any read of a changing table.
 use std::collections::HashMap;
 
 use record::Addr;
 use record::hash::{mix, mix_words};
 use record::rows::Socket;
 
-/// 8 bytes for each row, noted by a store; they are looked at only if the walk breaks off.
+/// 8 bytes per row, recorded with one store; they are only used if the walk is interrupted.
 #[derive(Debug, Default)]
 pub(crate) struct HandedOut {
-    /// Keeps strangers from choosing addresses whose rows pass for one.
+    /// Prevents others from choosing addresses whose rows count as the same.
     secret: u64,
     state: State,
 }
 
 #[derive(Debug, Default)]
 enum State {
-    /// Another interface will not follow: nothing is noted.
+    /// Records nothing, because no other backend will take over.
     #[default]
     Off,
     Noting(Vec<u64>),
-    /// How many rows of each ends are out and did not come again yet.
+    /// For each pair of endpoints, the number of rows that were handed out and have not been skipped yet.
     Finishing(HashMap<u64, u32>),
 }
 
 impl HandedOut {
-    /// Notes rows, if netlink would follow a walk that breaks off. `secret` is that of the walk's decoder.
+    /// Records rows if netlink takes over after an interruption. `secret` is the secret of the walk's decoder.
     pub(crate) fn new(secret: u64, is_followed: bool) -> HandedOut {
         HandedOut { secret, state: if is_followed { State::Noting(Vec::new()) } else { State::Off } }
     }
 
-    /// From now on rows come by another interface.
+    /// Starts to compare, because rows come from another backend from now on.
     pub(crate) fn finish(&mut self) {
         if let State::Noting(noted) = std::mem::take(&mut self.state) {
             let mut out = HashMap::with_capacity(noted.len());
@@ -43,7 +43,7 @@ impl HandedOut {
         }
     }
 
-    /// A row of the walk. True if it is out already.
+    /// Records a row of the walk. True if it was already handed out.
     #[inline]
     pub(crate) fn is_out_by_ends(&mut self, ends: u64) -> bool {
         match &mut self.state {
@@ -56,7 +56,7 @@ impl HandedOut {
         }
     }
 
-    /// A row of another interface: true if the walk has handed it out.
+    /// True if the walk has handed out this row of another backend.
     #[inline]
     pub(crate) fn is_out(&mut self, row: &Socket<'_>) -> bool {
         let State::Finishing(out) = &mut self.state else { return false };
@@ -74,7 +74,7 @@ fn take_one(out: &mut HashMap<u64, u32>, ends: u64) -> bool {
     }
 }
 
-/// The ends of a socket as one number: the same by every interface.
+/// The endpoints of a socket as one number, the same for every backend.
 fn ends_of(secret: u64, row: &Socket<'_>) -> u64 {
     let words = |addr| match addr {
         Addr::V4(octets) => octets.to_vec(),
@@ -86,7 +86,8 @@ fn ends_of(secret: u64, row: &Socket<'_>) -> u64 {
     ends_key(mix_words(secret, &both), ports, row.ifindex, row.netns_id, row.family)
 }
 
-/// `ports` are both, as they lie in a row; two sockets bound to two interfaces may have the same addresses.
+/// `ports` contains both ports in the layout of a row; sockets bound to different interfaces may have the same
+/// addresses.
 #[inline(always)]
 pub(crate) fn ends_key(addresses: u64, ports: u32, ifindex: u32, netns_id: u64, family: u8) -> u64 {
     mix(mix(addresses, u64::from(ports) | u64::from(ifindex) << 32), netns_id ^ u64::from(family)) | 1
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(found, [true, true, false, false, true, false]);
     }
 
-    /// The flips of bits that a plain multiply lets through whatever the secret is.
+    /// Flips the bits that a plain multiplication lets through for any secret.
     #[test]
     fn nobody_chooses_ends_that_pass_for_others() {
         for secret in 0..200u64 {

@@ -1,4 +1,4 @@
-//! Reading tables of sockets: each by its backend, and by the next one where that fails.
+//! Reads tables of sockets: each through its backend, and through the next one if that fails.
 pub(crate) mod bpf;
 pub(crate) mod fault;
 pub(crate) mod handed_out;
@@ -27,23 +27,23 @@ use crate::pushdown::TableFilter;
 /// Reads the tables of a plan once.
 pub(crate) struct TableReader<'s, 'e, 'f> {
     plan: &'s ReadPlan<'s>,
-    /// What a walk has handed out.
+    /// The rows that a walk has handed out.
     handed_out: &'e RefCell<HandedOut>,
     each: &'e mut Each<'f, Sockets>,
-    /// Knows rows of the round before by their bytes.
+    /// Recognises rows of the previous round by their bytes.
     cache: Option<&'e dyn RowCache>,
     stats: RowStats,
-    /// True if a kernel that lacks the table being read is worth a message.
+    /// True if a message should report that the kernel lacks the current table.
     reports_absence: bool,
-    /// `need` bits that the backend of the table being read lacks.
+    /// `need` bits that the backend of the current table lacks.
     lacks: u64,
-    /// What /proc/net/unix adds to the table that netlink reads.
+    /// Data from /proc/net/unix for the table that netlink reads.
     unix: Option<UnixCounts>,
-    /// True while netlink reads the small tables beside a walk.
+    /// True while netlink reads the small tables that a walk leaves out.
     listeners: bool,
-    /// True once no more rows are wanted.
+    /// True once the consumer wants no more rows.
     stopped: bool,
-    /// The first table that gave nothing at all.
+    /// The error of the first table without any result.
     failure: Option<SourceError>,
 }
 
@@ -70,7 +70,7 @@ impl<'s, 'e, 'f> TableReader<'s, 'e, 'f> {
         }
     }
 
-    /// Reads the tables one after the other, until no more rows are wanted. Fails if none of them could be read.
+    /// Reads the tables one after the other, until the consumer wants no more rows. Fails if no table could be read.
     pub(crate) fn read(mut self) -> Result<Accounting, SourceError> {
         for table in &self.plan.tables {
             (self.reports_absence, self.lacks) = (table.reports_absence, table.choice.lacks);
@@ -118,7 +118,7 @@ impl<'s, 'e, 'f> TableReader<'s, 'e, 'f> {
         self.failure.get_or_insert(SourceError { what: table.what(), fault, cause });
     }
 
-    // The run that was recorded did not ask for this table.
+    // Records that the recorded run did not request this table.
     fn not_recorded(&mut self, table: Table) {
         let cause = NotRecorded(table.what());
         self.stats.unanswered(cause.to_string());

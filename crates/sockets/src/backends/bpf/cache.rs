@@ -1,4 +1,4 @@
-//! Loaded programs that read TCP sockets, kept from one reading to the next.
+//! Loaded programs that read TCP sockets, kept from one scan to the next.
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -11,31 +11,31 @@ use super::programs::{TcpIterator, TcpWalk};
 use super::rows::{Keys, WalkDecoder, part};
 use crate::choose::Via;
 
-/// What is expensive to open, kept for as long as a session lasts: `--watch` loads its program once.
+/// Resources that are expensive to open, kept for the whole run: `--watch` loads its program once.
 #[derive(Debug, Default)]
 pub struct BackendCache {
     pub(super) walk: ProgramCache<TcpWalk>,
-    /// Loaded where the kernel refuses the walk.
+    /// Loaded if the kernel refuses the walk.
     pub(super) iterator: ProgramCache<TcpIterator>,
-    /// Why the walk was not used in the latest reading although there are so many sockets.
+    /// Why the last scan did not use the walk although there were enough sockets.
     no_walk: Cell<Option<&'static str>>,
-    /// The backend of the first round. A recording keeps to it, because a table must not change its stream on the tape.
+    /// The backend of the first round. A recording keeps using it, because a table must not change its recorded stream.
     first: Cell<Option<Via>>,
-    /// Mixed into the keys of rows, the same in every round.
+    /// Mixed into the keys of rows; the same in every round.
     secret: Cell<Option<u64>>,
-    /// Blocks after which a walk breaks off, for tests.
+    /// Number of blocks after which a walk is interrupted, for tests.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     pub(super) breaks_after: Cell<Option<u32>>,
 }
 
-/// Whose sockets a walk reads.
+/// The sockets that a walk reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WalkScope {
     /// Connections of the calling thread's namespace.
     Own,
     /// Connections of the namespace with this inode.
     One(u32),
-    /// Connections of every namespace that shares a hash table with the one of this inode.
+    /// Connections of every namespace that shares a hash table with the namespace of this inode.
     Shared(u32),
     /// Listeners of the namespace with this inode.
     ListenersOf(u32),
@@ -47,52 +47,52 @@ pub(crate) enum WalkScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub(crate) enum Program {
-    /// The walk of the connections. Listeners are left to netlink.
+    /// The walk of the connections. Netlink reads the listeners.
     Walk,
     /// The kernel's iterator over connections and listeners.
     Iterator,
 }
 
-/// What a program is to read.
+/// Parameters of a program run.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub(crate) struct WalkRequest<'k> {
     pub(crate) scope: WalkScope,
     /// Parts of a row ([`part`]).
     pub(crate) parts: u32,
-    /// Bits of the states that are wanted.
+    /// Bits of the wanted states.
     pub(crate) states: u32,
     pub(crate) v4: bool,
     pub(crate) v6: bool,
     /// Local and remote port; 0 for any.
     pub(crate) sport: u16,
     pub(crate) dport: u16,
-    /// Name of the stream on the tape, and its note.
+    /// Name of the stream in a recording, and its note.
     pub(crate) key: &'k str,
     pub(crate) note: &'k str,
-    /// Inode of the namespace of rows whose block does not name it.
+    /// Inode of the namespace, for rows whose block does not contain it.
     pub(crate) netns_id: u64,
 }
 
 impl BackendCache {
-    /// Nothing is loaded.
+    /// A cache without a loaded program.
     pub fn new() -> BackendCache {
         BackendCache::default()
     }
 
-    /// A cache as on a kernel that refuses the walk, for tests of what replaces it.
+    /// A cache that behaves as on a kernel that refuses the walk, for tests of the fallback.
     #[doc(hidden)]
     pub fn without_walk() -> BackendCache {
         BackendCache { walk: ProgramCache::refusing("the walk is not wanted"), ..BackendCache::default() }
     }
 
-    /// A cache as on a kernel whose walk breaks off after so many blocks, for tests of what finishes it.
+    /// A cache whose walk is interrupted after this number of blocks, for tests of what completes it.
     #[doc(hidden)]
     pub fn breaking_off_after(blocks: u32) -> BackendCache {
         BackendCache { breaks_after: Cell::new(Some(blocks)), ..BackendCache::default() }
     }
 
-    /// Why no program could be loaded, if that was tried and failed.
+    /// The error, if loading a program was tried and failed.
     pub fn refused(&self) -> Option<Box<str>> {
         if self.iterator.has(|_| true) {
             return None;
@@ -100,7 +100,7 @@ impl BackendCache {
         self.iterator.refused().or_else(|| self.walk.refused())
     }
 
-    /// Why TCP was not read by BPF although that would have paid: for `--cost`.
+    /// Why TCP was not read with BPF although that would have paid off: for `--cost`.
     pub fn passed_over(&self) -> Option<Box<str>> {
         self.refused().or_else(|| self.no_walk.get().map(Into::into))
     }
@@ -119,13 +119,13 @@ impl BackendCache {
         if self.walk.was_refused() { Some(REFUSED) } else { lacks_bpf_rights() }
     }
 
-    /// Why neither walk nor iterator can be used. One of them suffices for the namespace of the calling thread.
+    /// Why neither walk nor iterator can be used. One of them suffices for the calling thread's namespace.
     pub(crate) fn why_no_program(&self) -> Option<&'static str> {
         if self.iterator.was_refused() { Some(REFUSED) } else { lacks_bpf_rights() }
     }
 
-    /// Inodes of all network namespaces of the kernel, also of those that no path leads to; `None` where it cannot be
-    /// asked. Loads the program that then reads the sockets of all.
+    /// Inodes of all network namespaces of the kernel, including those that no path leads into; `None` if the kernel
+    /// cannot be queried. Loads the program that then reads the sockets of all of them.
     pub fn every_namespace(&self, host: &Host) -> Option<Vec<u64>> {
         let possible = match host.is_replay() {
             true => host.holds("bpf/namespaces"),
@@ -147,7 +147,7 @@ impl BackendCache {
         &self.first
     }
 
-    /// Reads the table that `request` names; true if `visitor` stopped the reading.
+    /// Reads the table in `request`; returns true if `visitor` stopped it.
     pub(crate) fn walk(
         &self,
         host: &Host,
@@ -161,7 +161,7 @@ impl BackendCache {
         self.visit_blocks(blocks, request, visitor)
     }
 
-    /// Decodes `blocks` row by row; true if `visitor` stopped the reading.
+    /// Decodes `blocks` row by row; returns true if `visitor` stopped it.
     pub(super) fn visit_blocks<'a>(
         &self,
         mut blocks: Box<dyn Blocks + 'a>,
@@ -178,7 +178,7 @@ impl BackendCache {
     }
 }
 
-/// Why no program is tried a second time.
+/// Why a program is not tried a second time.
 const REFUSED: &str = "the BPF program could not be loaded, and is not tried again in this run";
 
 fn not_recorded() -> SysError {

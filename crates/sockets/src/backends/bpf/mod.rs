@@ -1,4 +1,4 @@
-//! TCP by a program that reads the kernel's tables.
+//! Reads TCP with a program that walks the kernel's tables.
 pub(crate) mod cache;
 #[cfg(feature = "bpf")]
 mod programs;
@@ -27,8 +27,8 @@ use crate::pushdown::TableFilter;
 use crate::pushdown::bytecode::Code;
 
 impl TableReader<'_, '_, '_> {
-    // Reads TCP by a program. Beside the walk netlink reads the listeners: it finds them without crossing the
-    // connections (and it knows those that are merely bound); the iterator has them itself.
+    // Reads TCP with a program. Next to the walk, netlink reads the listeners: it finds them without visiting the
+    // connections (and it also has sockets that are only bound). The iterator includes the listeners.
     pub(crate) fn by_walk(&mut self, filter: &TableFilter) {
         let (plan, replayed) = (self.plan, self.plan.host.is_replay());
         let few = filter.states & !IN_SMALL_TABLES == 0 && !replayed;
@@ -42,7 +42,7 @@ impl TableReader<'_, '_, '_> {
             }
             opened => opened,
         };
-        // A recording may have the listeners here or among the connections.
+        // A recording may contain the listeners here or among the connections.
         let apart = if replayed { self.holds_listeners() } else { !matches!(opened, Ok(Program::Iterator)) };
         let beside = filter.states & if apart { IN_SMALL_TABLES } else { 1 << State::BOUND_INACTIVE.0 };
         if if replayed { apart } else { beside != 0 } {
@@ -63,7 +63,7 @@ impl TableReader<'_, '_, '_> {
         }
     }
 
-    // Whether the recording has listeners of their own; of both families, or by one dump for each.
+    // Whether the recording contains the listeners separately, in one dump for both families or one for each.
     fn holds_listeners(&self) -> bool {
         let key = |table: &Table| keys::listeners_key(*table, self.plan.options.netns_id);
         [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(|table| self.plan.host.holds(&key(table)))
@@ -75,7 +75,8 @@ impl TableReader<'_, '_, '_> {
         let request = WalkRequest {
             scope: WalkScope::Own,
             parts: self.plan.parts,
-            // A socket that is closed leaves the table before it is called so: one that says it was just let go.
+            // A socket leaves the table before its state becomes CLOSE: a row with this state was released during the
+            // read.
             states: filter.states & !(1 << State::CLOSE.0) & !beside,
             v4: filter.families.has(AF_INET),
             v6: filter.families.has(AF_INET6),
@@ -85,7 +86,7 @@ impl TableReader<'_, '_, '_> {
             note: &note,
             netns_id: plan.options.netns_id,
         };
-        // The program has done the rest; a recording may have been made with less of a filter.
+        // The program applies the rest of the filter; a recording may have been made with a weaker one.
         let behind = (plan.host.is_replay() || filter.code != Code::True).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         *handed_out = HandedOut::new(plan.cache.secret(), self.is_followed());
@@ -99,7 +100,7 @@ impl TableReader<'_, '_, '_> {
         }
     }
 
-    // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
+    // Whether netlink reads the sockets that an interrupted walk left out. A replay does what the recorded run did.
     fn is_followed(&self) -> bool {
         let host = self.plan.host;
         let recorded = |table: &Table| host.holds(&self.plan.key(*table, Via::Netlink));
@@ -109,7 +110,7 @@ impl TableReader<'_, '_, '_> {
         }
     }
 
-    // What is left of the sockets by netlink, unless the walk is insisted on.
+    // Lets netlink read the remaining sockets, unless the user insisted on the walk.
     fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64, states: u32) {
         let (errno, cause): (_, Box<dyn Error + Send + Sync>) = match error {
             WalkError::Unavailable(cause) => (None, cause),
@@ -135,10 +136,10 @@ impl TableReader<'_, '_, '_> {
     }
 }
 
-/// States of sockets that netlink finds without crossing the table of connections.
+/// States of sockets that netlink finds without visiting the table of connections.
 pub(crate) const IN_SMALL_TABLES: u32 = 1 << State::LISTEN.0 | 1 << State::BOUND_INACTIVE.0;
 
-/// True if some of `tcp_info` is wanted, and nothing of it but what the walk copies.
+/// True if fields of `tcp_info` are demanded, and the walk copies all of them.
 pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
     let of_info = demand.fields.iter().filter_map(|&i| Sockets::FIELDS.get(i)).filter(|f| f.need & need::TCP_INFO != 0);
     let mut any = false;
@@ -149,10 +150,10 @@ pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
     all && any
 }
 
-/// What the walk has to copy for these `need` bits.
+/// The parts that the walk must copy for these `need` bits.
 pub(crate) fn parts_of(host: &Host, demanded: u64, counted: bool) -> u32 {
     let members = counted && demanded & need::TCP_INFO != 0;
-    // Whoever replays a recording cannot tell a counter of nothing from one that was left out.
+    // In a replay, a counter that was left out could not be distinguished from 0.
     let recording = host.mode() == Mode::Recording;
     let resent = demanded & need::RESENT != 0 || (demanded & need::COUNTERS != 0 && recording);
     let wanted = [

@@ -1,4 +1,4 @@
-//! The programs that read TCP sockets: loaded, run, read.
+//! The programs that read TCP sockets: loading, running, reading their output.
 use std::cell::Cell;
 
 use bpf::sockets_walk::{Reach, TcpTable, WantedSockets};
@@ -14,7 +14,7 @@ pub(super) use bpf::sockets_iter::TcpIterator;
 pub(super) use bpf::sockets_walk::TcpWalk;
 
 impl BackendCache {
-    /// The loaded program that reads these `parts`, if there is one.
+    /// The loaded program that covers these `parts`, if there is one.
     pub(crate) fn loaded(&self, parts: u32) -> Option<Program> {
         if self.walk.has(|walk| walk.covers(Reach::Connections, parts)) {
             return Some(Program::Walk);
@@ -22,8 +22,8 @@ impl BackendCache {
         self.iterator.has(|iterator| iterator.covers(parts)).then_some(Program::Iterator)
     }
 
-    /// Loads what reads these `parts` of the sockets of the calling thread's namespace: the walk, or the iterator if
-    /// the kernel refuses the walk and `or_iterator` agrees.
+    /// Loads a program that reads these `parts` of the sockets in the calling thread's namespace: the walk, or the
+    /// iterator if the kernel refuses the walk and `or_iterator` returns true.
     pub(crate) fn open(
         &self,
         host: &Host,
@@ -47,13 +47,13 @@ impl BackendCache {
     }
 
     fn load_iterator(&self, host: &Host, parts: u32) -> Result<std::cell::Ref<'_, TcpIterator>, WalkError> {
-        // The kernel may give a socket to the iterator twice, so each row says which socket it is.
+        // The kernel may pass a socket to the iterator twice, so each row identifies its socket.
         let load = || TcpIterator::load(host, parts | part::IDENTITY, [random(), random()]);
         self.iterator.get(|iterator| iterator.covers(parts), load)
     }
 
-    /// Reads the sockets of the calling thread's namespace by the iterator, whatever `request.scope` says; true if
-    /// `visitor` stopped the reading.
+    /// Reads the sockets of the calling thread's namespace with the iterator, regardless of `request.scope`; returns
+    /// true if `visitor` stopped it.
     pub(crate) fn iterate(
         &self,
         host: &Host,
@@ -79,8 +79,8 @@ impl BackendCache {
         self.visit_blocks(blocks, request, visitor)
     }
 
-    /// Every network namespace of the kernel: its inode, and a number that namespaces have in common which share a hash
-    /// table of connections. The program loaded for this can read these `parts` of the sockets of all.
+    /// Every network namespace of the kernel: its inode, and a number that is equal for namespaces that share a hash
+    /// table of connections. The program loaded for this can read these `parts` of the sockets of all namespaces.
     pub(crate) fn namespaces(&self, host: &Host, parts: u32) -> Result<Vec<(u32, u64)>, WalkError> {
         let found = match host.is_replay() {
             true => bpf::sockets_walk::namespaces(host, [0, 0]),
@@ -112,7 +112,7 @@ fn wanted(request: &WalkRequest<'_>) -> WantedSockets {
     WantedSockets { states, v4, v6, sport, dport, netns, all }
 }
 
-/// Blocks that end in an error after a number of them, if a test wants that.
+/// For tests: blocks that end in an error after a given number.
 struct BreakingOff<'a, B> {
     blocks: B,
     left: &'a Cell<Option<u32>>,

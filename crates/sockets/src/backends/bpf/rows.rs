@@ -1,7 +1,8 @@
-//! What the walk of the TCP tables writes, as rows.
+//! Decodes the blocks that the walk of the TCP tables writes.
 //!
 //! A block is a header and rows (`netlink::BlockRows`), written by `crates/bpf/c/sockets_walk.bpf.c`. A row is its
-//! base, its parts, its addresses. Blocks may come from a hostile file: every length is checked. Knows no BPF.
+//! base, its parts, its addresses. Blocks may come from a hostile file: every length is checked. This module does not
+//! depend on BPF.
 use std::ops::ControlFlow;
 
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
@@ -13,37 +14,37 @@ use crate::backends::handed_out::ends_key;
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 use record::hash::mix_words;
 
-/// Parts that may follow the base of a row, and members of the base that are filled in only on request.
+/// Optional parts after the base of a row, and members of the base that are filled in only on request.
 pub(crate) mod part {
     /// Interface and mark.
     pub(crate) const BOUND: u32 = 1;
     /// The running timer.
     pub(crate) const TIMER: u32 = 2;
-    /// Number of the network namespace: for tables of all of them.
+    /// Number of the network namespace, for scans of all namespaces.
     pub(crate) const NETNS: u32 = 4;
-    /// The socket's address in the kernel, mixed with a key of this run: it identifies the socket for as
-    /// long as it lives. What may come twice from its interface (the iterator) has it.
+    /// The socket's address in the kernel, mixed with a key of this run: it identifies the socket for its whole
+    /// lifetime. Present if the interface may deliver sockets twice (the iterator).
     pub(crate) const IDENTITY: u32 = 8;
     /// Some members of `tcp_info`.
     pub(crate) const COUNTERS: u32 = 16;
-    /// The queues, which have a place in every row.
+    /// The queues, for which every row has room.
     pub(crate) const QUEUES: u32 = 32;
     /// The counters of resent and acknowledged data; without this part they are 0.
     pub(crate) const RESENT: u32 = 64;
-    /// The mark; without this part the one of [`BOUND`] is 0.
+    /// The mark; without this part the mark in [`BOUND`] is 0.
     pub(crate) const MARK: u32 = 128;
-    /// The uid, which has a place in every row.
+    /// The uid, for which every row has room.
     pub(crate) const UID: u32 = 256;
-    /// The inode, which has a place in every row.
+    /// The inode, for which every row has room.
     pub(crate) const INODE: u32 = 512;
     /// The counters of round-trip time and window; without this part they are 0.
     pub(crate) const PATH: u32 = 1024;
-    /// Every part that is known.
+    /// Every known part.
     pub(crate) const ALL: u32 =
         BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES | RESENT | MARK | UID | INODE | PATH;
 }
 
-/// Fields of `tcp_info` that [`part::COUNTERS`] has.
+/// Fields of `tcp_info` in [`part::COUNTERS`].
 pub(crate) const COUNTED: &[&str] = &[
     "bytes_in",
     "bytes_acked",
@@ -58,7 +59,7 @@ pub(crate) const COUNTED: &[&str] = &[
 ];
 
 const MAGIC: u32 = 0x316b_776e;
-/// In the program's own word of the header: a block that holds sockets.
+/// The program's own word in the header: a block of sockets.
 const SOCKETS: u32 = 1;
 /// `struct base`: words, family, state, kind u8; ports u16; rqueue, wqueue, inode, uid u32.
 const BASE: usize = 24;
@@ -70,7 +71,7 @@ const RQUEUE: usize = 8;
 const WQUEUE: usize = 12;
 const INODE: usize = 16;
 const UID: usize = 20;
-/// Bytes of the parts.
+/// Sizes of the parts in bytes.
 const BOUND: usize = 8;
 const TIMER: usize = 8;
 const COUNTERS: usize = 56;
@@ -81,10 +82,10 @@ const IDENTITY: usize = 8;
 const MINISOCK: u8 = 1;
 /// The bit for request sockets.
 const REQUEST: u8 = 2;
-/// The bit for listeners that take no IPv4.
+/// The bit for listeners that do not accept IPv4.
 const V6ONLY: u8 = 4;
 
-/// Bytes of `tcp_info` as far as its members are filled in: up to `tcpi_bytes_retrans`.
+/// Size of the filled-in part of `tcp_info`: up to `tcpi_bytes_retrans`.
 const INFO: usize = 216;
 
 /// The header of a block with these parts, for the fuzzer and for tests.
@@ -92,7 +93,7 @@ pub(crate) fn header(parts: u32) -> [u8; 32] {
     BlockHeader::bytes(MAGIC, parts, SOCKETS)
 }
 
-/// Where the parts of a row are, and which members of the base are filled in.
+/// Offsets of the parts of a row, and the members of the base that are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RowLayout {
     bound: Option<usize>,
@@ -100,14 +101,14 @@ struct RowLayout {
     counters: Option<usize>,
     netns: Option<usize>,
     identity: Option<usize>,
-    /// Where the addresses are.
+    /// Offset of the addresses.
     addresses: usize,
     queues: bool,
     uid: bool,
     mark: bool,
     /// Ticks of the kernel's clock per second.
     hz: u32,
-    /// Everything above as one number.
+    /// All of the above as one number.
     id: u64,
 }
 
@@ -141,9 +142,10 @@ fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
 /// The keys by which a row is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keys {
-    /// Identifies one socket of the kernel: the same number again is the same socket. 0 if the interface has none.
+    /// Identifies one socket of the kernel: the same number means the same socket. 0 if the interface does not provide
+    /// it.
     pub(crate) identity: u64,
-    /// A hash of both ends. Several sockets may have the same.
+    /// A hash of both endpoints. Several sockets may have the same.
     pub(crate) ends: u64,
 }
 
@@ -157,14 +159,14 @@ pub(crate) struct WalkDecoder {
 }
 
 impl WalkDecoder {
-    /// `secret` keeps peers from choosing addresses whose rows have equal keys.
+    /// `secret` prevents remote hosts from choosing addresses whose rows have equal keys.
     pub(crate) fn new(netns_id: u64, secret: u64) -> WalkDecoder {
         WalkDecoder { netns_id, secret, info: [0; INFO] }
     }
 
-    /// Passes every row of a block to `visitor`, with the keys it is known by.
+    /// Passes every row of a block to `visitor`, with its keys.
     ///
-    /// A row that makes no sense costs itself; a row whose length makes no sense costs the rest of the block.
+    /// A malformed row only costs that row; an invalid row length costs the rest of the block.
     pub(crate) fn visit(
         &mut self,
         block: &[u8],
@@ -192,7 +194,7 @@ impl WalkDecoder {
         };
         let reuses_rows = visitor.reuses_rows();
         let rules = Rules { netns_id: self.netns_id, layout: layout.id };
-        // One row is filled again and again: most of its 400 bytes stay as they are.
+        // One row is reused: most of its 400 bytes stay the same.
         let mut row = Socket { proto: Proto::Tcp, netns_id: self.netns_id, ..Socket::EMPTY };
         for bytes in BlockRows::new(block, BASE) {
             *rows += 1;
@@ -247,7 +249,7 @@ impl WalkDecoder {
         row.rqueue = word(RQUEUE);
         row.wqueue = if layout.queues { Some(word(WQUEUE)) } else { None };
         row.inode = word(INODE);
-        // A time-wait socket has no owner any more.
+        // A time-wait socket no longer has an owner.
         row.uid = if kind & MINISOCK == 0 && layout.uid { Some(word(UID)) } else { None };
         row.v6only = if row.state == State::LISTEN && row.family == AF_INET6 { Some(kind & V6ONLY != 0) } else { None };
         self.fill_parts(row, bytes, layout);
@@ -255,7 +257,7 @@ impl WalkDecoder {
         Ok(Keys { identity: identity(bytes, layout), ends })
     }
 
-    // The keys that `fill` would find; `None` for a row that makes no sense.
+    // The keys that `fill` would return; `None` for a malformed row.
     #[inline(always)]
     fn keys(&self, bytes: &[u8], layout: &RowLayout) -> Option<Keys> {
         let family = *bytes.get(FAMILY)?;
@@ -306,7 +308,7 @@ impl WalkDecoder {
     }
 }
 
-/// `struct counters` into the places of `struct tcp_info` (include/uapi/linux/tcp.h).
+/// Copies `struct counters` to the offsets of `struct tcp_info` (include/uapi/linux/tcp.h).
 fn put_info(info: &mut [u8; INFO], counters: &[u8; COUNTERS]) {
     let mut put = |at: usize, from: usize, bytes: usize| {
         if let (Some(to), Some(from)) = (info.get_mut(at..at + bytes), counters.get(from..from + bytes)) {
@@ -321,7 +323,7 @@ fn put_info(info: &mut [u8; INFO], counters: &[u8; COUNTERS]) {
     put(136, 36, 4); // segs_out
     put(100, 40, 4); // total_retrans
     put(80, 52, 4); // snd_cwnd
-    // The kernel keeps the smoothed time eightfold and the deviation fourfold (tcp_get_info).
+    // The kernel stores the smoothed time multiplied by eight and the deviation multiplied by four (tcp_get_info).
     for (to, from, by) in [(68, 44, 3), (72, 48, 2)] {
         let value = u32_at(counters, from).unwrap_or(0) >> by;
         if let Some(place) = info.get_mut(to..to + 4) {
@@ -385,7 +387,7 @@ mod tests {
                  (3, Some(4)) Some(1000) 77 5 (2, 2) Some((Some(11), Some(34359738368), Some(72)))"
                 .to_owned())]
         );
-        // Half a socket has no counters and, in time-wait, no owner.
+        // A minisock has no counters and, in time-wait, no owner.
         let small = [&header(part::ALL)[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
         assert!(
             told(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")),
@@ -399,11 +401,11 @@ mod tests {
         let good = row(10, 0, &[], &[1; 32]);
         let block = |rows: &[&[u8]]| [&[&header(0)[..]], rows].concat().concat();
         assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
-        // Too short for its family: it costs itself.
+        // The row is too short for its family: only this row is lost.
         let cut = row(10, 0, &[], &[1; 8]);
         let found = told(&block(&[&cut, &good]));
         assert!(found[0].is_err() && found[1].is_ok() && found.len() == 2);
-        // No way on from a length of nothing, or of more than there is.
+        // A length of 0, or beyond the end of the block, ends the block.
         for words in [0, 1, 255] {
             let mut odd = good.clone();
             odd[0] = words;

@@ -1,4 +1,4 @@
-//! What stands in for the programs in a build without BPF: nothing is loaded, recordings can still be read.
+//! Replaces the programs in a build without BPF: nothing is loaded, but recordings can still be read.
 use std::convert::Infallible;
 
 use netlink::DecodeError;

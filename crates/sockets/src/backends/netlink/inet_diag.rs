@@ -1,7 +1,7 @@
-//! inet_diag: requests for sockets with IP addresses, and the messages that come back.
+//! inet_diag: requests for sockets with IP addresses, and their answers.
 //!
 //! Layouts: include/uapi/linux/inet_diag.h. A message is a fixed struct of 72 bytes and attributes; time-wait and
-//! request sockets have hardly any. Knows no socket, no backend, no filter language. Start reading at
+//! request sockets have hardly any. This module knows no socket, no backend, no filter language. Start reading at
 //! [`InetDecoder::decode`].
 use netlink::prefix::{array_at, be16_at, u32_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
@@ -13,15 +13,15 @@ pub(crate) const AF_INET: u8 = 2;
 /// include/linux/socket.h
 pub(crate) const AF_INET6: u8 = 10;
 
-/// `TCPDIAG_GETSOCK`: the legacy request, both families in one pass over the table.
+/// `TCPDIAG_GETSOCK`: the legacy request, for both families in one pass over the table.
 const TCPDIAG_GETSOCK: u16 = 18;
-/// `SOCK_DIAG_BY_FAMILY` (include/uapi/linux/sock_diag.h): one family and protocol a request.
+/// `SOCK_DIAG_BY_FAMILY` (include/uapi/linux/sock_diag.h): one family and protocol per request.
 pub(crate) const SOCK_DIAG_BY_FAMILY: u16 = 20;
 /// `INET_DIAG_REQ_BYTECODE`
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
-/// `INET_DIAG_REQ_SK_BPF_STORAGES`: empty for those of every map. Needs CAP_BPF.
+/// `INET_DIAG_REQ_SK_BPF_STORAGES`: empty to request the storages of every map. Needs CAP_BPF.
 const INET_DIAG_REQ_SK_BPF_STORAGES: u16 = 2;
-/// `INET_DIAG_REQ_PROTOCOL`: a protocol that has no room in the request's eight bits.
+/// `INET_DIAG_REQ_PROTOCOL`: a protocol number that does not fit into the request's eight bits.
 const INET_DIAG_REQ_PROTOCOL: u16 = 3;
 /// include/uapi/linux/in.h
 const IPPROTO_TCP: u8 = 6;
@@ -33,12 +33,12 @@ const IPPROTO_UDPLITE: u8 = 136;
 const IPPROTO_DCCP: u8 = 33;
 /// include/uapi/linux/in.h
 const IPPROTO_SCTP: u8 = 132;
-/// include/uapi/linux/in.h: in inet_diag's terms every raw socket, whatever its protocol.
+/// include/uapi/linux/in.h: for inet_diag this means every raw socket, with any protocol.
 const IPPROTO_RAW: u8 = 255;
 /// include/uapi/linux/in.h
 const IPPROTO_MPTCP: u32 = 262;
-/// A protocol that nobody has (RFC 3692 keeps it for experiments): what a kernel before 5.9, which does not know the
-/// attribute, takes for the one that is wanted, and refuses.
+/// A protocol without sockets (RFC 3692 reserves it for experiments). A kernel before 5.9, which does not know the
+/// attribute, takes it for the requested protocol and refuses it.
 const IPPROTO_NONE_SUCH: u8 = 254;
 
 /// `struct inet_diag_sockid`: ports, addresses, interface, cookie.
@@ -53,11 +53,11 @@ const _: () = assert!(REQ_V2 == 4 + 4 + SOCKID);
 pub(crate) const MSG: usize = 72;
 const _: () = assert!(MSG == 4 + SOCKID + 5 * 4);
 
-/// Every state that a listing wants: 1–12. Bit 13 (BOUND_INACTIVE, 6.8) is not asked for.
+/// Every state for a listing: 1–12. Bit 13 (BOUND_INACTIVE, 6.8) is not requested.
 pub(crate) const STATES_ALL: u32 = 0x1ffe;
 
-// enum of attributes, `INET_DIAG_…`. Those without a constant are known and have no place in a row:
-// 1 MEMINFO, 10 PROTOCOL, 14 PAD.
+// Attribute numbers, `INET_DIAG_…`. Numbers without a constant are known but not part of a row: 1 MEMINFO, 10 PROTOCOL,
+// 14 PAD.
 pub(crate) const INFO: u16 = 2;
 const VEGASINFO: u16 = 3;
 const CONG: u16 = 4;
@@ -77,7 +77,7 @@ const ULP_INFO: u16 = 19;
 const SK_BPF_STORAGES: u16 = 20;
 const CGROUP_ID: u16 = 21;
 const SOCKOPT: u16 = 22;
-/// The last attribute of 6.18; what is beyond comes from a newer kernel.
+/// The last attribute of 6.18; higher numbers come from a newer kernel.
 const LAST_KNOWN: u16 = SOCKOPT;
 
 /// The extension bits that fetch the fields of these `need` bits: `1 << (attribute - 1)`.
@@ -101,31 +101,31 @@ pub(crate) fn number_of(proto: Proto) -> u8 {
         Proto::Raw => IPPROTO_RAW,
         Proto::Sctp => IPPROTO_SCTP,
         Proto::Dccp => IPPROTO_DCCP,
-        // Its own number does not fit: it stands in an attribute.
+        // Its own number does not fit; an attribute carries it.
         Proto::Mptcp => IPPROTO_NONE_SUCH,
         _ => IPPROTO_TCP,
     }
 }
 
-/// What a dump is asked for.
+/// Parameters of a dump.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'c> {
     /// Extension bits.
     pub(crate) ext: u8,
     /// State mask.
     pub(crate) states: u32,
-    /// Local port that rows must have; 0 is any.
+    /// Local port of the rows; 0 for any.
     pub(crate) sport: u16,
-    /// Peer port that rows must have; 0 is any.
+    /// Peer port of the rows; 0 for any.
     pub(crate) dport: u16,
-    /// Compiled filter; empty is none.
+    /// Compiled filter; empty without one.
     pub(crate) bytecode: &'c [u8],
-    /// What BPF maps keep with the socket.
+    /// True to request the storages that BPF maps keep for sockets.
     pub(crate) storages: bool,
 }
 
 impl Wanted<'_> {
-    // In a dump the kernel looks at nothing of the id but the two ports.
+    // In a dump the kernel only reads the two ports of the id.
     fn sockid(&self) -> [u8; SOCKID] {
         let mut id = [0; SOCKID];
         let [s0, s1] = self.sport.to_be_bytes();
@@ -144,7 +144,7 @@ impl Wanted<'_> {
         request
     }
 
-    /// All TCP sockets of both families in one dump: saves one walk of the table (10–20 % of the whole).
+    /// Requests all TCP sockets of both families in one dump, which saves one walk of the table (10–20 % of the total).
     pub(crate) fn legacy(&self) -> Request {
         let mut body = [0; REQ];
         body[3] = self.ext;
@@ -155,7 +155,7 @@ impl Wanted<'_> {
         self.finish(request)
     }
 
-    /// The sockets of one family and protocol.
+    /// Requests the sockets of one family and protocol.
     pub(crate) fn by_family(&self, family: u8, proto: Proto) -> Request {
         let mut body = [0; REQ_V2];
         body[0] = family;
@@ -172,7 +172,7 @@ impl Wanted<'_> {
     }
 }
 
-/// `need` bits whose answers are attributes.
+/// `need` bits that require attributes.
 const IN_ATTRIBUTES: u64 = need::TCP_INFO
     | need::COUNTERS
     | need::RESENT
@@ -188,36 +188,37 @@ const IN_ATTRIBUTES: u64 = need::TCP_INFO
     | need::ULP
     | need::STORAGES;
 
-/// `idiag_timer` of time-wait sockets, also of those whose state says FIN_WAIT2.
+/// `idiag_timer` of time-wait sockets, also if their state is FIN_WAIT2.
 pub(crate) const TIMER_TIME_WAIT: u8 = 3;
 
-/// Makes rows of `inet_diag_msg`s. Allocates nothing.
+/// Decodes `inet_diag_msg`s into rows. Allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct InetDecoder {
     proto: Proto,
     netns_id: u64,
-    /// True if anything after the fixed part is wanted.
+    /// True if anything after the fixed part is demanded.
     attributes: bool,
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
 impl InetDecoder {
-    /// A decoder for the answers to a request for `proto`, one that [`Proto::is_inet`], in namespace `netns_id`.
+    /// A decoder for the answers to a request for `proto` in namespace `netns_id`; `proto` must be [`Proto::is_inet`].
     pub fn new(proto: Proto, netns_id: u64) -> InetDecoder {
         InetDecoder { proto, netns_id, attributes: true, unknown_attrs: 0 }
     }
 
-    /// The same for a demand with these `need` bits: where none of them is an attribute, none is looked at. Four come
-    /// with every row whether one asks or not, and cost an eighth of a plain list's time in this process.
+    /// Sets the demanded `need` bits: if none of them needs an attribute, attributes are skipped. The kernel always
+    /// sends four of them with every row, and decoding them would take an eighth of the time of a plain list in this
+    /// process.
     pub fn needing(self, need: u64) -> InetDecoder {
         InetDecoder { attributes: need & IN_ATTRIBUTES != 0, ..self }
     }
 
-    /// One message's payload as a row that borrows it.
+    /// Decodes one message's payload into a row that borrows it.
     ///
-    /// Fails if the payload is shorter than the struct or an attribute does not fit; a longer struct cannot be told
-    /// from attributes and has never been sent.
+    /// Fails if the payload is shorter than the struct or an attribute does not fit. A longer struct would look like
+    /// attributes, but no kernel has ever sent one.
     #[inline]
     pub fn decode<'b>(&mut self, payload: &'b [u8]) -> Result<Socket<'b>, DecodeError> {
         let Some((msg, attrs)) = payload.split_first_chunk::<MSG>() else {
@@ -228,7 +229,7 @@ impl InetDecoder {
             AF_INET6 => (Addr::V6(octets_at(msg, 8)), Addr::V6(octets_at(msg, 24))),
             other => return Err(DecodeError::Family(other)),
         };
-        // The result is made first and filled in place: wrapping a finished row would copy it.
+        // The result is created first and filled in place: wrapping a finished row would copy it.
         let mut result = Ok(self.fixed_part(msg, local, peer));
         if let Ok(row) = &mut result {
             for attr in Attrs::new(if self.attributes { attrs } else { &[] }) {
@@ -238,7 +239,7 @@ impl InetDecoder {
         result
     }
 
-    /// The same for raw and MPTCP sockets, with `rare` for what only they have.
+    /// Decodes raw and MPTCP sockets, with their additional fields in `extras`.
     pub fn decode_rare<'b>(
         &mut self,
         payload: &'b [u8],
@@ -259,16 +260,16 @@ impl InetDecoder {
         Ok(row)
     }
 
-    // Replies call a TCP socket that is bound and nothing else closed; a closed one is in no table.
+    // Replies report TCP sockets that are only bound as closed; a closed socket is not in any table.
     #[inline(always)]
     fn state_of(&self, number: u8) -> State {
         if number == State::CLOSE.0 && self.proto == Proto::Tcp { State::BOUND_INACTIVE } else { State(number) }
     }
 
-    // Always inlined: the row has some 400 bytes, and every return of it would be a copy (a third of the whole).
+    // Always inlined: the row has some 400 bytes, and every return of it would be a copy (a third of the total).
     #[inline(always)]
     fn fixed_part<'b>(&self, msg: &[u8; MSG], local: Addr, peer: Addr) -> Socket<'b> {
-        // Every offset lies inside the array, so the fallbacks vanish when this is compiled.
+        // Every offset is inside the array, so the compiler removes the fallbacks.
         let u32_of = |at| u32_at(msg, at).unwrap_or(0);
         let port_of = |at| be16_at(msg, at).unwrap_or(0);
         Socket {
@@ -280,12 +281,12 @@ impl InetDecoder {
             local: Endpoint { addr: local, port: port_of(4) },
             peer: Endpoint { addr: peer, port: port_of(6) },
             ifindex: u32_of(40),
-            // Two words, the low one first, whatever the machine's byte order.
+            // Two words, the low one first, in any byte order of the machine.
             cookie: u64::from(u32_of(44)) | u64::from(u32_of(48)) << 32,
             timer_ms: u32_of(52),
             rqueue: u32_of(56),
             wqueue: Some(u32_of(60)),
-            // A time-wait socket has no owner any more; the kernel writes 0, which would be root.
+            // A time-wait socket no longer has an owner; the kernel writes 0, which would be root.
             uid: (msg[2] != TIMER_TIME_WAIT).then(|| u32_of(64)),
             inode: u32_of(68),
             netns_id: self.netns_id,
@@ -296,7 +297,7 @@ impl InetDecoder {
     #[inline]
     fn attribute<'b>(&mut self, row: &mut Socket<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
         match attr.kind {
-            // These four come unasked with every row that is no minisock.
+            // The kernel sends these four with every row except minisocks, even if they are not requested.
             SHUTDOWN => row.shutdown = Some(attr.u8()?),
             CGROUP_ID => row.cgroup_id = Some(attr.u64()?),
             SOCKOPT => row.sockopt = Some(attr.array::<2>()?),
@@ -309,7 +310,7 @@ impl InetDecoder {
 
     fn asked_attribute<'b>(&mut self, row: &mut Socket<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
         match attr.kind {
-            // Of MPTCP and SCTP the same attribute holds another struct.
+            // For MPTCP and SCTP the same attribute contains another struct.
             INFO if !matches!(self.proto, Proto::Mptcp | Proto::Sctp) => {
                 row.tcp_info = Some(TcpInfo::new(attr.payload))
             }
@@ -336,7 +337,7 @@ fn octets_at<const N: usize>(msg: &[u8; MSG], at: usize) -> [u8; N] {
     array_at(msg, at).unwrap_or([0; N])
 }
 
-/// One inet_diag message as a row. For a whole dump keep an [`InetDecoder`], which counts what it skips.
+/// Decodes one inet_diag message into a row. For a whole dump use an [`InetDecoder`], which counts skipped attributes.
 pub fn decode_inet(payload: &[u8], proto: Proto, netns_id: u64) -> Result<Socket<'_>, DecodeError> {
     InetDecoder::new(proto, netns_id).decode(payload)
 }

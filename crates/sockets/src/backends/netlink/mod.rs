@@ -1,4 +1,4 @@
-//! A table by sock_diag, and what is left to do where that fails.
+//! Reads a table via sock_diag, and falls back to other backends if that fails.
 pub(crate) mod inet_diag;
 pub(crate) mod netlink_diag;
 pub(crate) mod packet_diag;
@@ -36,7 +36,8 @@ use crate::keys::{self, Table};
 use crate::pushdown::named::is_in_every_kernel;
 use crate::pushdown::{Families, TableFilter};
 
-/// How often a dump that the kernel calls interrupted is begun again, as long as no row of it went out.
+/// Maximum number of repetitions of a dump that the kernel reports as interrupted, as long as none of its rows was
+/// handed out.
 const INTERRUPTED_RETRIES: u32 = 2;
 
 impl TableReader<'_, '_, '_> {
@@ -44,7 +45,7 @@ impl TableReader<'_, '_, '_> {
         let rows = self.stats.rows();
         self.unix = if table == Table::Unix { self.unix_counts() } else { None };
         match self.dump(table, filter) {
-            // What no file lists is not looked for in one.
+            // No file lists these sockets, so there is no fallback.
             Err(error) if self.has_no_other_way(table, &error) => self.settle(table, rows, Err(error)),
             Err(error) if self.may_fall_back(&error) && self.stats.rows() == rows => {
                 match self.by_proc(table, filter) {
@@ -53,7 +54,7 @@ impl TableReader<'_, '_, '_> {
                         let what = table.what();
                         self.stats.note(format!("{what} were read from /proc/net, which knows less: {error}"));
                     }
-                    // A kernel without this family: neither backend can have it.
+                    // The kernel lacks this family, so neither backend can have it.
                     Ok(false) => {}
                     Err(proc) if !self.reports_absence && lacks_table(proc.errno) => {}
                     Err(proc) => {
@@ -79,11 +80,11 @@ impl TableReader<'_, '_, '_> {
         error.is_unavailable() && (self.plan.options.via != Some(Via::Netlink) || self.plan.host.is_replay())
     }
 
-    // True if that was all; false if each family has to be asked for.
+    // Returns true if that was all; false if each family has to be requested separately.
     pub(crate) fn both_families_at_once(&mut self, filter: &TableFilter) -> bool {
         let host = self.plan.host;
         let possible = if host.is_replay() {
-            // It may have been made with more families than are wanted now.
+            // The recording may contain more families than are wanted now.
             host.holds(&self.netlink_key(Table::Tcp))
         } else {
             filter.families == Families::Both
@@ -108,13 +109,12 @@ impl TableReader<'_, '_, '_> {
         self.plan.key(table, Via::Netlink)
     }
 
-    // One table by netlink. A filter that the kernel refuses (an old one, a missing right) is left out.
+    // Reads one table via netlink. If the kernel refuses a filter (an old kernel, a missing privilege), it is left out.
     //
-    // The offer says that the filter is done, and the engine relies on it, so every row is tested again here, whatever
-    // the kernel was asked for: it looks at some parts of a request in some tables only (6.18: at the two ports not
-    // where bound TCP sockets stand, net/ipv4/tcp_diag.c; at the states not for raw sockets, net/ipv4/raw_diag.c), and
-    // a socket may change between its test and its message. Costs some nanoseconds for a row that the kernel let
-    // through.
+    // The offer promises that the filter is applied, and the engine relies on it, so every row is tested again here:
+    // the kernel ignores some parts of a request in some tables (6.18: the two ports for bound TCP sockets,
+    // net/ipv4/tcp_diag.c; the states for raw sockets, net/ipv4/raw_diag.c), and a socket may change between the
+    // kernel's test and its message. Costs some nanoseconds per row that the kernel let through.
     fn dump(&mut self, table: Table, filter: &TableFilter) -> Result<(), DumpError> {
         let netns_id = self.plan.options.netns_id;
         let (key, unfiltered) = (self.netlink_key(table), keys::unfiltered_key(table, netns_id));
@@ -132,7 +132,7 @@ impl TableReader<'_, '_, '_> {
         }
     }
 
-    // An interrupted dump is begun again while that can go unnoticed: as long as no row of it is out.
+    // Repeats an interrupted dump while that can go unnoticed: as long as none of its rows was handed out.
     fn dump_until_quiet(
         &mut self,
         table: Table,
@@ -167,7 +167,7 @@ impl TableReader<'_, '_, '_> {
         let handed_out = &mut *self.handed_out.borrow_mut();
         let mut rows = RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
         let (host, proto) = (self.plan.host, table.proto());
-        // Rows go by reference: 400 bytes are not moved for nothing.
+        // Rows are passed by reference, to avoid moving 400 bytes.
         let (end, unknown) = match proto {
             Proto::Unix => {
                 let mut decoder = UnixDecoder::new(netns_id);
@@ -222,20 +222,20 @@ impl TableReader<'_, '_, '_> {
         end
     }
 
-    // True if /proc lacks something that is wanted of this table. For TCP, UDP and unix sockets it is always reported:
-    // a kernel without netlink for them is odd.
+    // True if /proc lacks demanded fields of this table. Always reported for TCP, UDP and unix sockets: a kernel
+    // without netlink for them is unusual.
     fn loses(&self, proto: Proto) -> bool {
         is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.plan.need != 0
     }
 
-    // Netlink alone was wanted, and the kernel lists this table only in a file: its sockets are not left out silently.
+    // Reports sockets that only a file lists although the user requested netlink, instead of leaving them out silently.
     #[cold]
     fn tell_unseen(&mut self, table: Table, error: &DumpError) {
         let (plan, options) = (self.plan, &self.plan.options);
         if options.via != Some(Via::Netlink) || options.quiet || plan.host.is_replay() || has_no_file(table.proto()) {
             return;
         }
-        // A name of its own on the tape: a replay reads what this run has read, and no further table.
+        // A separate name in the recording: a replay reads the same tables as this run, and no others.
         let key = format!("{}?", plan.key(table, Via::Proc));
         let file = ProcFile { host: plan.host, netns: plan.netns, table, key };
         let mut lines = 0;
@@ -249,7 +249,7 @@ impl TableReader<'_, '_, '_> {
         }
     }
 
-    // The row counts' entry for a dump that is over, one way or the other.
+    // Records the outcome of a finished dump in the row counts.
     fn settle(&mut self, table: Table, rows_before: u64, result: Result<(), DumpError>) {
         let Err(error) = result else { return };
         if self.stats.rows() > rows_before {
@@ -269,7 +269,7 @@ impl TableReader<'_, '_, '_> {
     }
 }
 
-// One dump of a family that has no IP addresses and no text of its own.
+// Dumps a family without IP addresses and without text.
 fn dump_family(
     host: &Host,
     ask: &Query<'_>,

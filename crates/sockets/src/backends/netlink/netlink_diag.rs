@@ -1,6 +1,7 @@
-//! netlink_diag: the request for netlink sockets, and the messages that come back.
+//! netlink_diag: the request for netlink sockets, and its answers.
 //!
-//! Layouts: include/uapi/linux/netlink_diag.h. The sockets of every protocol in one dump; the kernel filters nothing.
+//! Layouts: include/uapi/linux/netlink_diag.h. One dump returns the sockets of every protocol; the kernel does not
+//! filter.
 use netlink::prefix::u32_at;
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{FamilyExtras, NetlinkPart, NetlinkProtocol, SkMem, Socket, need};
@@ -21,7 +22,7 @@ const REQ: usize = 20;
 const MSG: usize = 28;
 const _: () = assert!(REQ == 4 + 2 * 4 + 8 && MSG == 4 + 4 * 4 + 8);
 
-// Attributes, `NETLINK_DIAG_…`. 2 and 3 are rings that kernels since 4.6 do not have.
+// Attributes, `NETLINK_DIAG_…`. 2 and 3 are rings, which kernels since 4.6 do not have.
 const MEMINFO: u16 = 0;
 const GROUPS: u16 = 1;
 const FLAGS: u16 = 4;
@@ -39,7 +40,7 @@ pub(crate) fn show_of(demanded: u64) -> u32 {
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
 }
 
-/// All netlink sockets.
+/// Requests all netlink sockets.
 pub(crate) fn request(show: u32) -> Request {
     let mut body = [0; REQ];
     (body[0], body[1]) = (AF_NETLINK, PROTO_ALL);
@@ -49,23 +50,24 @@ pub(crate) fn request(show: u32) -> Request {
     request
 }
 
-/// Makes rows of `netlink_diag_msg`s. Allocates nothing once its text has the length of the longest list of groups.
+/// Decodes `netlink_diag_msg`s into rows. Allocates nothing once its text buffer fits the longest list of groups.
 #[derive(Debug, Default)]
 pub struct NetlinkDecoder {
     netns_id: u64,
     /// The groups of the newest row as text.
     text: Vec<u8>,
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
 impl NetlinkDecoder {
-    /// A decoder for the answers in namespace `netns_id`.
+    /// A decoder for answers from namespace `netns_id`.
     pub fn new(netns_id: u64) -> NetlinkDecoder {
         NetlinkDecoder { netns_id, text: Vec::new(), unknown_attrs: 0 }
     }
 
-    /// One message's payload as a row that borrows it, and `rare` for what only netlink sockets have.
+    /// Decodes one message's payload into a row that borrows it, with the additional fields of netlink sockets in
+    /// `extras`.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
     pub fn decode<'b>(
@@ -81,7 +83,7 @@ impl NetlinkDecoder {
         }
         let u32_of = |at| u32_at(msg, at).unwrap_or(0);
         let mut row = Socket {
-            // NETLINK_CONNECTED is 1, as is the connected state of every other family.
+            // NETLINK_CONNECTED is 1, like the connected state of every other family.
             state: if msg[3] == 1 { State::ESTABLISHED } else { State::CLOSE },
             inode: u32_of(16),
             cookie: u64::from(u32_of(20)) | u64::from(u32_of(24)) << 32,
@@ -102,12 +104,12 @@ impl NetlinkDecoder {
     }
 }
 
-/// A netlink socket of which nothing is known.
+/// A netlink socket without any known fields.
 pub(crate) fn unbound() -> Socket<'static> {
     Socket { proto: Proto::Netlink, family: AF_NETLINK, state: State::CLOSE, wqueue: None, ..Socket::EMPTY }
 }
 
-/// A socket of which nothing but the protocol and its address is known.
+/// A socket with a known protocol and address only.
 pub(crate) fn nameless(protocol: u8, portid: u32) -> NetlinkPart<'static> {
     NetlinkPart {
         protocol: NetlinkProtocol(protocol),
@@ -121,7 +123,7 @@ pub(crate) fn nameless(protocol: u8, portid: u32) -> NetlinkPart<'static> {
     }
 }
 
-// False for an attribute that is not known.
+// Returns false for an unknown attribute.
 fn attribute<'b>(row: &mut Socket<'b>, part: &mut NetlinkPart<'b>, attr: &Attr<'b>) -> Result<bool, DecodeError> {
     match attr.kind {
         MEMINFO => {
@@ -137,8 +139,9 @@ fn attribute<'b>(row: &mut Socket<'b>, part: &mut NetlinkPart<'b>, attr: &Attr<'
     Ok(true)
 }
 
-/// Replaces `out` by the numbers of the groups whose bits are set: `1,5,7`. The bitmap is an array of `unsigned long`,
-/// here read byte by byte as a little-endian machine lays it out; on a big-endian one the bytes of each are swapped.
+/// Replaces `out` with the numbers of the groups whose bits are set: `1,5,7`. The bitmap is an array of `unsigned
+/// long`, read byte by byte in the layout of a little-endian machine; on a big-endian one the bytes of each are
+/// swapped.
 pub(crate) fn put_groups(out: &mut Vec<u8>, bitmap: &[u8]) {
     out.clear();
     for (at, byte) in bitmap.iter().enumerate().filter(|(_, byte)| **byte != 0) {

@@ -1,7 +1,7 @@
-//! packet_diag: the request for packet sockets, and the messages that come back.
+//! packet_diag: the request for packet sockets, and its answers.
 //!
-//! Layouts: include/uapi/linux/packet_diag.h. A message is a fixed struct of 16 bytes and attributes. The kernel
-//! filters nothing here: states and programs are no part of the request.
+//! Layouts: include/uapi/linux/packet_diag.h. A message is a fixed struct of 16 bytes and attributes. The kernel does
+//! not filter here: the request contains neither states nor programs.
 use netlink::prefix::{u16_at, u32_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{FamilyExtras, PacketPart, PacketRing, PacketType, SkMem, Socket, need};
@@ -48,7 +48,7 @@ pub(crate) fn show_of(demanded: u64) -> u32 {
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
 }
 
-/// All packet sockets.
+/// Requests all packet sockets.
 pub(crate) fn request(show: u32) -> Request {
     let mut body = [0; REQ];
     body[0] = AF_PACKET;
@@ -58,23 +58,24 @@ pub(crate) fn request(show: u32) -> Request {
     request
 }
 
-/// Makes rows of `packet_diag_msg`s. Allocates nothing once its text has the length of the longest filter.
+/// Decodes `packet_diag_msg`s into rows. Allocates nothing once its text buffer fits the longest filter.
 #[derive(Debug, Default)]
 pub struct PacketDecoder {
     netns_id: u64,
     /// The filter of the newest row as text.
     text: Vec<u8>,
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
 impl PacketDecoder {
-    /// A decoder for the answers in namespace `netns_id`.
+    /// A decoder for answers from namespace `netns_id`.
     pub fn new(netns_id: u64) -> PacketDecoder {
         PacketDecoder { netns_id, text: Vec::new(), unknown_attrs: 0 }
     }
 
-    /// One message's payload as a row that borrows it, and `rare` for what only packet sockets have.
+    /// Decodes one message's payload into a row that borrows it, with the additional fields of packet sockets in
+    /// `extras`.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
     pub fn decode<'b>(
@@ -110,12 +111,12 @@ impl PacketDecoder {
     }
 }
 
-/// A packet socket of which nothing is known: it is never connected.
+/// A packet socket without any known fields: it is never connected.
 pub(crate) fn unbound() -> Socket<'static> {
     Socket { proto: Proto::Packet, family: AF_PACKET, state: State::CLOSE, wqueue: None, ..Socket::EMPTY }
 }
 
-// False for an attribute that is not known.
+// Returns false for an unknown attribute.
 fn attribute<'b>(row: &mut Socket<'b>, part: &mut PacketPart<'b>, attr: &Attr<'b>) -> Result<bool, DecodeError> {
     match attr.kind {
         INFO => {

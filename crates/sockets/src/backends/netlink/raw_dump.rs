@@ -1,4 +1,4 @@
-//! The kernel's messages about TCP sockets as they are, for files that other tools read.
+//! The kernel's unchanged messages about TCP sockets, for files that other tools read.
 
 use netlink::{Answer, DumpEnd, DumpError, Query};
 use record::Proto;
@@ -10,12 +10,12 @@ use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6, Wanted, ext_of};
 
 /// NETLINK_SOCK_DIAG, include/uapi/linux/netlink.h.
 const PROTOCOL: i32 = 4;
-/// `INET_DIAG_MEMINFO`, the older form of `SKMEMINFO`: tools that ask for one ask for both.
+/// `INET_DIAG_MEMINFO`, the older form of `SKMEMINFO`: tools that request one request both.
 const MEMINFO: u8 = 1;
 
-/// Hands every message about the TCP sockets of one family (IPv6 if `six`) to `each`, of the calling thread's
-/// namespace, whose inode is `netns_id`. `states` is the kernel's mask, `demanded` the `need` bits whose attributes
-/// shall be there.
+/// Passes every message about the TCP sockets of one family (IPv6 if `six`) in the calling thread's namespace, whose
+/// inode is `netns_id`, to `each`. `states` is the kernel's mask, `demanded` the `need` bits whose attributes are
+/// requested.
 pub fn dump_tcp(
     host: &Host,
     netns_id: u64,

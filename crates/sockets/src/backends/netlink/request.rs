@@ -1,4 +1,4 @@
-//! The request to sock_diag for each table.
+//! Builds the sock_diag request for each table.
 use netlink::Request;
 use record::Proto;
 use record::rows::need::{self, STORAGES};
@@ -25,13 +25,13 @@ pub(crate) fn request_of(
     as_asked: Option<u32>,
 ) -> Request {
     let TableFilter { states, sport, dport, .. } = *filter;
-    // Without the right the kernel would refuse the whole request.
+    // Without the privilege the kernel would refuse the whole request.
     let storages = need & STORAGES != 0 && may_ask_storages();
-    // Numbers of associations are no part of other tables' attributes.
+    // Only SCTP has attributes with numbers of associations.
     let of_table = if table.proto() == Proto::Sctp { need } else { need & !need::SCTP };
     let states = match table.proto() {
         Proto::Sctp | Proto::Vsock | Proto::Tipc => as_asked.unwrap_or(states),
-        // PARTOPEN is one of its own: 13, and 14 since 6.8.
+        // PARTOPEN is a separate state: 13, and 14 since 6.8.
         Proto::Dccp => as_asked.unwrap_or(STATES_ALL | 3 << 13),
         _ => states,
     };

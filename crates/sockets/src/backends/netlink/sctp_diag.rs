@@ -1,7 +1,7 @@
-//! sctp_diag: messages of inet_diag with attributes of their own.
+//! sctp_diag: messages of inet_diag with SCTP attributes.
 //!
-//! A socket and each of its associations are a message each, with the same inode. That of an association has the
-//! peer's addresses, and in the place of a state the association's own (net/sctp/diag.c).
+//! A socket and each of its associations have one message each, with the same inode. The message of an association
+//! contains the peer's addresses, and the association's state instead of a socket state (net/sctp/diag.c).
 use netlink::{Attrs, DecodeError};
 use record::rows::{FamilyExtras, SctpNumbers, SctpPart, SctpState, Socket, sctp_addrs};
 use record::text::put_addr;
@@ -9,7 +9,7 @@ use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::{self, InetDecoder};
 
-/// Makes rows of `inet_diag_msg`s. Allocates nothing once its texts have the length of the longest list of addresses.
+/// Decodes `inet_diag_msg`s into rows. Allocates nothing once its text buffers fit the longest list of addresses.
 #[derive(Debug)]
 pub struct SctpDecoder {
     inner: InetDecoder,
@@ -19,17 +19,18 @@ pub struct SctpDecoder {
 }
 
 impl SctpDecoder {
-    /// A decoder for the answers in namespace `netns_id`.
+    /// A decoder for answers from namespace `netns_id`.
     pub fn new(netns_id: u64) -> SctpDecoder {
         SctpDecoder { inner: InetDecoder::new(Proto::Sctp, netns_id), locals: Vec::new(), peers: Vec::new() }
     }
 
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub fn unknown_attrs(&self) -> u64 {
         self.inner.unknown_attrs
     }
 
-    /// One message's payload as a row that borrows it, and `rare` for what only SCTP sockets have.
+    /// Decodes one message's payload into a row that borrows it, with the additional fields of SCTP sockets in
+    /// `extras`.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
     pub fn decode<'b>(
@@ -61,7 +62,7 @@ impl SctpDecoder {
     }
 }
 
-/// The state of TCP that says most of what an association's says.
+/// The TCP state closest to an association's state.
 fn nearest(state: u8) -> State {
     match state {
         0 => State::CLOSE,

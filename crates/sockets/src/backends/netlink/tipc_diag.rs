@@ -1,7 +1,7 @@
-//! tipc_diag: the request for TIPC sockets, and the messages that come back.
+//! tipc_diag: the request for TIPC sockets, and its answers.
 //!
 //! Layouts: include/uapi/linux/tipc_sockets_diag.h, tipc_netlink.h. A message has no struct: it is one attribute,
-//! TIPC_NLA_SOCK, and all the rest is inside.
+//! TIPC_NLA_SOCK, which contains all the others.
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{FamilyExtras, SockType, Socket, TipcConnection, TipcPart};
 use record::{Proto, State};
@@ -30,7 +30,7 @@ const COOKIE: u16 = 10;
 const GROUP: u16 = 12;
 /// The last attribute of 6.18.
 const LAST_KNOWN: u16 = GROUP;
-// `TIPC_NLA_SOCK_STAT_…`: they begin with 0.
+// `TIPC_NLA_SOCK_STAT_…`: they start with 0.
 const STAT_RCVQ: u16 = 0;
 const STAT_SENDQ: u16 = 1;
 const STAT_LINK_CONG: u16 = 2;
@@ -45,7 +45,7 @@ const CON_INST: u16 = 5;
 /// `TIPC_NLA_SOCK_GROUP_ID`
 const GROUP_ID: u16 = 0;
 
-/// Sockets of these states.
+/// Requests the sockets in these states.
 pub(crate) fn request(states: u32) -> Request {
     let mut body = [0; REQ];
     body[0] = AF_TIPC;
@@ -55,23 +55,23 @@ pub(crate) fn request(states: u32) -> Request {
     request
 }
 
-/// Makes rows of the messages. Allocates nothing.
+/// Decodes the messages into rows. Allocates nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TipcDecoder {
     netns_id: u64,
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
 impl TipcDecoder {
-    /// A decoder for the answers in namespace `netns_id`.
+    /// A decoder for answers from namespace `netns_id`.
     pub fn new(netns_id: u64) -> TipcDecoder {
         TipcDecoder { netns_id, unknown_attrs: 0 }
     }
 
-    /// One message's payload as a row, and `rare` for what only TIPC sockets have.
+    /// Decodes one message's payload into a row, with the additional fields of TIPC sockets in `extras`.
     ///
-    /// Fails if no socket is in it, or an attribute does not fit.
+    /// Fails if it contains no socket, or an attribute does not fit.
     pub fn decode<'b>(
         &mut self,
         payload: &'b [u8],
@@ -118,7 +118,7 @@ impl TipcDecoder {
             TYPE => part.kind = SockType(u8::try_from(attr.u32()?).unwrap_or(0)),
             INO => row.inode = attr.u32()?,
             UID => row.uid = Some(attr.u32()?),
-            // The states of TIPC are numbers of TCP's (net/tipc/socket.c).
+            // TIPC uses the numbers of TCP states (net/tipc/socket.c).
             TIPC_STATE => row.state = State(u8::try_from(attr.u32()?).unwrap_or(0)),
             COOKIE => row.cookie = attr.u64()?,
             GROUP => part.group = group(attr)?,
@@ -187,7 +187,7 @@ mod tests {
             |bytes: &[u8]| TipcDecoder::new(1).decode(bytes, &mut FamilyExtras::default()).map(|row| row.inode);
         assert!(matches!(decode(&[]), Err(DecodeError::Short { .. })));
         assert!(matches!(decode(&[4, 0, 9, 0]), Err(DecodeError::Short { .. })));
-        // A socket of which nothing is told, and a port of two bytes.
+        // A socket without attributes, and a port of two bytes.
         assert_eq!(decode(&[4, 0, 2, 0]), Ok(0));
         let error = decode(&[12, 0, 2, 0, 6, 0, 2, 0, 1, 1, 0, 0]).unwrap_err();
         assert_eq!(error, DecodeError::Attr { attr: REF, claims: 4, has: 2 });

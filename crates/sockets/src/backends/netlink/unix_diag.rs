@@ -1,6 +1,7 @@
-//! unix_diag: the request for unix sockets, and the messages that come back.
+//! unix_diag: the request for unix sockets, and its answers.
 //!
-//! Layouts: include/uapi/linux/unix_diag.h. Unlike inet_diag the kernel fills nothing unasked but the state.
+//! Layouts: include/uapi/linux/unix_diag.h. Unlike in inet_diag, the kernel only sends requested attributes, and the
+//! state.
 use netlink::prefix::u32_at;
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{SkMem, Socket, UnixPart, UnixType, need};
@@ -50,7 +51,7 @@ pub(crate) fn show_of(demanded: u64) -> u32 {
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
 }
 
-/// All unix sockets in these states. (6.18 leaves out those without an inode: not yet accepted.)
+/// Requests all unix sockets in these states. (6.18 leaves out sockets without an inode: not yet accepted.)
 pub(crate) fn request(states: u32, show: u32) -> Request {
     let mut body = [0; REQ];
     body[0] = AF_UNIX;
@@ -61,26 +62,26 @@ pub(crate) fn request(states: u32, show: u32) -> Request {
     request
 }
 
-/// The names of all unix sockets, and nothing else.
+/// Requests only the names of all unix sockets.
 pub(crate) fn request_names() -> Request {
     request(u32::MAX, SHOW_NAME)
 }
 
-/// Makes rows of `unix_diag_msg`s. Allocates nothing.
+/// Decodes `unix_diag_msg`s into rows. Allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct UnixDecoder {
     netns_id: u64,
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
 impl UnixDecoder {
-    /// A decoder for the answers in namespace `netns_id`.
+    /// A decoder for answers from namespace `netns_id`.
     pub fn new(netns_id: u64) -> UnixDecoder {
         UnixDecoder { netns_id, unknown_attrs: 0 }
     }
 
-    /// One message's payload as a row that borrows it.
+    /// Decodes one message's payload into a row that borrows it.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
     pub fn decode<'b>(&mut self, payload: &'b [u8]) -> Result<Socket<'b>, DecodeError> {
@@ -135,17 +136,17 @@ impl UnixDecoder {
     }
 }
 
-/// One unix_diag message as a row. For a whole dump keep a [`UnixDecoder`], which counts what it skips.
+/// Decodes one unix_diag message into a row. For a whole dump use a [`UnixDecoder`], which counts skipped attributes.
 pub fn decode_unix(payload: &[u8], netns_id: u64) -> Result<Socket<'_>, DecodeError> {
     UnixDecoder::new(netns_id).decode(payload)
 }
 
-/// A unix socket of which nothing but the type is known.
+/// A unix socket with a known type only.
 pub(crate) fn nameless(kind: UnixType) -> UnixPart<'static> {
     UnixPart { kind, path: None, peer_inode: None, vfs: None, refs: None, flags: None, icons: None }
 }
 
-// An abstract name starts with a NUL and may hold more of them; a path ends at its first one.
+// An abstract name starts with a NUL and may contain more of them; a path ends at its first one.
 fn bound_name(bytes: &[u8]) -> Option<&[u8]> {
     match bytes.first() {
         None => None,
@@ -154,7 +155,7 @@ fn bound_name(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-// Two numbers; a longer struct of a newer kernel is read as far as it is known.
+// Two numbers; further members of a newer kernel's struct are ignored.
 fn pair(attr: &Attr<'_>) -> Result<[u32; 2], DecodeError> {
     let both = attr.array::<8>()?;
     let [a, b, c, d, e, f, g, h] = both;

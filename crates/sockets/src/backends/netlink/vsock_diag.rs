@@ -1,4 +1,4 @@
-//! vsock_diag: the request for sockets between virtual machines and their host, and the messages that come back.
+//! vsock_diag: the request for sockets between virtual machines and their host, and its answers.
 //!
 //! Layouts: include/uapi/linux/vm_sockets_diag.h. A message is a fixed struct of 32 bytes, without attributes.
 use netlink::prefix::u32_at;
@@ -18,7 +18,7 @@ const REQ: usize = 24;
 const MSG: usize = 32;
 const _: () = assert!(REQ == 4 + 3 * 4 + 8 && MSG == 4 + 5 * 4 + 8);
 
-/// Sockets of these states.
+/// Requests the sockets in these states.
 pub(crate) fn request(states: u32) -> Request {
     let mut body = [0; REQ];
     body[0] = AF_VSOCK;
@@ -28,7 +28,8 @@ pub(crate) fn request(states: u32) -> Request {
     request
 }
 
-/// One message's payload as a row, and `rare` for what only vsock sockets have. Allocates nothing.
+/// Decodes one message's payload into a row, with the additional fields of vsock sockets in `extras`. Allocates
+/// nothing.
 ///
 /// Fails if the payload is shorter than the struct.
 pub fn decode_vsock<'b>(

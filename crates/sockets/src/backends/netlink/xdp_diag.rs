@@ -1,7 +1,7 @@
-//! xdp_diag: the request for AF_XDP sockets, and the messages that come back.
+//! xdp_diag: the request for AF_XDP sockets, and its answers.
 //!
-//! Layouts: include/uapi/linux/xdp_diag.h. A message is a fixed struct of 16 bytes and attributes; the kernel filters
-//! nothing.
+//! Layouts: include/uapi/linux/xdp_diag.h. A message is a fixed struct of 16 bytes and attributes; the kernel does not
+//! filter.
 use netlink::prefix::{u32_at, u64_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{FamilyExtras, SkMem, Socket, XdpPart, XdpStats, XdpUmem, need};
@@ -46,7 +46,7 @@ pub(crate) fn show_of(demanded: u64) -> u32 {
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
 }
 
-/// All AF_XDP sockets.
+/// Requests all AF_XDP sockets.
 pub(crate) fn request(show: u32) -> Request {
     let mut body = [0; REQ];
     body[0] = AF_XDP;
@@ -56,21 +56,22 @@ pub(crate) fn request(show: u32) -> Request {
     request
 }
 
-/// Makes rows of `xdp_diag_msg`s. Allocates nothing.
+/// Decodes `xdp_diag_msg`s into rows. Allocates nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct XdpDecoder {
     netns_id: u64,
-    /// Attributes of a newer kernel that were skipped so far.
+    /// Number of skipped attributes so far that only newer kernels define.
     pub unknown_attrs: u64,
 }
 
 impl XdpDecoder {
-    /// A decoder for the answers in namespace `netns_id`.
+    /// A decoder for answers from namespace `netns_id`.
     pub fn new(netns_id: u64) -> XdpDecoder {
         XdpDecoder { netns_id, unknown_attrs: 0 }
     }
 
-    /// One message's payload as a row that borrows it, and `rare` for what only AF_XDP sockets have.
+    /// Decodes one message's payload into a row that borrows it, with the additional fields of AF_XDP sockets in
+    /// `extras`.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
     pub fn decode<'b>(
@@ -107,7 +108,7 @@ impl XdpDecoder {
     }
 }
 
-// False for an attribute that is not known.
+// Returns false for an unknown attribute.
 fn attribute<'b>(row: &mut Socket<'b>, part: &mut XdpPart, attr: &Attr<'b>) -> Result<bool, DecodeError> {
     match attr.kind {
         INFO => {

@@ -1,4 +1,4 @@
-//! Files of /proc/net as lines, live or replayed.
+//! Reads files of /proc/net line by line, live or replayed.
 use std::ops::ControlFlow;
 
 use record::Proto;
@@ -8,25 +8,25 @@ use sys::{Blocks, Host, Lines, NetNs, SysError, open_proc_net};
 
 use crate::keys::Table;
 
-/// A longer line is no line of these files: a path has at most 108 bytes.
+/// Maximum length of a line: a path has at most 108 bytes.
 const LINE_MAX: usize = 4 << 10;
 
-/// Bytes that are held of a file that is read as a whole: two million unix sockets. A longer one is cut there, which
-/// [`ProcFile::text`] says. Any user who may open that many sockets can make it so long.
+/// Maximum size of a file that is read as a whole: two million unix sockets. A longer one is truncated, which
+/// [`ProcFile::text`] reports. Any user who may open that many sockets can make it that long.
 const TEXT_MAX: usize = 256 << 20;
 
-/// One file to be read.
+/// One file to read.
 pub(crate) struct ProcFile<'h> {
     pub(crate) host: &'h Host,
-    /// Entered for opening; the open file stays with its namespace.
+    /// Entered while the file is opened; the open file keeps its namespace.
     pub(crate) netns: Option<&'h NetNs>,
     pub(crate) table: Table,
-    /// Name of the stream on the tape.
+    /// Name of the stream in a recording.
     pub(crate) key: String,
 }
 
 impl ProcFile<'_> {
-    /// Calls `each` with every line but the heading, without its end. True if `each` wanted no more.
+    /// Calls `each` with every line except the heading, without its newline. True if `each` stopped the loop.
     pub(crate) fn read(&self, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<bool, SysError> {
         let mut blocks = self.open()?;
         let (mut lines, mut heading_seen) = (Lines::new(LINE_MAX), false);
@@ -41,7 +41,7 @@ impl ProcFile<'_> {
         Ok(lines.finish(&mut each).is_break())
     }
 
-    /// Replaces `into` by the whole file; false if it was longer than 256 MiB and the rest is left out.
+    /// Replaces `into` with the whole file; false if it was longer than 256 MiB and therefore truncated.
     pub(crate) fn text(&self, into: &mut Vec<u8>) -> Result<bool, SysError> {
         into.clear();
         let mut blocks = self.open()?;
@@ -59,13 +59,13 @@ impl ProcFile<'_> {
     }
 }
 
-/// What makes a row of /proc the same as another, where there is no cookie: the inode, which the kernel gives to one
-/// socket alone, with all that names the socket beside it. 0 if nothing does, and rows are then never taken for each
-/// other: sockets without an inode (time-wait, half-open, those without an owner) differ by their ends alone,
-/// and lines of unix sockets end in a path, that is in text of whoever bound it, which can look like any line.
+/// A key that identifies a row of /proc, which has no cookie: the inode, which the kernel gives to one socket only, and
+/// everything else that identifies the socket. 0 if nothing does; such rows are never treated as duplicates. Sockets
+/// without an inode (time-wait, half-open, those without an owner) only differ in their endpoints, and lines of unix
+/// sockets end with a path, a text chosen by the owner that can look like any line.
 pub(crate) fn key_of(row: &Socket<'_>) -> u64 {
     match row.extras.and_then(|extras| extras.netlink) {
-        // The kernel's own netlink sockets have inodes since 6.18 only.
+        // The kernel's own netlink sockets only have inodes since 6.18.
         Some(part) => return mix(u64::from(row.inode) << 8 | u64::from(part.protocol.0), part.portid.into()) | 1,
         None if row.proto == Proto::Unix || row.inode == 0 => return 0,
         None if row.proto == Proto::Packet => return row.inode.into(),
@@ -94,7 +94,7 @@ mod tests {
         let keys = [key_of(&row), key_of(&swapped), key_of(&other)];
         assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2]);
         assert_eq!(key_of(&row), key_of(&row.clone()));
-        // Nothing names these, whatever else they have in common.
+        // Such rows have no identity, even if they agree in everything.
         for proto in [Proto::Tcp, Proto::Udp, Proto::Packet] {
             assert_eq!(key_of(&Socket { proto, inode: 0, ..row }), 0);
         }

@@ -1,10 +1,10 @@
 //! Words and numbers of a /proc/net line.
 //!
-//! The files look like columns of fixed width and are not: `sl` grows past 9999, uids and inodes past their widths.
-//! So a line is cut at its blanks only.
+//! The files look as if they had columns of fixed width, but do not: `sl` grows past 9999, uids and inodes past their
+//! widths. So a line is only split at spaces.
 use netlink::DecodeError;
 
-/// The blank-separated words of a line, one after the other.
+/// The words of a line, separated by spaces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words<'l> {
     rest: &'l [u8],
@@ -15,7 +15,7 @@ impl<'l> Words<'l> {
         Words { rest: line }
     }
 
-    /// The next word; `column` names it in the error if there is none.
+    /// The next word; without one, the error contains `column`.
     #[inline]
     pub(crate) fn word(&mut self, column: &'static str) -> Result<&'l [u8], DecodeError> {
         let start = self.rest.iter().position(|byte| *byte != b' ').ok_or(DecodeError::Word(column))?;
@@ -38,20 +38,20 @@ impl<'l> Words<'l> {
         hex(self.word(column)?).ok_or(DecodeError::Word(column))
     }
 
-    /// The next word as two hexadecimal numbers with a colon between.
+    /// The next word as two hexadecimal numbers separated by a colon.
     #[inline]
     pub(crate) fn hex_pair(&mut self, column: &'static str) -> Result<(u64, u64), DecodeError> {
         let (left, right) = split_colon(self.word(column)?).ok_or(DecodeError::Word(column))?;
         hex(left).zip(hex(right)).ok_or(DecodeError::Word(column))
     }
 
-    /// What follows the one blank after the last word, blanks included; `None` if the line ends there.
+    /// The rest after the single space behind the last word, including spaces; `None` if the line ends there.
     pub(crate) fn tail(&self) -> Option<&'l [u8]> {
         self.rest.strip_prefix(b" ")
     }
 }
 
-/// The two sides of the first colon.
+/// The parts before and after the first colon.
 #[inline]
 pub(crate) fn split_colon(word: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = word.iter().position(|byte| *byte == b':')?;

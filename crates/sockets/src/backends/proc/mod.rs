@@ -1,4 +1,4 @@
-//! A table by its file in /proc/net.
+//! Reads a table from its file in /proc/net.
 pub(crate) mod file;
 mod line;
 pub(crate) mod packet;
@@ -23,7 +23,7 @@ use crate::keys::Table;
 use crate::pushdown::TableFilter;
 
 impl TableReader<'_, '_, '_> {
-    // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
+    // Reads one file of /proc/net; returns false if this kernel does not have it. After an error there were no rows.
     pub(crate) fn by_proc(&mut self, table: Table, filter: &TableFilter) -> Result<bool, SysError> {
         if table == Table::Unix {
             return self.unix_by_proc(filter);

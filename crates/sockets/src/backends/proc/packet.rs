@@ -14,9 +14,9 @@ use crate::backends::netlink::netlink_diag::{self, put_groups};
 use crate::backends::netlink::packet_diag;
 use crate::backends::proc::line::Words;
 
-/// One line of /proc/net/packet, without its end, as a row; `rare` takes what only packet sockets have.
+/// Decodes one line of /proc/net/packet, without its newline, with the additional fields of packet sockets in `extras`.
 ///
-/// Rings, fanout, memberships, filters and cookies are not there: see [`crate::PROC_LACKS_PACKET`].
+/// The file lacks rings, fanout, memberships, filters and cookies: see [`crate::PROC_LACKS_PACKET`].
 pub fn parse_proc_packet_line<'b>(
     line: &'b [u8],
     netns_id: u64,
@@ -38,8 +38,8 @@ pub fn parse_proc_packet_line<'b>(
     Ok(Socket { ifindex, rqueue, wqueue: Some(0), uid: Some(uid), inode, netns_id, extras: Some(extras), ..row })
 }
 
-/// One line of /proc/net/netlink, without its end, as a row; `rare` takes what only netlink sockets have, `text` its
-/// groups in words. Of the groups the file shows the first 32.
+/// Decodes one line of /proc/net/netlink, without its newline, with the additional fields of netlink sockets in
+/// `extras` and its groups as words in `text`. The file only shows the first 32 groups.
 pub fn parse_proc_netlink_line<'b>(
     line: &'b [u8],
     netns_id: u64,

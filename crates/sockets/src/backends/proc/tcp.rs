@@ -1,10 +1,11 @@
-//! Lines of /proc/net/tcp, udp, udplite, raw and their IPv6 brothers (net/ipv4/tcp_ipv4.c, tcp4_seq_show, and others).
+//! Lines of /proc/net/tcp, udp, udplite, raw and their IPv6 counterparts (net/ipv4/tcp_ipv4.c, tcp4_seq_show, and
+//! others).
 //!
 //! ```text
 //!   sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid  timeout inode
 //!    0: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12345 …
 //! ```
-//! Addresses are 32-bit words in the machine's byte order, everything before `uid` is hexadecimal.
+//! Addresses are 32-bit words in machine byte order, everything before `uid` is hexadecimal.
 use netlink::DecodeError;
 use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State, Timer};
@@ -12,15 +13,16 @@ use record::{Addr, Proto, State, Timer};
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6, TIMER_TIME_WAIT};
 use crate::backends::proc::line::{Words, hex, split_colon};
 
-/// Milliseconds of a clock tick: USER_HZ is 100 on every architecture that Linux still runs on but alpha and ia64.
+/// Duration of a clock tick in milliseconds: USER_HZ is 100 on every architecture that Linux still supports except
+/// alpha and ia64.
 const TICK_MS: u64 = 10;
 
 /// `idiag_timer` of retransmissions.
 const TIMER_RETRANSMIT: u8 = 1;
 
-/// One line, without its end, as a row. The heading is an error like every other line that is none.
+/// Decodes one line, without its newline. The heading is an error like every other malformed line.
 ///
-/// Marks, interfaces, cookies and the backlog limit of listeners are not there: see [`crate::PROC_LACKS_INET`].
+/// The file lacks marks, interfaces, cookies and the backlog limit of listeners: see [`crate::PROC_LACKS_INET`].
 pub fn parse_proc_line(line: &[u8], proto: Proto, netns_id: u64) -> Result<Socket<'static>, DecodeError> {
     let mut words = Words::new(line);
     words.word("sl")?;
@@ -34,7 +36,7 @@ pub fn parse_proc_line(line: &[u8], proto: Proto, netns_id: u64) -> Result<Socke
     let uid = words.decimal("uid")?;
     let probes = words.decimal("timeout")?;
     let inode = words.decimal("inode")?;
-    // inet_diag gives whichever of the two the running timer counts.
+    // inet_diag reports the one of these two that the running timer counts.
     let retrans = match timer {
         0 | TIMER_TIME_WAIT => 0,
         TIMER_RETRANSMIT => retransmits,
@@ -48,10 +50,10 @@ pub fn parse_proc_line(line: &[u8], proto: Proto, netns_id: u64) -> Result<Socke
         local,
         peer,
         rqueue: narrow(rqueue, "rx_queue")?,
-        // A listener's line has 0 here, where inet_diag has the limit.
+        // A listener's line has 0 here, while inet_diag has the limit.
         wqueue: if state == State::LISTEN { None } else { Some(narrow(wqueue, "tx_queue")?) },
         uid: if minisock { None } else { Some(narrow(uid, "uid")?) },
-        // Inode numbers of sockets are 32 bits wide in the kernel's own messages.
+        // Inode numbers of sockets have 32 bits in the kernel's own messages.
         inode: narrow(inode, "inode")?,
         timer: Timer(timer),
         timer_ms: u32::try_from(when.saturating_mul(TICK_MS)).unwrap_or(u32::MAX),
@@ -65,7 +67,7 @@ fn narrow<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, Decod
     N::try_from(number).map_err(|_| DecodeError::Word(column))
 }
 
-/// `0100007F:0016` or 32 digits before the colon; with the family that follows from the length.
+/// Parses `0100007F:0016`, or 32 digits before the colon; also returns the family, which follows from the length.
 fn endpoint(word: &[u8]) -> Option<(u8, Endpoint)> {
     let (addr, port) = split_colon(word)?;
     let port = u16::try_from(hex(port)?).ok()?;
@@ -83,7 +85,7 @@ fn endpoint(word: &[u8]) -> Option<(u8, Endpoint)> {
     Some((family, Endpoint { addr, port }))
 }
 
-// A word in network order, printed as if it were a number of this machine.
+// A word in network byte order, printed as if it were a number of this machine.
 fn four_octets(digits: &[u8]) -> Option<[u8; 4]> {
     Some(u32::try_from(hex(digits)?).ok()?.to_ne_bytes())
 }

@@ -4,8 +4,8 @@
 //! Num       RefCount Protocol Flags    Type St Inode Path
 //! 0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/x.sock
 //! ```
-//! The kernel writes `@` for every NUL of an abstract name, and a path as it is: one with a newline in it forges
-//! lines. `unix_lines` finds the lines that are the kernel's own.
+//! The kernel writes `@` for every NUL of an abstract name, and a path unescaped: a path with a newline in it forges
+//! lines. `unix_lines` finds the kernel's own lines.
 use netlink::DecodeError;
 use record::rows::{Socket, UnixPart, UnixType};
 use record::{Proto, State};
@@ -19,10 +19,10 @@ const ACCEPTS: u32 = 1 << 16;
 const CONNECTING: u64 = 2;
 const CONNECTED: u64 = 3;
 
-/// One line, without its end, as a row that borrows the path.
+/// Decodes one line, without its newline, into a row that borrows the path.
 ///
-/// The state is folded as the file folds it: listen, established, unconn; a connection that waits for accept is
-/// established and has inode 0. A path that starts with `@` stands for the NUL of an abstract name, or for itself.
+/// The state has only the values of the file: listen, established, unconn; a connection that waits for accept is
+/// established and has inode 0. A path that starts with `@` may be an abstract name or itself.
 pub fn parse_proc_unix_line(line: &[u8], netns_id: u64) -> Result<Socket<'_>, DecodeError> {
     let mut words = Words::new(line);
     let address = words.word("Num")?;
@@ -48,10 +48,10 @@ fn number(number: u64, column: &'static str) -> Result<u32, DecodeError> {
     u32::try_from(number).map_err(|_| DecodeError::Word(column))
 }
 
-/// Puts the leading NUL of an abstract name back into a line, where the kernel wrote `@`.
+/// Restores the leading NUL of an abstract name in a line, where the kernel wrote `@`.
 ///
-/// Further NULs inside the name are lost, and a relative path that starts with `@` is taken for abstract: the file
-/// does not tell them apart.
+/// Further NULs inside the name are lost, and a relative path that starts with `@` is taken for abstract: the file does
+/// not distinguish them.
 pub(crate) fn restore_abstract(line: &mut [u8]) {
     // Seven words come before the path.
     let mut words = 0;

@@ -1,32 +1,32 @@
-//! Which lines of /proc/net/unix the kernel wrote, and which are part of a path.
+//! Finds the lines of /proc/net/unix that the kernel wrote, as opposed to parts of a path.
 //!
-//! The kernel writes a path as it is (net/unix/af_unix.c, unix_seq_show). A path with a line break in it therefore
-//! reads like several lines, and everything after the break is its owner's choice: a whole line of a socket that does
-//! not exist, or of another one. unix_diag gives the same path with its length. From these lengths it follows where
-//! each line ends, so that every line start is known from the first one on: [`kernel_lines`]. A file in which no inode
-//! stands twice needs no such proof as long as each line is joined to a socket that netlink has: a line that imitates a
-//! socket stands beside that socket's own ([`Lines::Plain`]).
+//! The kernel writes a path unescaped (net/unix/af_unix.c, unix_seq_show). A path with a line break in it therefore
+//! reads like several lines, and its owner chooses everything after the break: for example a complete line of a socket
+//! that does not exist, or of another socket. unix_diag returns the same path with its length. These lengths determine
+//! where each line ends, so that every line start is known from the first one on: [`kernel_lines`]. A file without
+//! repeated inodes needs no such proof as long as each line is joined to a socket that netlink has: a line that
+//! imitates a socket would be a second line of that socket ([`Lines::Plain`]).
 use std::collections::{HashMap, HashSet};
 
 use record::rows::Socket;
 
 use crate::backends::proc::unix::parse_proc_unix_line;
 
-/// `UNIX_PATH_MAX` (include/uapi/linux/un.h): bytes of a path.
+/// `UNIX_PATH_MAX` (include/uapi/linux/un.h): maximum bytes of a path.
 const PATH_MAX: usize = 108;
 
-/// The message where lines were left out.
+/// The note if lines were left out.
 pub(crate) const LEFT_OUT: &str = "lines of /proc/net/unix left out: netlink has no such sockets \
                                    (closed meanwhile, or imitated by a path with a line break in it)";
 
-/// What /proc/net/unix alone knows of a socket.
+/// Fields of a socket that only /proc/net/unix has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Counts {
     refs: u32,
     flags: u32,
 }
 
-/// The names of all unix sockets, as far as they matter for the ends of lines.
+/// The names of all unix sockets, as far as they affect the ends of lines.
 #[derive(Debug, Default)]
 pub(crate) struct SocketNames {
     of: HashMap<u32, KnownName>,
@@ -37,17 +37,16 @@ pub(crate) struct SocketNames {
 /// The name of the socket with an inode.
 #[derive(Debug, PartialEq, Eq)]
 enum KnownName {
-    /// It has no line break, or is none.
+    /// It has no line break, or is missing.
     Plain,
-    /// As the file shows it.
+    /// The name in the form of the file.
     Broken(Box<[u8]>),
-    /// Inodes of sockets are counted up to 2^32 and then begin anew: two sockets have this one, and not both names are
-    /// plain.
+    /// Inodes of sockets wrap around at 2^32: two sockets have this one, and not both names are plain.
     Several,
 }
 
 impl SocketNames {
-    /// Adds a socket that netlink has.
+    /// Adds a socket from netlink.
     pub(crate) fn add(&mut self, inode: u32, name: Option<&[u8]>, listens: bool) {
         let shown = |name: &[u8]| -> Box<[u8]> { name.iter().map(|&b| if b == 0 { b'@' } else { b }).collect() };
         if let Some(name) = name.filter(|_| listens) {
@@ -63,12 +62,12 @@ impl SocketNames {
         }
     }
 
-    // A line without a path cannot be anything else; one of inode 0 always has the path of a listener.
+    // A line without a path is unambiguous; a line of inode 0 always has the path of a listener.
     fn has(&self, inode: u32) -> bool {
         self.of.contains_key(&inode)
     }
 
-    // Bytes of the name that `text` begins with; `None` if that is not certain.
+    // Length of the name at the start of `text`; `None` if it is uncertain.
     fn length(&self, inode: u32, text: &[u8]) -> Option<usize> {
         let to_break = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
         let stands = |name: &[u8]| text.strip_prefix(name).is_some_and(|rest| rest.first().is_none_or(|&b| b == b'\n'));
@@ -81,7 +80,7 @@ impl SocketNames {
         }
         let mut broken = self.listeners.iter().filter(|name| name.contains(&b'\n') && stands(name));
         let whole = text.get(..to_break).filter(|name| self.listeners.contains(*name));
-        // Two names that fit: one of them was made to swallow the line that follows the other.
+        // If two names fit, one of them was made to swallow the line after the other.
         match (broken.next(), broken.next(), whole) {
             (Some(name), None, None) => Some(name.len()),
             (None, _, Some(name)) => Some(name.len()),
@@ -90,16 +89,16 @@ impl SocketNames {
     }
 }
 
-/// The fixed columns at the beginning of a line.
+/// The fixed columns at the start of a line.
 struct LineColumns {
     inode: u32,
     counts: Counts,
-    /// Where the path begins, or the line ends.
+    /// Offset of the path, or of the end of the line.
     path_at: usize,
     has_path: bool,
 }
 
-/// Reads the columns as the kernel writes them: `%pK: %08X %08X %08X %04X %02X %5lu`. `None` for anything else.
+/// Parses the columns in the kernel's format: `%pK: %08X %08X %08X %04X %02X %5lu`. `None` for anything else.
 fn head(line: &[u8]) -> Option<LineColumns> {
     let mut at = line.iter().position(|&byte| byte == b' ')?;
     line.get(..at)?.strip_suffix(b":")?;
@@ -132,11 +131,11 @@ fn body(text: &[u8]) -> &[u8] {
     text.iter().position(|&byte| byte == b'\n').and_then(|end| text.get(end + 1..)).unwrap_or_default()
 }
 
-/// Calls `each` with every line that the kernel wrote as one, line breaks of its path included; returns how many others
-/// there were. Those are of sockets that netlink does not have, or follow one whose path may go on there.
+/// Calls `each` with every line that the kernel wrote as one, including line breaks of its path; returns the number of
+/// others. These belong to sockets that netlink does not have, or follow a line whose path may continue there.
 pub(crate) fn kernel_lines(text: &[u8], names: &SocketNames, each: &mut dyn FnMut(&[u8]) -> bool) -> u64 {
     let (mut rest, mut left_out) = (body(text), 0);
-    // Bytes of `rest` that may still be the path of a socket whose name is unknown.
+    // Number of bytes of `rest` that may still be the path of a socket with an unknown name.
     let mut unsure = 0usize;
     while !rest.is_empty() {
         let to_break = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
@@ -159,7 +158,7 @@ pub(crate) fn kernel_lines(text: &[u8], names: &SocketNames, each: &mut dyn FnMu
             }
             None => {
                 left_out += 1;
-                // If the kernel wrote it, it reaches so far.
+                // If the kernel wrote this line, it extends up to here.
                 let unknown = head.filter(|head| head.has_path).map_or(0, |head| head.path_at + PATH_MAX);
                 unsure = unsure.max(known_end.unwrap_or(unknown));
             }

@@ -1,5 +1,5 @@
-//! What `netwren conntrack` changes, against what the installed conntrack changes in a twin of the table: output, exit
-//! code and the table afterwards.
+//! Compares the changes that `netwren conntrack` makes with those by the installed conntrack in an identical table:
+//! output, exit code and the table afterwards.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -9,7 +9,7 @@ use conntrack_side_by_side::{OLD, comparable, difference, furnish, furnished, ou
 use testkit::netns::Lab;
 use testkit::{mask, require_root, require_tool, tool};
 
-/// Two tables alike, one for each program.
+/// Two identical tables, one for each program.
 struct Twins(Lab, Lab);
 
 impl Twins {
@@ -17,7 +17,7 @@ impl Twins {
         Twins(furnished(purpose), furnished(purpose))
     }
 
-    /// Both programs do the same in a table of their own; both tables are made anew.
+    /// Runs the command line with both programs, each in its own newly filled table.
     #[track_caller]
     fn same(&self, before: &[&str], line: &str) {
         for lab in [&self.0, &self.1] {
@@ -32,13 +32,13 @@ impl Twins {
     }
 }
 
-/// The table as the installed tool shows it.
+/// The table as listed by the installed tool.
 fn table(lab: &Lab) -> String {
     let output = run(theirs(lab, "-L -o extended"));
     mask::sorted_lines(&mask::conntrack_twins(&text(&output.stdout)))
 }
 
-/// The same by both, with defects and without.
+/// Command lines on which both programs agree, with and without `--bug-compatible`.
 const CHANGES: &[&str] = &[
     "-D",
     "-D -p udp",
@@ -102,16 +102,16 @@ fn root_changes() {
     require_tool!("conntrack");
     let twins = Twins::new("cttwins");
     for (n, line) in CHANGES.iter().enumerate() {
-        // Each way takes a while: one of them for each line, in turn.
+        // Each mode takes time, so the lines alternate between the two.
         twins.same(if n % 2 == 0 { &[] } else { OLD }, line);
     }
-    // An entry that is there already counts as added in 1.4.8.
+    // In 1.4.8 an existing entry counts as added.
     if tool::version("conntrack") == Some(tool::Version(1, 4, 7)) {
         twins.same(&[], "-A -p udp -s 192.0.2.2 -d 192.0.2.53 --sport 5001 --dport 53 -t 50");
     }
 }
 
-/// What the tool does wrong.
+/// Known defects of the tool.
 #[test]
 fn root_changes_with_known_defects() {
     require_root!();
@@ -141,7 +141,7 @@ fn counted(lab: &Lab, line: &str) -> String {
 fn root_right_where_the_tool_is_wrong() {
     require_root!();
     let lab = furnished("ctmended");
-    // Without a family and in a zone the tool's request is refused.
+    // The kernel refuses the tool's request without a family and in a zone.
     assert_eq!(counted(&lab, "-U -p udp -m 5"), "3 flow entries have been updated.");
     assert_eq!(counted(&lab, "-U -p udp -m 5"), "0 flow entries have been updated.");
     assert_eq!(counted(&lab, "-U -n 203.0.113.2 -m 7"), "1 flow entries have been updated.");
@@ -156,18 +156,18 @@ fn root_right_where_the_tool_is_wrong() {
     assert!(v4 > 0 && shown("ipv6") > 0);
     assert!(run(ours(&lab, &[], "-F -f ipv6")).status.success());
     assert_eq!((shown("ipv4"), shown("ipv6")), (v4, 0));
-    // A reply tuple that is half said is completed.
+    // An incomplete reply tuple is completed.
     let half = "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50 -r 192.0.2.78 -q 192.0.2.77";
     assert_eq!(counted(&lab, half), "1 flow entries have been created.");
 }
 
-/// A file of commands, made by either program, loaded by either.
+/// A file of commands written by either program can be loaded by either.
 #[test]
 fn root_saved_and_loaded() {
     require_root!();
     require_tool!("conntrack");
     let from = furnished("ctsaved");
-    // No switch can make a helper; a label can be set but is not saved.
+    // A helper cannot be set by a switch; a label can be set but is not saved.
     run(theirs(&from, "-D -p tcp --dport 21"));
     let saved = run(theirs(&from, "-L -o save"));
     let twins = (Lab::new("ctloada"), Lab::new("ctloadb"));
@@ -178,7 +178,7 @@ fn root_saved_and_loaded() {
     let (a, b) = (run(theirs(&twins.0, &load)), run(ours(&twins.1, OLD, &load)));
     assert_eq!(comparable(&a, true), comparable(&b, true));
     assert_eq!(table(&twins.0), table(&twins.1));
-    // Ours keeps marks and the ports behind rewritten addresses.
+    // Ours also saves marks and the ports of translated addresses.
     let saved = run(ours(&from, &[], "-L -o save"));
     std::fs::write(&file, &saved.stdout).unwrap();
     let third = Lab::new("ctloadc");

@@ -1,4 +1,4 @@
-//! `netwren conntrack -E` beside the installed conntrack: two listeners, the same events.
+//! Compares `netwren conntrack -E` with the installed conntrack: two listeners, the same events.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -11,7 +11,7 @@ use testkit::conntrack::Entry;
 use testkit::netns::Lab;
 use testkit::{mask, require_root, require_tool, wait_until};
 
-/// A listener and what it has written.
+/// A listener and its output.
 struct Listener {
     child: Child,
     out: PathBuf,
@@ -30,14 +30,14 @@ impl Listener {
         text(&std::fs::read(&self.out).unwrap_or_default())
     }
 
-    /// It waits for the next event: conntrack counts a line after it has written it, and a signal between the two has
-    /// it write the line again.
+    /// True if it is waiting for the next event. conntrack counts a line after writing it, and a signal in between
+    /// makes it write the line again.
     fn waits(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
     }
 
-    /// Ends it as a user does; returns both streams and the exit code.
+    /// Ends it with a signal; returns both streams and the exit code.
     fn end(mut self, signal: &str) -> (String, String, Option<i32>) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
@@ -53,7 +53,7 @@ impl Drop for Listener {
     }
 }
 
-/// Sockets of the lab that listen to events of netfilter.
+/// Number of sockets in the lab that listen to netfilter events.
 fn listeners(lab: &Lab) -> usize {
     let table = lab.inside(|| std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap());
     let hears = |line: &&str| {
@@ -63,10 +63,10 @@ fn listeners(lab: &Lab) -> usize {
     table.lines().filter(hears).count()
 }
 
-/// What is in the last line.
+/// Content of the last line.
 const LAST: [&str; 2] = ["[DESTROY]", "src=192.0.2.99"];
 
-/// What happens while both listen: packets, commands, ends.
+/// Causes events while both listen: packets, commands, deletions.
 fn happen(lab: &Lab) {
     lab.inside(|| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:5999").unwrap();
@@ -86,15 +86,15 @@ fn happen(lab: &Lab) {
     {
         run(theirs(lab, line));
     }
-    // The last one: once it is seen all are.
+    // The last event: once it is seen, all have been seen.
     lab.track([Entry::udp(([192, 0, 2, 99].into(), 9), ([192, 0, 2, 98].into(), 9))]);
     run(theirs(lab, "-D -s 192.0.2.99"));
 }
 
-/// A connection's messages are dealt out to whoever is faster: the order between connections may differ.
+/// Normalizes the output. The order between connections may differ, because their messages depend on timing.
 fn comparable(streams: &(String, String, Option<i32>)) -> String {
     let out = mask::sorted_lines(&mask::conntrack(&streams.0));
-    // The moment of receipt is each listener's own, and a process that is gone by then has no name.
+    // Each listener has its own time of receipt, and a process that has ended has no name.
     let stays = |line: &str| {
         let timed = line.split_once("]\t").map_or(line.to_owned(), |(_, rest)| format!("[*]\t{rest}"));
         timed.split(" progname=").next().unwrap_or_default().to_owned() + "\n"
@@ -109,7 +109,7 @@ fn same(before: &[&str], line: &str, signal: &str, last: [&str; 2]) {
     lab.shares_conntrack();
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.set_conntrack("nf_conntrack_timestamp", "1");
-    // Without a hook nothing is tracked.
+    // Nothing is tracked unless a hook exists.
     let file = lab.dir().join("hook.nft");
     std::fs::write(
         &file,
@@ -156,7 +156,7 @@ fn root_chosen() {
     same(&[], "--event -s 192.0.2.0/24 -p icmp -n", "-INT", ["[DESTROY]", "203.0.113.1"]);
 }
 
-/// Makes an entry by hand (IPCTNL_MSG_CT_NEW) and lives on.
+/// Creates an entry with a raw message (IPCTNL_MSG_CT_NEW) and keeps running.
 const HOLDER: &str = r#"
 import signal, socket, struct
 def attr(kind, body): return struct.pack("HH", 4 + len(body), kind) + body + b"\0" * (-len(body) % 4)
@@ -186,7 +186,7 @@ fn root_whose_doing_it_was() {
     assert!(b.0.contains(" [USERSPACE] portid=") && b.0.contains(" progname=python3"), "{}", b.0);
 }
 
-/// Nothing happened: nothing is written, not even an XML root.
+/// If no event occurs, nothing is written, not even an XML root.
 #[test]
 fn root_none() {
     require_root!();
@@ -203,7 +203,7 @@ fn root_none() {
     }
 }
 
-/// Right by default: what a process did stands inside its element, the root is closed.
+/// Without `--bug-compatible`, the process is inside its element, and the root element is closed.
 #[test]
 fn root_xml_is_whole() {
     require_root!();

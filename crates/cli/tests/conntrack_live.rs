@@ -1,4 +1,5 @@
-//! `netwren conntrack` against the installed conntrack on the same live table: listing, filters, one entry, counters.
+//! Compares `netwren conntrack` with the installed conntrack on the same live table: listing, filters, one entry,
+//! counters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -10,7 +11,7 @@ use std::process::Stdio;
 use testkit::netns::Lab;
 use testkit::{HostKnob, conntrack, require_root, require_tool, tool};
 
-/// The version that the face stands for, or one that prints the same.
+/// True if the installed tool is the version that the face reproduces, or one with the same output.
 fn has_a_known_tool() -> bool {
     let known =
         tool::version("conntrack").is_some_and(|v| (tool::Version(1, 4, 7)..=tool::Version(1, 4, 8)).contains(&v));
@@ -20,7 +21,7 @@ fn has_a_known_tool() -> bool {
     known
 }
 
-/// A table so large that it is walked (`root_the_walk_in_place_of_a_dump` among the tests of `conntrack`).
+/// A table large enough to be walked (`root_the_walk_in_place_of_a_dump` among the tests of `conntrack`).
 #[test]
 fn root_a_large_table() {
     require_root!();
@@ -50,7 +51,7 @@ fn root_a_large_table() {
     }
 }
 
-/// What is right in both: lists, filters, tables.
+/// Command lines that both handle correctly: lists, filters, tables.
 const LISTS: &[&str] = &[
     "-L",
     "-L conntrack",
@@ -168,7 +169,7 @@ fn root_lists() {
     }
 }
 
-/// What the tool gets wrong: its bytes are compared, ours are looked at below.
+/// Defects of the tool: its bytes are compared here, and netwren's correct output is checked below.
 #[test]
 fn root_lists_with_known_defects() {
     require_root!();
@@ -194,7 +195,7 @@ fn root_lists_with_known_defects() {
     ] {
         same(&lab, OLD, line);
     }
-    // 1.4.8 mended this.
+    // 1.4.8 fixed this.
     if tool::version("conntrack") == Some(tool::Version(1, 4, 7)) {
         same(&lab, OLD, "-L -m 3 -u ASSURED");
     }
@@ -215,7 +216,7 @@ fn root_right_where_the_tool_is_wrong() {
         all.sort_unstable();
         all.join(" ")
     };
-    // The tool adds ICMP to those with another destination, for source and type stand in the same place.
+    // The tool adds ICMP to entries with another destination, because it stores source and type in the same place.
     assert_eq!(protocols("-L -g"), "tcp tcp tcp");
     assert_eq!(protocols("-L -n"), "icmp tcp tcp");
     assert_eq!(protocols("-L -j"), "icmp tcp tcp tcp tcp");
@@ -227,7 +228,7 @@ fn root_right_where_the_tool_is_wrong() {
         (protocols("-L -p gre --srckey 5"), protocols("-L -p gre --srckey 0x1f")),
         (String::new(), "gre".to_owned())
     );
-    // SYN_RECV is assured by nobody: what is seen and not assured.
+    // In SYN_RECV an entry is seen but not assured.
     assert_eq!(protocols("-L -u SEEN_REPLY,!ASSURED"), "icmpv6 udp");
     assert_eq!(protocols("-L -m 3 -u ASSURED"), "udp");
     assert!(lines(&lab, "-L -o save -m 0x31").join("").contains(" -m 49 "));
@@ -245,7 +246,7 @@ fn root_right_where_the_tool_is_wrong() {
     );
 }
 
-/// The kernel's own filter would leave out just those that are asked for.
+/// The kernel's own filter would leave out exactly the requested entries.
 #[test]
 fn root_addresses_of_ipv6_in_native_filters() {
     require_root!();
@@ -281,7 +282,7 @@ fn root_one_entry() {
     }
 }
 
-/// Counters, times and NAT as packets make them; then the counters are set to zero.
+/// Counters, times and NAT from real packets; then the counters are reset.
 #[test]
 fn root_traffic_with_nat_counters_and_times() {
     require_root!();
@@ -299,7 +300,7 @@ fn root_traffic_with_nat_counters_and_times() {
     lab.inside(|| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:5999").unwrap();
         for port in [5300, 5400, 5500] {
-            // Nobody listens: what comes back is an ICMP error.
+            // The port is closed, so an ICMP error comes back.
             let _ = socket.send_to(b"netwren", ("127.0.0.1", port));
         }
         let six = std::net::UdpSocket::bind("[::1]:5998").unwrap();
@@ -337,7 +338,7 @@ fn root_an_empty_table_and_a_large_one() {
     }
 }
 
-/// What a resize takes from a dump, or gives it twice, nobody knows: it is said, and the exit code tells.
+/// A resize during a dump may lose or duplicate entries: this is reported, and the exit code shows it.
 #[test]
 fn root_issue_10_a_table_that_is_resized_under_a_dump_fails() {
     require_root!();
@@ -348,7 +349,7 @@ fn root_issue_10_a_table_that_is_resized_under_a_dump_fails() {
     for (before, line, buckets) in [(&[][..], "-L -o id", "65536"), (OLD, "-L", "32768")] {
         let mut child = ours(&lab, before, line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
-        // The rest does not fit into the pipe: the reading waits.
+        // The rest does not fit into the pipe, so the reading waits.
         out.read_exact(&mut [0; 100]).unwrap();
         std::fs::write(BUCKETS, buckets).unwrap();
         let lines = std::io::BufReader::new(out).lines().count();
@@ -362,7 +363,7 @@ fn root_issue_10_a_table_that_is_resized_under_a_dump_fails() {
     }
 }
 
-/// The map of names lies where the tool looks for it, in a mount namespace of its own.
+/// The file of label names is where the tool expects it, in a separate mount namespace.
 #[test]
 fn root_labels() {
     require_root!();
@@ -393,7 +394,7 @@ fn root_labels() {
         "-U -s 192.0.2.3 --label-del -f ipv4",
         "-U -s 192.0.2.3 --label-add audit --label-del web",
     ] {
-        // A change that is made twice is none the second time: each time by another program first.
+        // Making a change twice has no effect the second time, so the programs take turns going first.
         let args: Vec<&str> = line.split(' ').collect();
         let ours = [&["conntrack"][..], &args].concat();
         if line.starts_with("-L") {
@@ -436,7 +437,7 @@ fn root_expectations() {
     assert!(text(&deleted.stderr).ends_with(": 1 expectations have been deleted.\n"));
     same_in_each(&lab, BOTH, &format!("-D {one}"));
     assert_eq!(run(ours(&lab, &[], made)).status.code(), Some(0));
-    // Right, and the tool counts none.
+    // Ours counts it, the tool does not.
     let old = run(ours(&lab, OLD, &format!("-D {one}")));
     assert!(text(&old.stderr).ends_with(": 0 expectations have been shown.\n") && old.status.code() == Some(1));
     assert_eq!(run(theirs(&lab, "-C expect")).stdout, b"0\n");
@@ -454,7 +455,7 @@ fn root_without_rights() {
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(program).args(args);
         conntrack_side_by_side::comparable(&run(command), false)
     };
-    // Where a user may run it.
+    // A path from which the other user can run it.
     let program = lab.dir().join("netwren");
     testkit::program::install(testkit::program::netwren(), &program, 0o755);
     for line in [
@@ -471,7 +472,7 @@ fn root_without_rights() {
         "-U -m 1",
         "-G -p esp -s 1.1.1.1 -d 2.2.2.2",
     ] {
-        // 1.4.8 mended a word of the help.
+        // 1.4.8 corrected a word in the help.
         let old = line != "-h" || tool::version("conntrack") == Some(tool::Version(1, 4, 7));
         let args: Vec<&str> = line.split(' ').collect();
         let old = [&["conntrack"][..], if old { OLD } else { &[] }, &args].concat();

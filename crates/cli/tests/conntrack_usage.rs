@@ -1,5 +1,5 @@
-//! Command lines that `netwren conntrack` refuses, and its help: words, streams and exit codes as the installed tool
-//! has them. Nothing here looks at a table.
+//! Command lines that `netwren conntrack` rejects, and its help: text, streams and exit codes as in the installed
+//! tool. None of them reads a table.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -25,7 +25,7 @@ fn same(line: &str) {
 }
 
 fn same_as(line: &str, ours: &Output) {
-    // It prints the name that it was called by.
+    // The tool prints the name that it was called with.
     let theirs = output(Command::new(tool::find("conntrack").unwrap()).arg0("conntrack"), line);
     let both = [&theirs, ours].map(|output| (text(&output.stdout), text(&output.stderr)));
     assert_eq!(both[0], both[1], "conntrack {line}");
@@ -35,7 +35,7 @@ fn same_as(line: &str, ours: &Output) {
 #[test]
 fn help() {
     require_tool!("conntrack");
-    // 1.4.8 mended a word of it.
+    // 1.4.8 corrected a word in it.
     let old = (tool::version("conntrack") == Some(tool::Version(1, 4, 7))).then_some("--bug-compatible");
     let same = |line: &str| {
         same_as(line, &output(Command::new(program::netwren()).arg("conntrack").args(old), line));
@@ -49,7 +49,7 @@ fn help() {
     }
 }
 
-/// Exit code 2, or 1 where the tool has that.
+/// Rejected with exit code 2, or 1 if the tool does so.
 const REFUSED: &[&str] = &[
     "-L foo",
     "-L -L",
@@ -185,7 +185,7 @@ fn refused() {
     REFUSED.iter().for_each(|line| same(line));
 }
 
-/// The face where the tool is not installed: what it prints is part of the program.
+/// The face works without the installed tool, because its texts are part of the program.
 #[test]
 fn without_the_tool() {
     let usage = ours("-h");
@@ -200,7 +200,7 @@ fn without_the_tool() {
     assert_eq!(String::from_utf8_lossy(&wrong.stderr), says);
 }
 
-/// A link with the tool's name is the tool.
+/// A link with the tool's name acts as the tool.
 #[test]
 fn by_a_link_of_that_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! The face of lstf on a table of known sockets: the right bytes, and the old ones.
+//! The lstf face on a table of known sockets: correct output, and compatible output.
 //!
-//! The old bytes are compared with lstf itself where it is installed (`LSTF` names the binary, or it is in PATH), else
-//! with what it printed of the same table when `fixtures/lstf` was recorded. `NETWREN_RECORD_LSTF=1` records anew.
+//! The compatible output is compared with lstf itself if it is installed (`LSTF` names the binary, or it is in PATH),
+//! else with its recorded output for the same table in `fixtures/lstf`. `NETWREN_RECORD_LSTF=1` records it again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read};
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use testkit::netns::Lab;
 
-/// Sockets whose flows are the same in every run: addresses, services and counts are fixed, and where lstf shows a
-/// client's port (it takes the service's end for active) that port is, too.
+/// Sockets whose flows are the same in every run: addresses, services and counts are fixed, and so is a client's port
+/// where lstf shows it (because it considers the service's end active).
 struct Scene {
     lab: Lab,
     _listeners: Vec<TcpListener>,
@@ -26,7 +26,7 @@ impl Scene {
             let nodad: &[&str] = if addr.contains(':') { &["nodad"] } else { &[] };
             lab.ip(&[&["addr", "add", addr, "dev", "lo"], nodad].concat());
         }
-        // Connections to our own addresses come from 192.0.2.10: both hosts of a flow are to be told apart.
+        // Connections to local addresses come from 192.0.2.10, so that the two hosts of a flow differ.
         let from = ["dev", "lo", "src", "192.0.2.10"];
         lab.ip(&[&["route", "replace", "table", "local", "local", "198.51.100.20/32"], &from[..]].concat());
         let mut scene = Scene { lab, _listeners: Vec::new(), streams: Vec::new() };
@@ -35,34 +35,34 @@ impl Scene {
     }
 
     fn fill(&mut self) {
-        // Never counted.
+        // These never count.
         self.lab.syn_sent();
         self.lab.udp_pair();
-        // A wildcard.
+        // A service on the wildcard address.
         self.serve("0.0.0.0:8080", &["198.51.100.20:8080"; 3]);
-        // A dual-stack wildcard: two rows are IPv4-mapped.
+        // A dual-stack wildcard service: two rows are IPv4-mapped.
         let to = ["[2001:db8:2::20]:8081", "[2001:db8:2::20]:8081", "198.51.100.20:8081", "198.51.100.20:8081"];
         self.serve("[::]:8081", &to);
         // A service whose address and port fill a column of 24 characters.
         self.serve("[::]:8443", &["[2001:db8:123::100]:8443"]);
-        // Defect 1 of lstf: a service bound to one address. It shows each client, so they get known ports.
+        // Defect 1 of lstf: a service bound to one address. lstf shows each client, so they get known ports.
         for port in [40_001, 40_002] {
             self.clients_use(port);
             self.serve_at_one_address(port);
         }
-        // Defect 2: a client whose port is that of a listener on 127.0.0.1, which came later: the kernel does not
-        // give out a port that is bound.
+        // Defect 2: a client with the same port as a listener on 127.0.0.1. The listener is created later, because
+        // the kernel does not assign a bound port.
         self.clients_use(40_003);
         self.serve("0.0.0.0:8083", &["198.51.100.20:8083"]);
         self.serve("127.0.0.1:40003", &[]);
-        // Link-local, private, loopback.
+        // Link-local, private and loopback addresses.
         let mut fe80 = SocketAddr::from(self.lab.link_local());
         fe80.set_port(8084);
         self.clients_use(41_000);
         self.serve_addrs(fe80, &[fe80]);
         self.clients_use(41_001);
         self.serve("127.0.0.1:8085", &["127.0.0.1:8085"]);
-        // Last, so that nothing reuses it: a client in TIME_WAIT.
+        // Last, so that its port is not reused: a client in TIME_WAIT.
         self.clients_use(42_000);
         self.serve("0.0.0.0:8086", &["198.51.100.20:8086"]);
         close(self.streams.pop().unwrap());
@@ -71,7 +71,7 @@ impl Scene {
         lab.wait_until("a TIME_WAIT", || {
             let is_there = lab.output("ss", &["-Htan", "state", "time-wait"]).lines().count() == 1;
             looks += 1;
-            // On a busy machine one was seen to go without; the port is free again then.
+            // On a busy machine it may end without TIME_WAIT; its port is then free again.
             if !is_there && looks % 500 == 0 {
                 let again = lab.inside(|| TcpStream::connect("198.51.100.20:8086"));
                 again.into_iter().for_each(|client| close((client, listener.accept().unwrap().0)));
@@ -80,7 +80,7 @@ impl Scene {
         });
     }
 
-    /// Gives the next clients this port.
+    /// Forces this port for the next clients.
     fn clients_use(&self, port: u16) {
         self.lab.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", format!("{port} {port}"))).unwrap();
     }
@@ -115,14 +115,14 @@ impl Scene {
         command.arg("lstf").args(args).env_remove("NETWREN_BUG_COMPATIBLE").output().unwrap()
     }
 
-    /// Our stdout; nothing may go wrong.
+    /// The face's stdout; asserts success.
     fn ours(&self, args: &[&str]) -> String {
         let out = self.netwren(args);
         assert_eq!(out.status.code(), Some(0), "{out:?}");
         String::from_utf8(out.stdout).unwrap()
     }
 
-    /// What lstf prints, or printed: see the head of this file.
+    /// The output of lstf, live or recorded: see the top of this file.
     fn theirs(&self, case: &str, args: &[&str]) -> String {
         let recorded = testkit::program::workspace().join("fixtures/lstf/0.7.2").join(format!("{case}.expect"));
         let Some(lstf) = lstf() else {
@@ -137,13 +137,13 @@ impl Scene {
     }
 }
 
-/// The client first: its end has the time-wait.
+/// Closes the client first, so that its end is in TIME_WAIT.
 fn close((client, mut server): (TcpStream, TcpStream)) {
     drop(client);
     assert_eq!(server.read(&mut [0]).unwrap(), 0);
 }
 
-/// The real one; a link of that name to netwren would only agree with itself.
+/// The real lstf; skips a link of that name to netwren, which would only agree with itself.
 fn lstf() -> Option<PathBuf> {
     let named = std::env::var_os("LSTF").map(PathBuf::from).or_else(|| testkit::tool::find("lstf"))?;
     let version = Command::new(&named).arg("--version").output().ok()?;
@@ -151,14 +151,14 @@ fn lstf() -> Option<PathBuf> {
     (!is_netwren).then_some(named)
 }
 
-/// lstf's order is random.
+/// Sorts lines, because lstf's order is random.
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     lines
 }
 
-/// The elements of lstf's array, sorted.
+/// The sorted elements of lstf's array.
 fn elements(json: &str) -> Vec<&str> {
     let inner =
         json.strip_prefix("[{").and_then(|j| j.strip_suffix("}]")).unwrap_or_else(|| panic!("no array: {json}"));
@@ -196,7 +196,7 @@ Local Address:Port\t\t<-->\tPeer Address:Port\t\tConnections
     );
 }
 
-/// Old layout, old directions.
+/// Compatible layout and directions.
 #[test]
 fn root_the_old_table_is_lstfs() {
     testkit::require_root!();
@@ -208,7 +208,7 @@ fn root_the_old_table_is_lstfs() {
     assert!(ours.contains("198.51.100.20:many\t-->\t192.0.2.10:40001\t"), "{ours}");
     assert!(ours.contains("192.0.2.10:40003\t<--\t198.51.100.20:many\t"), "{ours}");
     assert!(ours.contains("[2001:db8:123::100]:8443<--\t"), "{ours}");
-    // A link that an old script calls.
+    // A link as called by an old script.
     let link = scene.lab.dir().join("lstf");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_netwren"), &link).unwrap();
     let out = scene.lab.command(&link).arg("-n").env("NETWREN_BUG_COMPATIBLE", "1").output().unwrap();
@@ -243,7 +243,7 @@ fn root_public_and_private_are_lstfs() {
     assert!(private.contains("127.0.0.1:8085") && !public.contains("127.0.0.1:8085"));
 }
 
-/// Names come from the namespace's hosts file; lstf asks a name server for what is not in it, and there is none.
+/// Names come from the namespace's hosts file; lstf queries a name server for other names, but none is available.
 #[test]
 fn root_names() {
     testkit::require_root!();
@@ -253,7 +253,7 @@ fn root_names() {
     assert!(text.contains("192.0.2.10:many") && text.contains("[2001:db8:2::20]:8081"), "{text}");
 }
 
-/// The sockets are ours, so we are their process. lstf would end at the first process that it may not read.
+/// The test process owns the sockets. lstf would end at the first unreadable process.
 #[test]
 fn root_processes() {
     testkit::require_root!();
@@ -264,15 +264,15 @@ fn root_processes() {
     let text = scene.ours(&["-n", "-p"]);
     assert!(text.starts_with("Local Address:Port\t\t<-->\tPeer Address:Port\t\tConnections\tProcess\n"), "{text}");
     let process = format!("\t(\"{name}\",pgid={group})");
-    // Every flow but that of the TIME_WAIT, which is nobody's.
+    // Every flow except the one in TIME_WAIT, which has no owner.
     let owned = text.lines().filter(|line| line.ends_with(&process)).count();
     assert_eq!(owned, text.lines().count() - 2, "{text}");
     let json: serde_json::Value = serde_json::from_str(&scene.ours(&["-n", "-p", "--json"])).unwrap();
     assert_eq!(json[0]["process"]["pgid"], group, "{json}");
 }
 
-/// lstf is shown a /proc with no process but this one, all of which it may read.
-/// `PROC_ROOT` is where processes are looked for, and nothing else.
+/// lstf gets a /proc with only this process, which it can read completely. `PROC_ROOT` is used for processes and
+/// nothing else.
 #[test]
 fn root_issue_10_processes_below_another_root() {
     testkit::require_root!();
@@ -322,14 +322,14 @@ fn root_old_processes_are_lstfs() {
     std::fs::create_dir_all(ours.join("fd")).unwrap();
     std::fs::copy("/proc/self/stat", ours.join("stat")).unwrap();
     for fd in std::fs::read_dir("/proc/self/fd").unwrap().map(Result::unwrap) {
-        // The descriptor of the reading itself is gone by now.
+        // The descriptor used to read this directory is closed by now.
         if let Ok(target) = std::fs::read_link(fd.path()) {
             std::os::unix::fs::symlink(target, ours.join("fd").join(fd.file_name())).unwrap();
         }
     }
     let out = scene.lab.command(lstf).args(["-n", "-p"]).env("PROC_ROOT", &proc).output().unwrap();
     assert!(out.status.success(), "{out:?}");
-    // Its order is random, and how many tabs stand before a process depends on the lines around it.
+    // Its order is random, and the number of tabs before a process depends on adjacent lines.
     let squeezed = |text: &str| text.split('\t').filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("\t");
     let (theirs, ours) = (String::from_utf8(out.stdout).unwrap(), scene.ours(&["--bug-compatible", "-n", "-p"]));
     assert_eq!(sorted(&squeezed(&ours)), sorted(&squeezed(&theirs)));
@@ -349,7 +349,7 @@ fn root_rounds_until_interrupted() {
     assert!(is_time(&first[0]) && is_time(&second[0]), "{first:?}");
     assert_eq!(first[1..], second[1..]);
     assert!(first[1].starts_with("Local Address:Port"));
-    // `ip netns exec` becomes the program, so the pid is netwren's.
+    // `ip netns exec` execs the program, so the pid is netwren's.
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));

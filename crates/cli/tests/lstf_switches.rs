@@ -1,4 +1,4 @@
-//! The face of lstf from outside: what each switch prints where, and the exit codes.
+//! The lstf face from outside: the output of each switch, its stream, and the exit codes.
 #![allow(clippy::unwrap_used)]
 
 use std::process::{Command, Output};

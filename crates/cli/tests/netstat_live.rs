@@ -1,4 +1,4 @@
-//! The face of netstat beside netstat itself, on the same live tables and the same counters.
+//! Compares the netstat face with netstat itself, on the same live tables and counters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use testkit::netns::Lab;
 use testkit::{mask, program, require_root, require_tool, until_equal};
 
-/// TCP and UDP of every sort that can be made without leaving the host.
+/// All kinds of TCP and UDP sockets that can be created within the host.
 fn internet(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     for addr in ["192.0.2.10/32", "198.51.100.20/32", "2001:db8:2:0:bbbb:cccc:dddd:eeee/128"] {
@@ -60,25 +60,25 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The first words of the lines, doubles that follow each other folded: the order of blocks.
+/// The first words of the lines, with consecutive duplicates removed: the order of blocks.
 fn blocks(text: &str) -> Vec<&str> {
     let mut blocks: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
     blocks.dedup();
     blocks
 }
 
-/// Both outputs, ready to be compared: lines sorted, running times masked.
+/// The two outputs, normalized: lines sorted, running times masked.
 fn both(lab: &Lab, words: &[&str], bug_compatible: bool) -> [String; 2] {
     let (theirs, ours) = (netstat(lab, words), face(lab, words, bug_compatible));
     assert_eq!(theirs.status.code(), ours.status.code(), "{words:?}: {}", text(&ours.stderr));
     let (theirs, ours) = (text(&theirs.stdout), text(&ours.stdout));
     assert_eq!(blocks(&theirs), blocks(&ours), "{words:?}");
-    // Times may differ in their width, and nothing stands behind them.
+    // Times may differ in width, and no column follows them.
     let timers = words.iter().any(|word| *word == "--timers" || !word.starts_with("--") && word.contains('o'));
     [theirs, ours].map(|text| mask::sorted_lines(&if timers { mask::netstat(&text) } else { text }))
 }
 
-/// Between the two calls a packet may be sent again: then both are asked once more.
+/// Asserts equal output. Repeats both calls if they differ, because a packet may be retransmitted in between.
 #[track_caller]
 fn same(lab: &Lab, words: &str, bug_compatible: bool) {
     let words: Vec<&str> = words.split(' ').collect();
@@ -119,7 +119,7 @@ fn root_every_switch_prints_netstats_bytes() {
     for words in switches {
         same(&lab, words, true);
     }
-    // What is wide is right already.
+    // Wide output is already correct.
     for words in ["-tanW", "-tuanpeoW", "--wide -an6"] {
         same(&lab, words, false);
     }
@@ -137,7 +137,7 @@ fn root_unix_sockets_print_netstats_bytes() {
         same(&lab, words, true);
     }
     for words in ["-x", "-xaW", "-anW"] {
-        // Defect 2: a path is cut at its first blank; only one has a blank.
+        // Defect 2: a path is cut at its first blank; only one path has a blank.
         let ours = text(&face(&lab, &words.split(' ').collect::<Vec<_>>(), false).stdout);
         let theirs = text(&netstat(&lab, &words.split(' ').collect::<Vec<_>>()).stdout);
         let cut = ours.replace("@netwren/netstat test", "@netwren/netstat");
@@ -146,7 +146,7 @@ fn root_unix_sockets_print_netstats_bytes() {
     }
 }
 
-/// netstat itself prints such lines as sockets; without a row of their own they are part of a path.
+/// netstat prints such lines as if they were sockets; here they remain part of a path.
 #[test]
 fn root_issue_10_a_path_that_imitates_rows_is_one_row() {
     require_root!();
@@ -167,7 +167,7 @@ fn root_issue_10_a_path_that_imitates_rows_is_one_row() {
     }
 }
 
-/// Defect 1: a long address is cut without a mark. Ours is whole; the old bytes by request.
+/// Defect 1: a long address is truncated without a mark. Ours is complete; `--bug-compatible` truncates it.
 #[test]
 fn root_long_addresses_are_whole_or_cut() {
     require_root!();
@@ -194,7 +194,7 @@ fn root_names_of_hosts_and_ports_are_netstats() {
     }
 }
 
-/// Programs by the first word of their command line, whatever it is.
+/// Programs are shown by the first word of their command line, even an unusual one.
 #[test]
 fn root_programs_are_named_as_netstat_names_them() {
     require_root!();
@@ -225,8 +225,8 @@ fn root_programs_are_named_as_netstat_names_them() {
     assert!(!ours.contains(&0x1b) && text(&ours).contains("/evil?[31m?"), "{}", text(&ours));
 }
 
-/// A user id that no process runs as: what a user's own processes hold is part of what is compared. By our pid, so that
-/// two runs of the tests take different ones.
+/// A user id without processes, because sockets of the user's own processes would affect the comparison. It depends on
+/// the pid, so that concurrent test runs use different ids.
 fn user_without_processes() -> u32 {
     use std::os::unix::fs::MetadataExt;
     let used: Vec<u32> =
@@ -235,7 +235,7 @@ fn user_without_processes() -> u32 {
     (first..).find(|uid| !used.contains(uid)).unwrap()
 }
 
-/// One message for a user none of whose processes has a socket, another for one with some.
+/// One message for a user whose processes have no sockets, and another for a user with some.
 #[test]
 fn root_somebody_else_is_warned_in_netstats_words() {
     require_root!();
@@ -267,7 +267,7 @@ fn root_somebody_else_is_warned_in_netstats_words() {
     both("(Not all processes could be identified");
 }
 
-/// `-c` repeats until it is interrupted, then says so as a shell would.
+/// `-c` repeats until it is interrupted, and then exits like a program killed by the signal.
 #[test]
 fn root_continuous_lists_again_until_interrupted() {
     require_root!();
@@ -282,14 +282,14 @@ fn root_continuous_lists_again_until_interrupted() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
-/// Names that the running kernel does not use, and all that netstat has sentences for and never finds.
+/// Names that the running kernel does not use, and names for which netstat has unused sentences.
 const OLD_NAMES: &str = "TCPDirectCopyFromBacklog TCPDirectCopyFromPrequeue TCPDSackUndo TCPFACKReorder \
                          TCPForwardRetrans TCPHPHitsToUser TCPLoss TCPPrequeued TCPPrequeueDropped \
                          TCPRenoRecoveryFailed TCPRenoRecoveryFail TCPSackFailures \
     TCPSackRecoveryFail TCPSackRecovery TCPSACKReneging TCPSchedulerFailed TCPTimeouts TCPAbortOnSyn PAWSPassive \
     SockMallocOOM TWKilled ListenDrops Forwarding";
 
-/// The kernel's own file with every number replaced: by its place, so that no two are the same, or by 0.
+/// The kernel's own file with every number replaced: by a unique number derived from its position, or by 0.
 fn numbered(file: &str, zero: bool) -> String {
     let live = std::fs::read_to_string(file).unwrap();
     let number = |n: usize| if zero { "0".to_owned() } else { (n * 7 + 3).to_string() };
@@ -337,7 +337,7 @@ fn root_counters_are_said_in_netstats_words() {
     }
 }
 
-/// Runs a program that sees these files, and nothing else, as /proc.
+/// Runs a program with a /proc that contains only these files.
 fn with_counters(dir: &std::path::Path, program: &std::ffi::OsStr, words: &[&str]) -> Output {
     let script = "mount -t tmpfs none /proc && mkdir -p /proc/net/sctp && ln -s . /proc/thread-self && \
                   cp \"$1\"/snmp \"$1\"/netstat \"$1\"/snmp6 /proc/net/ && cp \"$1\"/sctp /proc/net/sctp/snmp && \
@@ -347,7 +347,7 @@ fn with_counters(dir: &std::path::Path, program: &std::ffi::OsStr, words: &[&str
     command.output().unwrap()
 }
 
-/// Wrong calls, the usage and the version: the same bytes on the same streams and the same exit code.
+/// Invalid command lines, the usage and the version: the same bytes on the same streams and the same exit code.
 #[test]
 fn issue_10_wrong_calls_are_netstats() {
     require_tool!("netstat");
@@ -386,7 +386,7 @@ fn issue_10_wrong_calls_are_netstats() {
         assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{line}");
         assert_eq!(text(&ours.stdout), text(&theirs.stdout), "{line}");
         assert_eq!(ours.status.code(), theirs.status.code(), "{line}");
-        // Right by default differs only in what it adds.
+        // The only difference without `--bug-compatible` is additional text.
         let right = run(Command::new(program::netwren()).arg("netstat"));
         assert!(text(&right.stderr).starts_with(&text(&theirs.stderr)), "{line}: {}", text(&right.stderr));
         assert!(
@@ -398,7 +398,7 @@ fn issue_10_wrong_calls_are_netstats() {
     assert_eq!(text(&out.stderr), "Unknown address family `no?such'.\n");
 }
 
-/// A link of that name is netstat, and `NETWREN_BUG_COMPATIBLE=1` reaches it.
+/// A link called netstat acts as netstat, and `NETWREN_BUG_COMPATIBLE=1` applies to it.
 #[test]
 fn root_a_link_called_netstat_is_netstat() {
     require_root!();
@@ -414,13 +414,13 @@ fn root_a_link_called_netstat_is_netstat() {
     assert!(!run("1").contains(" 2001:db8:2:0:bbbb:cccc:dddd:eeee:"));
 }
 
-/// The reader going away is no fault.
+/// A reader that closes the pipe is not an error.
 #[test]
 fn root_a_closed_pipe_is_success() {
     require_root!();
     let lab = Lab::new("netpipe");
     lab.listen_tcp(3);
-    // A socket pair tells of a reader that is gone as a pipe does.
+    // A closed socket pair reports a missing reader like a pipe does.
     let (reader, writer) = UnixStream::pair().unwrap();
     drop(reader);
     let writer = OwnedFd::from(writer);
@@ -428,7 +428,7 @@ fn root_a_closed_pipe_is_success() {
     assert_eq!(status.code(), Some(0));
 }
 
-/// A full disk is told.
+/// A full disk is reported.
 #[test]
 fn root_a_full_disk_is_said() {
     require_root!();

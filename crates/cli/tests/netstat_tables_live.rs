@@ -1,4 +1,4 @@
-//! The face of netstat beside netstat itself: interfaces, routes, multicast groups.
+//! Compares the netstat face with netstat itself: interfaces, routes, multicast groups.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use testkit::netns::Lab;
 use testkit::{program, require_root, require_tool, until_equal};
 
-/// Interfaces of several kinds, up and down, with aliases and long names.
+/// Interfaces of several types, up and down, with aliases and long names.
 fn interfaces(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     let ip = |line: &str| lab.ip(&line.split(' ').collect::<Vec<_>>());
@@ -17,7 +17,7 @@ fn interfaces(purpose: &str) -> Lab {
     ip("link set va mtu 1400 txqueuelen 77");
     ip("link set vb allmulticast on");
     ip("link set v10 promisc on");
-    // A tunnel, where /dev/net/tun is to be had: another kind of hardware.
+    // A tunnel, if /dev/net/tun is available: another hardware type.
     let _ = lab.command("ip").args(["tuntap", "add", "tun5", "mode", "tun"]).output();
     for link in ["va", "vb", "averylongname15", "v9"] {
         ip(&format!("link set {link} up"));
@@ -46,8 +46,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The same bytes, in the same order, and the same exit code. Counters may move between the two calls, and an address
-/// may stop being tentative: then both are asked once more.
+/// Asserts the same bytes in the same order and the same exit code. Repeats both calls if they differ, because
+/// counters may move in between and an address may stop being tentative.
 #[track_caller]
 fn same(lab: &Lab, words: &str, bug_compatible: bool) {
     let words: Vec<&str> = words.split(' ').collect();
@@ -104,7 +104,7 @@ fn root_routes_are_netstats() {
     ] {
         lab.ip(&[&["-6", "route", "add"][..], &route.split(' ').collect::<Vec<_>>()].concat());
     }
-    // Without a default route no name server is asked in vain.
+    // If there is no default route, no name server is queried in vain.
     for words in ["-r", "-re", "-rCF", "-6r", "-46r", "-r --numeric-ports"] {
         same(&lab, words, true);
     }
@@ -134,7 +134,7 @@ fn root_routes_are_netstats() {
     ] {
         same(&lab, words, false);
     }
-    // `-ee` cuts the interface's name; `-W` asks for all of it in ours.
+    // `-ee` truncates the interface's name; in ours `-W` shows it completely.
     same(&lab, "-reen", true);
     let wide = text(&face(&lab, &["-reenW"], true).stdout);
     assert!(wide.contains(" averylongname15   0 "), "{wide}");
@@ -160,7 +160,7 @@ fn root_groups_are_netstats() {
     for words in ["-g", "-gn", "-gan", "-gxn", "-gtn", "-gn --unix --tcp", "--groups --numeric-hosts"] {
         same(&lab, words, true);
     }
-    // A family alone asks for its sockets too.
+    // A family alone also selects its sockets.
     for words in ["-g4n", "-g6n"] {
         same(&lab, words, true);
     }
@@ -169,7 +169,7 @@ fn root_groups_are_netstats() {
     drop(sockets);
 }
 
-/// `-c`: each round whole. netstat reads IPv4's groups as IPv6's from its second round on; ours does not.
+/// `-c`: each round is complete. From its second round on netstat reads IPv4's groups as IPv6's; ours does not.
 #[test]
 fn root_tables_again_and_again() {
     require_root!();
@@ -198,7 +198,7 @@ fn root_tables_again_and_again() {
     }
 }
 
-/// Without a policy netstat says so and ends.
+/// netstat prints an error and exits if no policy is loaded.
 #[test]
 fn root_contexts_need_selinux() {
     require_root!();

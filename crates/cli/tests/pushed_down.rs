@@ -1,5 +1,5 @@
-//! Every condition that is handed to the kernel, in every table and every state: the rows are those that the filter
-//! leaves of everything, applied by this program alone.
+//! Every condition that is passed to the kernel, in every table and state: the rows must equal those that the same
+//! filter selects from all rows in this program.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -10,8 +10,8 @@ use sockets::{BackendCache, Options, SocketSource, Via};
 use sys::Host;
 use testkit::netns::Lab;
 
-/// Sockets in the states that the testkit does not make, of fixed ports. Frames that the rules below drop keep a
-/// connection in FIN_WAIT1, CLOSING and LAST_ACK.
+/// Sockets on fixed ports, in the states that the testkit does not make. The rules below drop frames to keep
+/// connections in FIN_WAIT1, CLOSING and LAST_ACK.
 const SCRIPT: &str = r#"
 import os, signal, socket, sys
 keep = []
@@ -50,8 +50,8 @@ const RULES: &str = "table inet t {
 }
 ";
 
-/// Every kind of condition that `sockets::pushdown` has words for, alone and mixed with others and with such as it has
-/// none for.
+/// Every kind of condition that `sockets::pushdown` translates, alone and combined with others, including conditions
+/// that it does not translate.
 const CONDITIONS: &[&str] = &[
     "local_port = 7777",
     "peer_port = 7777",
@@ -106,11 +106,11 @@ const CONDITIONS: &[&str] = &[
     "inode != 1",
 ];
 
-/// The tables; the rest of the families this kernel need not have.
+/// The tables to test; this kernel may lack other families.
 const TABLES: [Proto; 8] =
     [Proto::Tcp, Proto::Mptcp, Proto::Udp, Proto::UdpLite, Proto::Raw, Proto::Packet, Proto::Unix, Proto::Netlink];
 
-/// include/uapi/linux/netlink.h
+/// From include/uapi/linux/netlink.h.
 const NETLINK_SOCK_DIAG: u8 = 4;
 
 struct Ifaces(Vec<(u32, String)>);
@@ -123,7 +123,7 @@ impl Lookup for Ifaces {
     }
 }
 
-/// What tells a row from others, and from itself a moment later.
+/// The values that identify a row and that stay constant.
 type Seen = (Proto, State, u8, String, String, u32, Option<u32>);
 
 fn seen(row: &Socket<'_>) -> Seen {
@@ -140,11 +140,11 @@ struct Reader<'l> {
 }
 
 impl Reader<'_> {
-    /// The rows that the source hands out for `filter`, one list for each test that is done here.
+    /// The rows that the source returns for `filter`, one list per test applied here.
     fn rows(&self, filter: &[Expr], tests: &[Predicate<Sockets>]) -> Vec<Vec<Seen>> {
         let mut rows = vec![Vec::new(); tests.len()];
         let run = self.source().run(&demand(filter), &mut |row| {
-            // The socket that asks is itself a netlink socket, another one each time.
+            // The requesting socket is itself a netlink socket, and differs each time.
             let asks =
                 row.extras.and_then(|rare| rare.netlink).is_some_and(|part| part.protocol.0 == NETLINK_SOCK_DIAG);
             for (rows, test) in rows.iter_mut().zip(tests).filter(|_| !asks) {
@@ -170,7 +170,7 @@ impl Reader<'_> {
         SocketSource::new(&self.host, options).with_cache(&self.cache)
     }
 
-    /// The rows of a filter, tested here only by what the source did not promise to test.
+    /// The rows of a filter, tested here only for conditions that the source did not promise to test.
     fn as_offered(&self, filter: &[Expr]) -> Vec<Seen> {
         let pushed = self.source().prepare(&demand(filter)).offer().pushed;
         let left = filter.iter().zip(pushed).filter(|(_, push)| *push != Push::Exact).map(|(part, _)| part.clone());
@@ -178,8 +178,8 @@ impl Reader<'_> {
         self.rows(filter, &[test]).remove(0)
     }
 
-    /// Compares each filter with what it leaves of `everything`, in a moment in which nothing moved; returns how many
-    /// rows the first one has.
+    /// Compares each filter's rows with those that it selects from `everything`, while nothing changes; returns the
+    /// number of rows of the first filter.
     #[track_caller]
     fn check(&self, everything: &str, texts: &[String]) -> usize {
         let parse = |text: &str| {
@@ -203,7 +203,7 @@ impl Reader<'_> {
     }
 }
 
-/// With all fields that any filter here asks for: rows of two readings can be compared.
+/// A demand for all fields that any filter here uses, so that two readings can be compared.
 fn demand(filter: &[Expr]) -> Demand<Sockets> {
     let mut demand = Demand::<Sockets>::new(&[], filter.to_vec());
     for name in ["inode", "iface", "mark", "cgroup_id", "netlink_protocol"] {
@@ -254,7 +254,7 @@ fn compare(lab: &Lab, via: Via, tables: &'static [Proto]) {
         let reader = Reader { host: Host::live(), cache: BackendCache::new(), via, tables, lookups };
         let cgroup = cgroup_of(&reader.host).to_string();
         let conditions: Vec<String> = CONDITIONS.iter().map(|text| text.replace("CGROUP", &cgroup)).collect();
-        // Sockets in TIME_WAIT, SYN_RECV and SYN_SENT are there for a minute or two: they come first.
+        // Sockets in TIME_WAIT, SYN_RECV and SYN_SENT exist for only a minute or two, so they come first.
         let all = [6, 3, 2, 1, 4, 5, 7, 8, 9, 10, 11, 13];
         let everything = format!("state in ({})", words(&all));
         for number in all {
@@ -262,15 +262,15 @@ fn compare(lab: &Lab, via: Via, tables: &'static [Proto]) {
             let with_state = conditions.iter().map(|condition| format!("({condition}) and {state}"));
             let texts: Vec<String> = std::iter::once(state.clone()).chain(with_state).collect();
             let rows = reader.check(&everything, &texts);
-            // A socket of TCP that is closed is in no table.
+            // A closed TCP socket is in no table.
             assert!(rows > 0 || tables == [Proto::Tcp] && State(number) == State::CLOSE, "no socket has {state}");
         }
-        // Without a state, those that are bound and nothing else are not read.
+        // Unless a state is named, bound-only sockets are not read.
         reader.check("", &conditions);
     });
 }
 
-/// The cgroup that sockets here are made in.
+/// The cgroup of sockets created here.
 fn cgroup_of(host: &Host) -> u64 {
     let mut found = None;
     let mut demand = Demand::<Sockets>::new(&[], Vec::new());
@@ -291,7 +291,7 @@ fn root_issue_10_what_the_kernel_is_asked_to_filter_is_filtered() {
     testkit::require_tool!("python3");
     testkit::require_tool!("nft");
     testkit::require_tool!("ss");
-    // No other table is read by BPF.
+    // BPF reads no other table.
     let by_bpf: &[(Via, &'static [Proto])] = &[(Via::Bpf, &[Proto::Tcp])];
     let by_bpf = if cfg!(feature = "bpf") { by_bpf } else { &[] };
     for (via, tables) in [(Via::Netlink, &TABLES[..])].iter().chain(by_bpf) {

@@ -1,4 +1,4 @@
-//! `ss -K` and `ss -E` of the face beside the installed ss, on live sockets of labs.
+//! Compares `ss -K` and `ss -E` of the face with the installed ss, on live sockets of labs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -16,19 +16,19 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Our face, or the installed ss.
+/// The face, or the installed ss.
 fn ss(lab: &Lab, ours: bool, before: &[&str], line: &str) -> Command {
     let mut command = if ours { lab.command(program::netwren()) } else { lab.command("stdbuf") };
     match ours {
         true => command.arg("ss").args(before).env("NETWREN_SS_LAYOUT", layout()),
-        // ss itself holds events back in a pipe.
+        // ss itself buffers events in a pipe.
         false => command.args(["-oL", "ss"]),
     };
     command.args(line.split(' ')).env_remove("NETWREN_BUG_COMPATIBLE");
     command
 }
 
-/// The same sockets at the same ports in every lab.
+/// The same sockets on the same ports in every lab.
 const SOCKETS: &str = r#"
 import socket, sys, signal
 kept = []
@@ -87,8 +87,8 @@ fn root_kill_shows_and_closes_what_ss_does() {
     }
 }
 
-/// Inodes, cookies and pids differ from lab to lab, and with them their lengths and the blanks behind. Of a
-/// connection both ends go, and which one is found first is the hash table's business: words are put in order.
+/// Masks inodes, cookies and pids, which differ from lab to lab together with their widths and following blanks. Sorts
+/// words, because both ends of a connection close, and the hash table decides which is reported first.
 fn numberless(lines: &str) -> String {
     let word = |word: &str| match word.split_once(':').or_else(|| word.split_once("pid=")) {
         Some((name @ ("ino" | "sk"), _)) => format!("{name}:N"),
@@ -103,7 +103,7 @@ fn numberless(lines: &str) -> String {
     mask::sorted_lines(&lines.lines().map(|l| line(l) + "\n").collect::<String>())
 }
 
-/// Where ss shows what it did not close, or leaves some open, the face does not.
+/// The face does not show sockets that it failed to close, and leaves none open, unlike ss.
 #[test]
 fn root_kill_shows_only_what_was_closed() {
     require_root!();
@@ -113,7 +113,7 @@ fn root_kill_shows_only_what_was_closed() {
     assert!(text(&ran.stderr).contains("2 sockets match that the kernel cannot close"), "{}", text(&ran.stderr));
     let old = ss(&lab, true, &["--bug-compatible"], "-xnK").output().unwrap();
     assert_eq!(text(&old.stdout).lines().count(), 3);
-    // More than one receive buffer: each of the 700 is closed, although closing shifts the rest.
+    // More than one receive buffer: all 700 are closed, although closing shifts the rest.
     let lab = Lab::new("killmany");
     let pairs = lab.connect_v4(700);
     let ran = ss(&lab, true, &[], &format!("-HtnK dport = {}", pairs[0].server.port())).output().unwrap();
@@ -137,7 +137,7 @@ fn root_kill_without_the_right_closes_nothing() {
     assert_eq!(left(&lab), before);
 }
 
-/// A listener that writes into a file.
+/// A listener that writes to a file.
 struct Listening {
     child: Child,
     ours: bool,
@@ -147,7 +147,7 @@ struct Listening {
 impl Listening {
     fn start(lab: &Lab, ours: bool, line: &str, name: &str) -> Listening {
         let file = lab.dir().join(name);
-        // Not through `ip netns exec`, which would take the signal: exec makes it the program itself.
+        // Not through `ip netns exec`, which would receive the signal: exec makes the child the program itself.
         let mut command = ss(lab, ours, &["--bug-compatible"], line);
         let out = std::fs::File::create(&file).unwrap();
         let child = command.stdout(out).stderr(Stdio::null()).spawn().unwrap();
@@ -159,7 +159,7 @@ impl Listening {
     }
 
     fn end(mut self) -> (String, Option<i32>) {
-        // Where tests run in a shell's background SIGINT is ignored, and ss leaves it so.
+        // In tests run in a shell's background SIGINT is ignored, and ss keeps it ignored.
         let signal = if self.ours { "-INT" } else { "-TERM" };
         Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         let code = self.child.wait().unwrap().code();
@@ -167,7 +167,7 @@ impl Listening {
     }
 }
 
-/// How many sockets inside listen to destroy events (sock_diag is protocol 4; the fourth column holds the groups).
+/// Number of sockets inside that listen to destroy events (sock_diag is protocol 4; the fourth column has the groups).
 fn listeners(lab: &Lab) -> usize {
     let table = lab.inside(|| std::fs::read_to_string(Path::new("/proc/thread-self/net/netlink")).unwrap());
     let joined = |line: &&str| {
@@ -193,7 +193,7 @@ fn root_events_are_those_of_ss() {
         "-nE sport = 5300",
         "-tnEK",
     ];
-    // Of ports in events ss does not know the protocol: 7003 has a name with UDP alone.
+    // For ports in events ss ignores the protocol: 7003 has a name for UDP only.
     let lab = Lab::new("ssevents");
     let both: Vec<(Listening, Listening)> = LINES
         .iter()
@@ -205,23 +205,23 @@ fn root_events_are_those_of_ss() {
             )
         })
         .collect();
-    // With `-K` ss listens twice.
+    // ss listens twice with `-K`.
     wait_until("all listen", || listeners(&lab) == 2 * LINES.len() + 1);
     let ready = lab.dir().join("ready");
     lab.spawn("python3", &["-c", SOCKETS, ready.to_str().unwrap()]);
     lab.wait_until("the sockets", || ready.exists());
     lab.close_all();
-    // The last line of each comes with the last event: all have as many as ss has when nothing more arrives.
+    // Each listener's last line comes with the last event: all have as many as ss when nothing more arrives.
     let marker = lab.udp((Ipv4Addr::LOCALHOST, 5999).into());
     lab.listen((Ipv6Addr::LOCALHOST, 5998).into());
     lab.close_all();
-    // Sockets that somebody may still look at are destroyed later than those that were closed after them.
+    // Sockets that are still referenced may be destroyed later than sockets closed after them.
     let complete = |listening: &Listening| {
         let lines = listening.lines();
         lines.contains(&format!(":{} ", marker.port())) && lines.lines().count() >= 12
     };
     wait_until("the marker, and all before it", || complete(&both[0].0) && complete(&both[0].1));
-    // Two processors may tell two listeners of two ends in another order.
+    // Two CPUs may deliver the events of two ends in different orders to two listeners.
     let sorted = |text: &str| testkit::mask::sorted_lines(text);
     wait_until("equal", || both.iter().all(|(their, our)| sorted(&their.lines()) == sorted(&our.lines())));
     assert_eq!(both[9].0.lines().lines().count(), 1, "the heading alone");

@@ -1,4 +1,5 @@
-//! `netwren ss` and `netwren netstat` against the installed tools: raw, UDP-Lite, packet, netlink and MPTCP sockets.
+//! Compares `netwren ss` and `netwren netstat` with the installed tools: raw, UDP-Lite, packet, netlink and MPTCP
+//! sockets.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -26,7 +27,7 @@ fn ours(lab: &Lab, tool: &str, before: &[&str], line: &str) -> Output {
     command.output().expect("ip(8) starts")
 }
 
-/// Without the netlink sockets that the two tools themselves read with, and the kernel's end of those.
+/// Removes the netlink sockets that the two tools themselves use, and the kernel's ends of them.
 fn comparable(output: &Output) -> String {
     let own = |line: &&str| !line.contains("tcpdiag:") && !line.split(' ').any(|word| word.starts_with("4:"));
     let text = mask::netstat(&mask::ss(&text(&output.stdout)));
@@ -34,7 +35,7 @@ fn comparable(output: &Output) -> String {
     mask::sorted_lines(&lines.join("\n"))
 }
 
-/// Same lines, same exit code.
+/// Asserts the same lines and the same exit code.
 #[track_caller]
 fn same(lab: &Lab, tool: &str, before: &[&str], line: &str) {
     let both = || (theirs(lab, tool, line), ours(lab, tool, before, line));
@@ -122,7 +123,7 @@ fn root_raw_packet_and_mptcp_sockets() {
     }
 }
 
-/// Sockets of groups come twice from the kernel, and ss shows them twice.
+/// The kernel reports sockets with groups twice, and ss shows them twice.
 #[test]
 fn root_netlink_sockets() {
     require_root!();
@@ -166,12 +167,12 @@ fn root_all_tables_at_once() {
     {
         same(&lab, "ss", OLD, line);
         let ours = ours(&lab, "ss", &[], line);
-        // What this kernel lacks nobody asked for.
+        // The user did not name the table that this kernel lacks.
         assert!(!text(&ours.stderr).contains("raw sockets"), "ss {line}: {}", text(&ours.stderr));
     }
 }
 
-/// The kernel sends packet sockets of every type, ss shows them all.
+/// The kernel sends packet sockets of every type, and ss shows them all.
 #[test]
 fn root_packet_sockets_by_type() {
     require_root!();
@@ -185,7 +186,7 @@ fn root_packet_sockets_by_type() {
     same(&lab, "ss", OLD, "-A p_dgr -an");
 }
 
-/// Who waits at a unix listener.
+/// Clients waiting at a unix listener.
 #[test]
 fn root_peers_of_unix_listeners() {
     require_root!();

@@ -1,7 +1,7 @@
-//! The writer against the installed ss, on tables that no kernel had to hold.
+//! Compares the writer with the installed ss, on tables that do not come from a kernel.
 //!
-//! ss reads netlink messages from a file that `TCPDIAG_FILE` names, so both print the same rows: every item of
-//! `tcp_info`, widths of many blocks, states and timers that are hard to bring about.
+//! ss reads netlink messages from the file named by `TCPDIAG_FILE`, so both print the same rows: every item of
+//! `tcp_info`, widths of many blocks, and states and timers that are hard to produce.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 use record::rows::{Endpoint, SkMem, Socket, TcpInfo};
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::Command;
 use testkit::{require_tool, tool};
 
-/// xorshift: rows that look random and are the same in every run.
+/// xorshift: pseudo-random rows that are the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     fn below(&mut self, n: u64) -> u64 {
         self.roll() % n
     }
-    /// 0 often, small mostly, sometimes anything.
+    /// Often 0, mostly small, sometimes any value.
     fn number(&mut self, bits: u32) -> u64 {
         let n = match self.below(4) {
             0 => 0,
@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-/// What a row borrows.
+/// Data that a row borrows.
 struct Payloads {
     info: Option<Vec<u8>>,
     skmem: Option<Vec<u8>>,
@@ -53,7 +53,7 @@ fn attribute(message: &mut Vec<u8>, kind: u16, payload: &[u8]) {
     message.resize(message.len().next_multiple_of(4), 0);
 }
 
-/// `inet_diag_msg` and attributes of a row, as include/uapi/linux/inet_diag.h lays them out.
+/// `inet_diag_msg` and attributes of a row, in the layout of include/uapi/linux/inet_diag.h.
 fn message(row: &Socket<'_>) -> Vec<u8> {
     let mut m = vec![0; 16];
     m.extend([row.family, row.state.0, row.timer.0, row.retrans]);
@@ -106,7 +106,7 @@ fn layout() -> Layout {
     if version >= tool::Version(6, 15, 0) { Layout::V6_15 } else { Layout::V6_1 }
 }
 
-/// What the installed ss prints of the rows.
+/// The output of the installed ss for the rows.
 fn theirs(rows: &[Socket<'_>], args: &[&str]) -> String {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let mut bytes: Vec<u8> = rows.iter().flat_map(message).collect();
@@ -184,7 +184,7 @@ fn random_row(dice: &mut Dice) -> Socket<'static> {
     }
 }
 
-/// ss prints some members as signed numbers: they stay below 2^31.
+/// Random numbers below 2^31, because ss prints some members as signed numbers.
 fn numbers(dice: &mut Dice, n: usize) -> Vec<u8> {
     (0..n).flat_map(|_| (dice.number(31) as u32).to_ne_bytes()).collect()
 }
@@ -193,7 +193,7 @@ fn random_payloads(dice: &mut Dice) -> Payloads {
     let len = [280, 240, 232, 104, 192][dice.below(5) as usize];
     let mut info = numbers(dice, len / 4);
     for at in (104..len.saturating_sub(7)).step_by(8) {
-        // 64-bit members are below 2^52: ss computes with doubles.
+        // 64-bit members are below 2^52, because ss computes with doubles.
         if [104, 112, 120, 128, 160, 168, 176, 184, 200, 208].contains(&at) {
             info[at..at + 8].copy_from_slice(&dice.number(64).to_ne_bytes());
         }
@@ -249,11 +249,11 @@ fn rows_of_every_sort() {
     let tos = Options { tos: true, cgroup: true, sockopt: true, ..plain };
     same(&rows, &["-tan", "--tos", "--cgroup", "--inet-sockopt"], tos);
     same(&rows, &["-tanO", "--inet-sockopt"], Options { sockopt: true, one_line: true, ..plain });
-    // ss prints what the messages hold, asked for or not: memory and info go together here.
+    // ss prints everything in the messages, even if it was not requested, so memory and info are combined here.
     let info = Options { memory: true, info: true, ..plain };
     same(&rows, &["-tanmi"], info);
     same(&rows, &["-tanmiO"], Options { one_line: true, ..info });
-    // Ports that the kernel gives out have no names in either.
+    // Ephemeral ports have no names in either program.
     let nameless = |row: &Socket<'_>| row.local.port > 40_000 && row.peer.port > 40_000;
     let rows: Vec<Socket<'_>> = rows.into_iter().filter(|row| nameless(row) && row.local.port < 60_000).collect();
     let rows: Vec<Socket<'_>> = rows.into_iter().filter(|row| row.peer.port < 60_000).collect();
@@ -269,7 +269,7 @@ fn widths_of_many_blocks() {
     same(&rows, &["-tan"], tan());
     same(&rows, &["-tane"], Options { timers: true, details: true, ..tan() });
     same(&rows, &["-Htan", "state", "established"], Options { header: false, state: false, ..tan() });
-    // Growing rows: each block is wider than the last.
+    // Growing rows: each block is wider than the previous one.
     let mut rows: Vec<Socket<'_>> = (0..200_000u32)
         .map(|i| {
             let addr = Addr::V4((i * 17_000).to_be_bytes());
@@ -286,7 +286,7 @@ fn widths_of_many_blocks() {
         })
         .collect();
     same(&rows, &["-tan"], tan());
-    // A block whose last row is the longest: it does not count.
+    // A block whose last row is the longest, which does not affect the width.
     rows.truncate(100);
     rows[99].timer = Timer(1);
     rows[99].timer_ms = 5;

@@ -1,4 +1,4 @@
-//! The face of ss beside ss itself: filter files, raw dumps, threads, tables that the kernel lacks.
+//! Compares the ss face with ss itself: filter files, raw dumps, threads, tables that the kernel lacks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -38,7 +38,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The same lines and the same exit code. The order is the kernel's, and ours may ask it another way.
+/// Asserts the same lines and the same exit code. The order is the kernel's and depends on the kind of request.
 #[track_caller]
 fn same(lab: &Lab, words: &str, file: Option<&Path>) -> String {
     let words: Vec<&str> = words.split(' ').collect();
@@ -106,7 +106,7 @@ fn root_filters_from_files() {
     same(&lab, &format!("-tan -F {file} -F {file}"), None);
 }
 
-/// A file's messages without what differs from socket to socket: their port.
+/// A file's messages without the port, which differs between sockets.
 fn messages(file: &Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(file).unwrap();
     let all = netlink::Messages::new(&bytes).map(Result::unwrap);
@@ -122,7 +122,7 @@ fn root_raw_dumps_are_those_of_ss_and_read_by_both() {
     require_root!();
     require_tool!("ss");
     let lab = Lab::new("ssdiag");
-    // No time-wait: its timer would move.
+    // A socket in TIME_WAIT would have a running timer.
     lab.connect_v4(3);
     lab.connect_v6(2);
     lab.listen_tcp(2);
@@ -157,7 +157,7 @@ fn root_threads_hold_what_their_process_holds() {
     lab.listen_tcp(1);
     lab.connect_v4(1);
     for words in ["-tlnT", "-tanT", "-tanpT", "-tanTo", "-uanT"] {
-        // 6.15 shows no threads without -p; ours does, unless it is told to do as 6.15.
+        // 6.15 shows no threads without -p; ours does, unless it must behave like 6.15.
         let ours = match layout() == "6.15" && !words.contains('p') {
             true => text(&run(&lab, true, &[words], None).stdout),
             false => same(&lab, words, None),
@@ -166,7 +166,7 @@ fn root_threads_hold_what_their_process_holds() {
     }
 }
 
-/// Families named together: by netlink ss shows the one named last, from /proc all of them. And `-b` shows timers.
+/// Several families: via netlink ss shows the one named last, from /proc all of them. And `-b` shows timers.
 #[test]
 fn root_issue_10_families_together_and_filters_with_timers() {
     require_root!();
@@ -187,21 +187,21 @@ fn root_issue_10_families_together_and_filters_with_timers() {
         same(&lab, words, None);
     }
     for words in ["-btn", "-bHtn", "-b0an"] {
-        // The time that is left ticks between two runs.
+        // The remaining time changes between two runs.
         let timers = |ours| text(&run(&lab, ours, &[words], None).stdout).matches("timer:(keepalive,").count();
         let counts = until_equal(|| [timers(false), timers(true)], |[theirs, ours]| theirs == ours);
         assert_eq!(counts, [usize::from(words != "-b0an"); 2], "{words}");
     }
 }
 
-/// A thread with a table of descriptors of its own holds what it has open there, and no more.
+/// A thread with its own descriptor table owns only the sockets open there.
 #[test]
 fn root_issue_10_threads_with_descriptors_of_their_own() {
     require_root!();
     require_tool!("ss");
     require_tool!("python3");
     let lab = Lab::new("ssthr2");
-    // CLONE_FILES is 0x400. The first thread closes the socket for itself, the second gives it another number.
+    // CLONE_FILES is 0x400. The first thread closes its copy of the socket, the second gives it another number.
     let script = "import socket,threading,ctypes,os,time\n\
                   libc=ctypes.CDLL(None)\n\
                   s=socket.socket(); s.bind(('127.0.0.1',4242)); s.listen()\n\
@@ -221,7 +221,7 @@ fn root_issue_10_threads_with_descriptors_of_their_own() {
     assert!(first.contains("fd=99"), "{first}");
 }
 
-/// Without a policy ss says so and ends.
+/// ss prints an error and exits if no policy is loaded.
 #[test]
 fn root_contexts_need_selinux() {
     require_root!();

@@ -1,4 +1,4 @@
-//! `netwren ss` against the installed ss, on the same live table in a namespace of its own.
+//! Compares `netwren ss` with the installed ss, on the same live table in a separate namespace.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -25,7 +25,7 @@ fn theirs(lab: &Lab, line: &str) -> Output {
     lab.command("ss").args(words(line)).output().expect("ip(8) starts")
 }
 
-/// Our face with `before` right after its name.
+/// The face with `before` directly after its name.
 fn ours(lab: &Lab, before: &[&str], line: &str) -> Output {
     let mut command = lab.command(program::netwren());
     command.arg("ss").args(before).args(words(line)).env("NETWREN_SS_LAYOUT", layout());
@@ -36,9 +36,9 @@ fn comparable(output: &Output) -> String {
     mask::sorted_lines(&mask::ss(&text(&output.stdout)))
 }
 
-/// Same lines, same exit code. `before` may be `--bug-compatible`.
+/// Asserts the same lines and the same exit code. `before` may be `--bug-compatible`.
 ///
-/// A retransmission between the two runs changes a row.
+/// Repeats both runs if they differ, because a retransmission in between changes a row.
 #[track_caller]
 fn same(lab: &Lab, before: &[&str], line: &str) {
     let both = || (theirs(lab, line), ours(lab, before, line));
@@ -49,7 +49,7 @@ fn same(lab: &Lab, before: &[&str], line: &str) {
 
 const OLD: &[&str] = &["--bug-compatible"];
 
-/// Sockets of every sort: both families, mapped, link-local, every state that can be held, UDP, unix.
+/// All kinds of sockets: both families, mapped, link-local, every state that persists, UDP, unix.
 fn populate(lab: &Lab) {
     lab.connect_v4(3);
     lab.connect_v6(2);
@@ -125,7 +125,8 @@ fn root_tables() {
     }
 }
 
-/// `-e` on a machine without a cgroup v2 mount, and `-o` on 6.1, show known defects: the old bytes are compared.
+/// `-e` on a machine without a cgroup v2 mount, and `-o` on 6.1, have known defects: the compatible output is
+/// compared.
 #[test]
 fn root_extras() {
     require_root!();
@@ -196,7 +197,7 @@ fn root_states() {
     }
 }
 
-/// Every production, for TCP and UDP.
+/// Every production of the grammar, for TCP and UDP.
 const EXPRESSIONS: &[&str] = &[
     "sport = :7001",
     "sport = 7001",
@@ -311,7 +312,7 @@ fn root_expressions() {
     }
 }
 
-/// A word in three pieces, a backslash before what the grammar would take.
+/// An expression in three arguments, and a backslash before a word of the grammar.
 #[test]
 fn root_expression_in_one_argument() {
     require_root!();
@@ -337,7 +338,7 @@ fn root_summary_as_ss_mixes_it_and_of_this_namespace() {
     require_tool!("ss");
     let lab = Lab::new("sssum");
     populate(&lab);
-    // Host-wide counters move while other tests run.
+    // Host-wide counters change while other tests run.
     wait_until("both summaries at the same numbers", || {
         let (theirs, ours) = (theirs(&lab, "-s"), ours(&lab, OLD, "-s"));
         theirs.stdout == ours.stdout && ours.status.success()
@@ -354,13 +355,13 @@ fn request_sockets(lab: &Lab) -> usize {
     lab.output("ss", &["-Htan", "state", "syn-recv"]).lines().count()
 }
 
-/// Names of processes as ss cuts them, and whole.
+/// Names of processes as truncated by ss, and complete.
 #[test]
 fn root_process_names_that_are_no_words() {
     require_root!();
     require_tool!("ss");
     let lab = Lab::new("ssnames");
-    // The shell's own `read` holds the socket: no second process inherits it.
+    // The shell's own `read` uses the socket, so that no second process inherits it.
     lab.spawn("bash", &["-c", r#"printf 'a"b c)\033' > /proc/$$/comm; exec 3<>/dev/udp/127.0.0.1/5999; read -r -u 3"#]);
     let there = || text(&theirs(&lab, "-Huanp").stdout).contains("a\"b c");
     wait_until("the process has its name and its socket", there);
@@ -372,7 +373,7 @@ fn root_process_names_that_are_no_words() {
     assert!(old.contains(r#"users:(("a"b c",pid="#), "{old:?}");
 }
 
-/// Seconds with a fraction: `ms` in 6.1, `sec` in later ones and here.
+/// The unit of fractional seconds: `ms` in 6.1, `sec` in later versions and here.
 #[test]
 fn root_unit_of_timers() {
     require_root!();
@@ -383,7 +384,7 @@ fn root_unit_of_timers() {
         let text = text(&output.stdout);
         let at = text.find("timer:(on,")? + "timer:(on,".len();
         let time = text[at..].split(',').next()?.to_owned();
-        // 1.000 and more, below 10.
+        // At least 1.000 and less than 10.
         (time.as_bytes().get(1) == Some(&b'.'))
             .then(|| time.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned())
     };
@@ -400,7 +401,7 @@ fn root_unit_of_timers() {
     assert_eq!(unit(&|| ours(&lab, OLD, "-Htano")), old);
 }
 
-/// A cgroup without a path: one line on stderr and no item; as ss has it, an item that is no path.
+/// A cgroup without a path: one line on stderr and no item; with `--bug-compatible`, an item without a path.
 #[test]
 fn root_cgroups_out_of_reach() {
     require_root!();
@@ -408,7 +409,7 @@ fn root_cgroups_out_of_reach() {
     let lab = Lab::new("sscgroup");
     lab.listen_tcp(3);
     let mut hidden = lab.command("unshare");
-    // In namespaces of its own no cgroup file system is left, and none that process 1 sees.
+    // In these namespaces no cgroup file system is mounted, including those that process 1 sees.
     hidden.args(["-mpf", "--mount-proc", "sh", "-c"]).arg(
         "while read -r _ place kind _; do case $kind in cgroup2) umount -l \"$place\" ;; esac; done < \
          /proc/self/mounts; exec \"$0\" \"$@\"",
@@ -440,7 +441,7 @@ fn root_another_namespace() {
         let mut command = Command::new(program::netwren());
         command.arg("ss").args(args).env("NETWREN_SS_LAYOUT", layout()).output().unwrap()
     };
-    // A child of another test holds our sockets until its exec.
+    // A child of another test has a copy of these sockets until its exec.
     let agree = |args: &[&str], line: &str| comparable(&outside(args)) == comparable(&theirs(&lab, line));
     wait_until("both show the same", || agree(&["-tanN", lab.name()], "-tan"));
     wait_until("both show the same owners", || agree(&["--net", lab.name(), "-tanp"], "-tanp"));
@@ -449,7 +450,7 @@ fn root_another_namespace() {
     assert_eq!((text(&missing.stderr), missing.status.code()), (text(&old.stderr), old.status.code()));
 }
 
-/// The first line on stderr and the exit code of bad command lines.
+/// The first line on stderr and the exit code for invalid command lines.
 #[test]
 fn mistakes_are_told_as_ss_tells_them() {
     require_tool!("ss");
@@ -494,7 +495,7 @@ fn mistakes_are_told_as_ss_tells_them() {
     }
 }
 
-/// A link called ss needs no other word; scripts that want the old bytes say so in the environment.
+/// A link called ss needs no other word; scripts request the compatible output through the environment.
 #[test]
 fn root_a_link_called_ss() {
     require_root!();
@@ -533,13 +534,13 @@ fn a_reader_that_goes_away_and_a_full_disk() {
     assert!(text(&out.stderr).contains("no space left on device"), "{}", text(&out.stderr));
 }
 
-/// Wrong calls, the usage and the version: the same bytes on the same streams and the same exit code.
+/// Invalid command lines, the usage and the version: the same bytes on the same streams and the same exit code.
 #[test]
 fn root_issue_10_wrong_calls_are_sss() {
     require_root!();
     require_tool!("ss");
     let lab = Lab::new("sswrong");
-    // The usage of other versions between the two layouts has lines less.
+    // The usage of versions between the two layouts has fewer lines.
     let exact = [tool::Version(6, 1, 0), tool::Version(6, 15, 0)].contains(&tool::version("ss").unwrap());
     for line in [
         "--foo",
@@ -595,13 +596,13 @@ fn root_issue_10_wrong_calls_are_sss() {
         }
         assert_eq!(text(&old.stderr), text(&theirs.stderr), "{line}");
         assert_eq!(text(&old.stdout), text(&theirs.stdout), "{line}");
-        // Right by default differs only in what it adds.
+        // The only difference without `--bug-compatible` is additional text.
         assert_eq!(text(&right.stderr), text(&theirs.stderr), "{line}");
         assert!(text(&right.stdout).starts_with(text(&theirs.stdout).trim_end()), "{line}: {}", text(&right.stdout));
     }
 }
 
-/// Without `NETWREN_SS_LAYOUT` the layout is that of the installed ss.
+/// The face uses the installed ss's layout if `NETWREN_SS_LAYOUT` is not set.
 #[test]
 fn root_issue_10_the_layout_is_the_installed_ones() {
     require_root!();
@@ -618,7 +619,7 @@ fn root_issue_10_the_layout_is_the_installed_ones() {
     let installed = if tool::version("ss").unwrap() >= tool::Version(6, 7, 0) { "6.15" } else { "6.1" };
     assert_eq!(run(None, None), run(Some(installed), None));
     assert_ne!(run(Some("6.1"), None), run(Some("6.15"), None));
-    // A link to us is not asked, nor is another program of that name.
+    // A link to netwren is skipped, as is another program of that name.
     let dir = lab.dir().join("bin");
     std::fs::create_dir(&dir).unwrap();
     std::os::unix::fs::symlink(program::netwren(), dir.join("ss")).unwrap();
@@ -626,7 +627,7 @@ fn root_issue_10_the_layout_is_the_installed_ones() {
     assert_eq!(run(None, Some(&format!("{}:{ip}", dir.display()))), run(Some(installed), None));
 }
 
-/// What a command writes to a terminal of that many columns; what it says of owners it may not see is left out.
+/// The output of a command on a terminal with this many columns, without messages about inaccessible owners.
 fn on_terminal(lab: &Lab, columns: usize, command: &[&str]) -> String {
     let mut shell = lab.command("sh");
     shell.args(["-c", "exec \"$@\" 2>/dev/null", "sh"]).args(command).env("NETWREN_SS_LAYOUT", layout());
@@ -636,7 +637,7 @@ fn on_terminal(lab: &Lab, columns: usize, command: &[&str]) -> String {
     text(grid.received()).replace('\r', "")
 }
 
-/// On a terminal the columns stretch over it, and those that do not fit go to the next line.
+/// On a terminal the columns fill the width, and columns that do not fit are moved to the next line.
 #[test]
 fn root_issue_10_columns_stretch_on_a_terminal() {
     require_root!();
@@ -645,7 +646,7 @@ fn root_issue_10_columns_stretch_on_a_terminal() {
     populate(&lab);
     let netwren = program::netwren();
     let netwren = netwren.to_str().unwrap();
-    // Of the last line ss forgets the width of the last cell, and with both families another line is ours.
+    // ss ignores the width of the last cell in the last line, and with both families the last line differs from ours.
     for line in ["-tuan", "-xan", "-Htanp", "-ltn", "-tuanH state established", "-4tanm"] {
         for columns in [30, 80, 211] {
             let args = words(line);
@@ -659,8 +660,8 @@ fn root_issue_10_columns_stretch_on_a_terminal() {
     }
 }
 
-/// Rows come in the order of ss within each address family; of TCP both families are read at once, so IPv4 and IPv6
-/// mix. The order of netlink sockets is another one in each run of ss itself.
+/// Rows are in ss's order within each address family; TCP reads both families at once, so IPv4 and IPv6 are mixed. The
+/// order of netlink sockets varies between runs of ss itself.
 #[test]
 fn root_issue_10_rows_come_in_sss_order() {
     require_root!();
@@ -685,8 +686,8 @@ fn root_issue_10_rows_come_in_sss_order() {
     }
 }
 
-/// Whether the kernel chose a port only the kernel knows: a service that asked for a port of the range is not
-/// autobound, nor a client that asked for one; a client's own port is, in the face and natively.
+/// Only the kernel knows whether it chose a port: a service or client that requested a port from the range is not
+/// autobound; a client's automatic port is, in the face and in native commands.
 #[test]
 fn root_issue_10_autobound_is_the_kernels_word() {
     require_root!();

@@ -1,7 +1,8 @@
-//! What ss (iproute2 6.1.0) printed on stock kernels, byte for byte from the messages those kernels sent.
+//! The output of ss (iproute2 6.1.0) on stock kernels, compared byte by byte with the face's output for the messages
+//! that those kernels sent.
 //!
-//! The families are those that many kernels lack: SCTP, DCCP, vsock, TIPC, AF_XDP, raw sockets by raw_diag. Recordings
-//! and how they were made: `fixtures/sock_diag/6.12`, `6.1`.
+//! The families are those that many kernels lack: SCTP, DCCP, vsock, TIPC, AF_XDP, and raw sockets via raw_diag.
+//! Recordings and how they were made: `fixtures/sock_diag/6.12`, `6.1`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use netlink::Messages;
@@ -24,7 +25,7 @@ fn fixture(kernel: &str, name: &str) -> PathBuf {
     workspace().join("fixtures/sock_diag").join(kernel).join(name)
 }
 
-/// The rows of a recording, one by one.
+/// Hands each row of a recording to `each`.
 fn each_row(kernel: &str, name: &str, proto: Proto, each: &mut dyn FnMut(&Socket<'_>)) {
     let bytes = std::fs::read(fixture(kernel, &format!("{name}.nl"))).unwrap();
     for message in Messages::new(&bytes).map(|message| message.unwrap()).filter(|message| !message.is_end()) {
@@ -47,7 +48,7 @@ fn printed(kernel: &str, names: &[&str], proto: Proto, options: Options) -> Stri
     let mut writer = Writer::new(options, &services, Vec::new());
     for name in names {
         each_row(kernel, name, proto, &mut |row| {
-            // The recorder asked for every state, ss for the twelve it knows: not for PARTOPEN of DCCP.
+            // The recorder requested every state, and ss the twelve it knows, which excludes PARTOPEN of DCCP.
             if row.state.0 <= State::CLOSING.0 {
                 writer.row(row, &lookups).unwrap();
             }
@@ -65,7 +66,7 @@ fn old() -> Options {
     Options { netid: false, bug_compatible: true, ..Options::plain(Layout::V6_1) }
 }
 
-/// `-e` with `-o`, which it implies.
+/// Options for `-e`, which implies `-o`.
 fn extended() -> Options {
     Options { timers: true, details: true, ..old() }
 }
@@ -76,7 +77,7 @@ const KERNELS: [&str; 2] = ["6.12", "6.1"];
 fn sctp() {
     for kernel in KERNELS {
         let names = ["sctp4", "sctp6"];
-        // The IPv6 socket was recorded without -m and -i: its second line is not in it.
+        // The IPv6 socket was recorded without -m and -i, so its second line is missing.
         let plain = printed(kernel, &names, Proto::Sctp, extended());
         assert_eq!(plain, recorded(kernel, "sctp4-plain.ss"), "{kernel}");
         let all = Options { memory: true, info: true, ..extended() };
@@ -138,7 +139,8 @@ fn xdp() {
     assert_eq!(got, recorded("6.12", "xdp.ss"));
 }
 
-/// The order of a hash table is no promise, and that of raw sockets changed between the two dumps.
+/// Sorted, because the order of a hash table is unspecified, and the order of raw sockets changed between the two
+/// dumps.
 #[test]
 fn raw_by_raw_diag() {
     for kernel in KERNELS {
@@ -156,7 +158,7 @@ fn raw_by_raw_diag() {
     }
 }
 
-/// As `ss -A inet` shows them: by the protocol, for which it mostly has no word.
+/// Raw sockets in `ss -A inet`: shown by protocol, mostly as a number.
 #[test]
 fn raw_sockets_among_others() {
     let first = |bug_compatible| {
@@ -168,7 +170,7 @@ fn raw_sockets_among_others() {
     assert_eq!(first(false), "raw raw raw raw");
 }
 
-/// Of a TCP socket what does not change from one moment to the next.
+/// The values of a TCP socket that are constant over time.
 fn lasting(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut lines = text.lines();
@@ -195,7 +197,7 @@ fn tls_dctcp_and_vegas() {
     }
 }
 
-/// A table that this kernel lacks is spoken of only if its own name was used.
+/// A table that this kernel lacks is mentioned only if the user named it.
 #[test]
 fn missing_tables_are_told_to_who_asked() {
     let run = |filter: &str| {

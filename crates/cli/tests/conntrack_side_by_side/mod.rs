@@ -1,4 +1,4 @@
-//! Both programs on the same command line.
+//! Runs both programs with the same command line.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use testkit::conntrack::{Entry, status};
 use testkit::netns::Lab;
 use testkit::{mask, program, until_equal};
 
-/// Our face right as it is, and with the old tool's defects.
+/// The face with correct output, and with the old tool's defects.
 pub(crate) const BOTH: &[&[&str]] = &[&[], OLD];
 pub(crate) const OLD: &[&str] = &["--bug-compatible"];
 
@@ -14,7 +14,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Words between blanks; `''` is an empty one.
+/// Splits words at blanks; `''` is an empty word.
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').filter(|word| !word.is_empty()).map(|word| if word == "''" { "" } else { word }).collect()
 }
@@ -26,7 +26,7 @@ pub(crate) fn theirs(lab: &Lab, line: &str) -> Command {
     command
 }
 
-/// Our face.
+/// The face.
 pub(crate) fn ours(lab: &Lab, before: &[&str], line: &str) -> Command {
     let mut command = lab.command(program::netwren());
     command.arg("conntrack").args(before).args(words(line)).env_remove("NETWREN_BUG_COMPATIBLE");
@@ -37,7 +37,7 @@ pub(crate) fn run(mut command: Command) -> Output {
     command.output().expect("ip(8) starts")
 }
 
-/// Lines of both streams and the exit code, as far as they do not move by themselves.
+/// Lines of both streams and the exit code, with changing values masked.
 pub(crate) fn comparable(output: &Output, twins: bool) -> String {
     let masked = |bytes| {
         let text = text(bytes);
@@ -46,13 +46,13 @@ pub(crate) fn comparable(output: &Output, twins: bool) -> String {
     format!("{}--\n{}-- {:?}", masked(&output.stdout), masked(&output.stderr), output.status.code())
 }
 
-/// The same lines on both streams, the same exit code.
+/// Asserts the same lines on both streams and the same exit code.
 #[track_caller]
 pub(crate) fn same(lab: &Lab, before: &[&str], line: &str) {
     same_in_each(lab, &[before], line);
 }
 
-/// The same for our face in several ways.
+/// Like [`same`], for several modes of the face.
 #[track_caller]
 pub(crate) fn same_in_each(lab: &Lab, ways: &[&[&str]], line: &str) {
     let all = || {
@@ -66,7 +66,7 @@ pub(crate) fn same_in_each(lab: &Lab, ways: &[&[&str]], line: &str) {
     }
 }
 
-/// The first lines of each that the other has not.
+/// The first lines of each that the other lacks.
 pub(crate) fn difference(theirs: &str, ours: &str) -> String {
     let without = |these: &str, those: &str| {
         let only: Vec<&str> = these.lines().filter(|line| !those.lines().any(|other| other == *line)).take(5).collect();
@@ -76,7 +76,7 @@ pub(crate) fn difference(theirs: &str, ours: &str) -> String {
     format!("lines {counts:?}, only the tool's:\n{}\nonly ours:\n{}", without(theirs, ours), without(ours, theirs))
 }
 
-/// A table with something of everything, the same in every lab.
+/// A table with every kind of entry, the same in every lab.
 pub(crate) fn furnished(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.use_conntrack_labels();

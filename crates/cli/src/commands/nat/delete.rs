@@ -1,8 +1,8 @@
-//! `netwren nat delete FILTER`: the table of what would be deleted, or was.
+//! `netwren nat delete FILTER`: a table of the entries that would be or were deleted.
 //!
-//! One pass chooses, as for any table. Each entry is deleted by what names it and stands in the very row that is shown
-//! (`acting`): the original direction, the zone and the kernel's id, so that an entry which took its place meanwhile
-//! stays. The id alone is a hash of 32 bits, which two entries may share.
+//! One pass selects them, as in any table. Each entry is deleted by the identity in the row that is shown (`acting`):
+//! the original direction, the zone and the kernel's id, so that a newer entry with the same tuple survives. The id
+//! alone is a hash of 32 bits, which two entries may share.
 
 use super::super::acting::{self, Act, Verb};
 use super::super::table;
@@ -18,7 +18,7 @@ use record::rows::{CtTuple, Nat, nat_need as need};
 use record::{Accounting, Field, Kind, Schema, Value};
 use sys::Errno;
 
-/// The order if none is asked for.
+/// The default order.
 const ORDER: &str = "id";
 
 type F = Field<Nat>;
@@ -33,7 +33,8 @@ const KEY: &[Field<Nat>] = &[
     F::own("orig_zone", Kind::Id, |row| Value::number(row.orig.zone)),
 ];
 
-/// The entry that cells of [`KEY`] name; none without an id, which would delete whatever has the tuple by now.
+/// The entry that the cells of [`KEY`] identify; None without an id, because that would delete any entry that now has
+/// the tuple.
 fn target_of(key: &[Value<'_>]) -> Option<Target> {
     let number = |cell: Value<'_>| match cell {
         Value::U64(n) => Some(n),
@@ -74,7 +75,7 @@ Examples:
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let (request, yes) = acting::asked(words, &Deleter::VERB, ORDER)?;
     let prepared = prepare(&request, CtTable::Conntrack);
-    // /proc has no ids.
+    // Netlink, because /proc has no ids.
     let prepared =
         prepared.map(|(plan, reading)| (plan.with_key(KEY), EntryProvider { via: Some(Via::Netlink), ..reading }));
     Ok(match prepared {
@@ -87,13 +88,13 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     })
 }
 
-/// Deletes the entries of the rows that are shown.
+/// Deletes the entries of shown rows.
 struct Deleter<'c> {
     changes: Changes<'c>,
     deleted: u64,
     gone: u64,
     refused: Vec<DumpError>,
-    /// Rows without an id.
+    /// Number of rows without an id.
     unnamed: u64,
 }
 
@@ -105,7 +106,7 @@ impl Act for Deleter<'_> {
 
     const KEY_CELLS: usize = KEY.len();
 
-    /// Deletes the entry that the cells name.
+    /// Deletes the entry that the cells identify.
     fn act(&mut self, key: &[Value<'_>]) -> Value<'static> {
         let Some(target) = target_of(key) else {
             self.unnamed += 1;
@@ -116,7 +117,7 @@ impl Act for Deleter<'_> {
                 self.deleted += 1;
                 Value::Name("deleted")
             }
-            // It ended by itself, or another one has its place by now: what was shown is no more.
+            // The entry expired, or a new entry has its tuple: the shown entry no longer exists.
             Err(error) if error.errno() == Some(Errno::NOENT) => {
                 self.gone += 1;
                 Value::Name("gone")
@@ -168,7 +169,7 @@ mod tests {
         KEY.iter().map(|field| field.cell(row, &Lookups::none())).collect()
     }
 
-    /// The kernel's id is a hash of 32 bits: entries that share it are deleted each by its own tuple and zone.
+    /// The kernel's id is a hash of 32 bits: entries that share it are deleted individually by tuple and zone.
     #[test]
     fn replay_issue_10_entries_with_one_id_are_each_their_own_target() {
         let tcp = CtTuple {

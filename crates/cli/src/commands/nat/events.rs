@@ -1,4 +1,4 @@
-//! `netwren nat events`: entries of connection tracking as they come, change and go.
+//! `netwren nat events`: conntrack entries as they are created, changed and destroyed.
 
 use super::super::all_netns::{buffer_total, descriptors_for_netns};
 use super::super::follow::{self, StreamNotes};
@@ -19,7 +19,7 @@ use record::Schema;
 use record::rows::{NatEventKind, NatEvents, nat_need};
 use sys::{BufferLimits, FoundNetns, Host};
 
-/// Columns of events of connection tracking that a narrow terminal keeps, the most important one first.
+/// Columns of conntrack events that a narrow terminal keeps, the most important one first.
 const KEEPS: &[&str] = &[
     "event",
     "time",
@@ -65,7 +65,7 @@ Examples:
   netwren nat events --event new --cost             new entries by BPF: at any rate, and whoever sends pays nothing
 ";
 
-/// A word of `--columns`: one line at the end of a session, with what RFC 6302 and RFC 7422 ask for.
+/// A word for `--columns`: one line at the end of each session, with the data that RFC 6302 and RFC 7422 require.
 const SESSION_LOG: &str = "session-log";
 /// Start, end, protocol, internal and external address and port, destination.
 const SESSION_LOG_COLUMNS: &str = "start,time,proto,client,external,published";
@@ -73,7 +73,7 @@ const SESSION_LOG_COLUMNS: &str = "start,time,proto,client,external,published";
 /// A parsed `nat events`.
 #[derive(Debug)]
 struct Events {
-    /// What is chosen and how it is shown.
+    /// The selected rows and their format.
     request: Request,
     /// `--via`
     via: Option<EventsVia>,
@@ -109,7 +109,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Events, String> {
     Ok(Events { via: via_of(request.via)?, buffer, buffer_total, resync, request })
 }
 
-/// The filter with the events of `--event`; `--resync` shows what it finds alive, whichever events are named.
+/// The filter combined with the events of `--event`; `--resync` also shows the entries that it finds alive.
 fn with_events(words: &str, resync: bool, filter: &str) -> Result<String, String> {
     let mut words: Vec<&str> = words.split(',').map(str::trim).collect();
     if let Some(word) = words.iter().find(|word| !NatEventKind::NAMES.contains(word)) {
@@ -123,7 +123,7 @@ fn with_events(words: &str, resync: bool, filter: &str) -> Result<String, String
     Ok(if filter.trim().is_empty() { events } else { format!("{events} and ({filter})") })
 }
 
-/// Bytes: at least what the kernel gives to any socket, at most what fits into its number.
+/// Parses a size in bytes: at least the kernel's minimum for sockets, at most what fits into its number.
 fn bytes(text: &str) -> Result<u32, String> {
     let number = parser::bytes(text).and_then(|number| u32::try_from(number).ok());
     let number = number.filter(|n| (1 << 12..=1 << 30).contains(n));
@@ -171,7 +171,7 @@ fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> boo
     }
 }
 
-/// The one namespace, which needs no way in.
+/// Finds only the session's own namespace, which need not be entered.
 fn alone(own: u64) -> FindNamespaces {
     Box::new(move || vec![FoundNetns::here(own)])
 }
@@ -190,7 +190,7 @@ fn finder() -> FindNamespaces {
     })
 }
 
-/// The word of `--via`.
+/// The backend for the word of `--via`.
 fn via_of(via: Option<record::Via>) -> Result<Option<EventsVia>, String> {
     match via {
         None => Ok(None),

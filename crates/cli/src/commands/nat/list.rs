@@ -1,4 +1,4 @@
-//! `netwren nat [FILTER]`: entries as a table.
+//! `netwren nat [FILTER]`: shows entries as a table.
 
 use super::super::plan::{PlanError, of_request};
 use super::super::saved;
@@ -21,7 +21,7 @@ use record::{Accounting, LookupId, Lookups, Schema, Source};
 use std::hash::RandomState;
 use sys::Mode;
 
-/// Columns of entries of connection tracking that a narrow terminal keeps, the most important one first.
+/// Columns of conntrack entries that a narrow terminal keeps, the most important one first.
 pub(super) const KEEPS: &[&str] =
     &["client", "mapped", "published", "backend", "state", "process", "nat", "netns", "timeout_s", "proto", "pid"];
 
@@ -38,7 +38,7 @@ pub(crate) static COMMAND: Command = Command {
     ..Command::TABLE
 };
 
-/// What is said of flags that make no sense for entries.
+/// Messages for flags that do not apply to entries.
 pub(super) const REFUSALS: &[(&str, &str)] =
     &[("follow", "--follow does not go with `nat`: `netwren nat events` shows what happens")];
 
@@ -62,18 +62,18 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     })
 }
 
-/// The kernel's table that `--table` names.
+/// The kernel's table named by `--table`.
 pub(super) fn table_of(words: &ParsedWords<'_>) -> CtTable {
     let word = words.value("table");
     CtTable::ALL.into_iter().find(|table| Some(table.name()) == word).unwrap_or(CtTable::Conntrack)
 }
 
-/// Saves entries and expectations; returns how many entries there were. What is there after its time only the walk
-/// tells, which lacks other fields.
+/// Saves entries and expectations; returns the number of entries. Leaves out the field for expired entries, which only
+/// the walk reports, because the walk lacks other fields.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let (mut notes, demand) = (Accounting::default(), saved::every_field::<Nat>(nat_need::EXPIRED));
     let [entries, _] = [CtTable::Conntrack, CtTable::Expect].map(|table| {
-        // Their owners are found from the sockets of the recording.
+        // In a replay their owners are found from the recorded sockets.
         let reading = EntryProvider { via: None, table, owners: false, named: 0, secret: RandomState::new() };
         reading.with_source(session, Lookups::none(), &mut notes, |source| saved::read(source, &demand, stats))
     });
@@ -81,7 +81,7 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
     entries
 }
 
-/// The plan of a request, and how its rows are read.
+/// The plan of a request, and the provider of its rows.
 pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, EntryProvider), PlanError> {
     let plan = of_request::<Nat>(request)?;
     let owners = plan.demand().need & nat_need::OWNERS != 0;
@@ -89,20 +89,20 @@ pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, E
     Ok((plan, EntryProvider { via: request.via, table, owners, named, secret: RandomState::new() }))
 }
 
-/// The `need` bits that a recording holds: of owners, which no interface of the table tells, those that were asked for.
+/// The `need` bits that a recording contains. Owners come from no table interface, so only the requested ones count.
 fn recorded_bits(interface: &str, demanded: u64) -> u64 {
     conntrack::recorded_bits(interface, demanded) & (demanded | !nat_need::OWNERS)
 }
 
-/// How entries are read.
+/// Provides the source of entries.
 pub(super) struct EntryProvider {
     pub(super) via: Option<Via>,
     pub(super) table: CtTable,
-    /// Whether somebody asks for the processes at the local end.
+    /// True if the processes at the local end are requested.
     pub(super) owners: bool,
-    /// The `need` bits of the fields that the request names.
+    /// The `need` bits of fields named in the request.
     pub(super) named: u64,
-    /// Of the sums that tell whether owners are the same as in the round before.
+    /// Seed of the checksums that show whether owners have changed since the previous round.
     pub(super) secret: RandomState,
 }
 
@@ -141,13 +141,14 @@ impl SourceProvider<Nat> for EntryProvider {
         let source: &dyn Source<Nat> = match session.host().mode() {
             Mode::Live => source,
             _ => {
-                // In several namespaces each table may be read by another interface: it holds what is demanded.
+                // With several namespaces each table may be read via a different interface, so the requested fields
+                // count.
                 let held = if namespaces.is_some() { |_: &str, demanded| demanded } else { recorded_bits };
                 asked = Asked::new(source, session.host(), held);
                 &asked
             }
         };
-        // Without lookups (`--explain`) no socket is read.
+        // If there are no lookups (`--explain`), no sockets are read.
         let resolver = OwnerResolver::new(&lookups).filter(|_| self.owners);
         let Some(resolver) = resolver else { return then(source) };
         let sockets = &read_sockets(session, stats);

@@ -1,4 +1,4 @@
-//! `netwren nat` and the commands behind it: the table of connection tracking, its counters, its events, advice.
+//! `netwren nat` and its subcommands: the conntrack table, its counters, its events, advice.
 
 pub(crate) mod advise;
 pub(crate) mod delete;
@@ -14,5 +14,5 @@ mod uncounted;
 
 pub(super) use snat_rules::SnatRules;
 
-/// Groups that `nat top` shows unless `--limit` says how many.
+/// Default number of groups in `nat top`.
 const LIMIT: u64 = 10;

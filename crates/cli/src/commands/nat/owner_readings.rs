@@ -1,5 +1,5 @@
-//! Reads sockets, addresses and owners through a session, for the crate `owners`, which finds the owners of entries by
-//! them.
+//! Reads sockets, addresses and owners through a session, for the crate `owners`, which uses them to find the owners
+//! of entries.
 
 use crate::enrich::read_owners;
 use crate::pillars;
@@ -9,21 +9,21 @@ use owners::{ReadOwners, Reading, SocketIndex};
 use record::{Accounting, Next};
 use sys::NetNs;
 
-/// The shortest time between two readings.
+/// Minimum time between two readings.
 const PAUSE_NS: u64 = 100_000_000;
-/// The longest, for however many sockets: what comes meanwhile must find room.
+/// Maximum time between two readings, for any number of sockets, because events must be buffered until then.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
-/// A pause is so many times as long as the reading before.
+/// A pause lasts this many times as long as the previous reading.
 const PAUSES: u64 = 3;
-/// The moment of a reading on the tape.
+/// The recording's key for the time of a reading.
 const TAKEN: &str = "nat events/owners";
 
-/// Readings of the sockets and their owners, one after the other.
+/// Successive readings of the sockets and their owners.
 pub(in crate::commands) struct SessionReadings<'s> {
     session: &'s Session,
-    /// On the monotonic clock.
+    /// Earliest time of the next reading, on the monotonic clock.
     not_before_ns: u64,
-    /// Number of the newest reading; the first is 1.
+    /// Number of the newest reading, starting at 1.
     number: u64,
     stats: Accounting,
 }
@@ -34,7 +34,7 @@ impl<'s> SessionReadings<'s> {
         SessionReadings { session, not_before_ns: 0, number: 0, stats: Accounting::default() }
     }
 
-    /// When the next reading is taken; none where a recording has no further one.
+    /// Starts the next reading and returns its time; None if a recording has no more readings.
     fn moment(&mut self) -> Option<u64> {
         let next = self.number.saturating_add(1);
         let mut bytes = Vec::new();
@@ -49,7 +49,7 @@ impl<'s> SessionReadings<'s> {
         }
         let (taken_ns, number) = bytes.split_first_chunk::<8>()?;
         let (taken_ns, number) = (u64::from_ne_bytes(*taken_ns), u64::from_ne_bytes(number.try_into().ok()?));
-        // The tape gives its last one again and again.
+        // The recording repeats its last reading.
         let is_next = number > self.number;
         self.number = self.number.max(number);
         is_next.then_some(taken_ns)
@@ -61,11 +61,11 @@ impl ReadOwners for SessionReadings<'_> {
 
     fn read(&mut self) -> Option<Reading<Owners>> {
         let is_replay = self.session.host().is_replay();
-        // When the run ends, what is still on its way is answered by one reading.
+        // When the run ends, one more reading answers all pending questions.
         let is_last = !is_replay && !self.session.sleep_until(self.not_before_ns);
         let begun_ns = sys::clock::monotonic_ns();
         let taken_ns = self.moment()?;
-        // Only the last reading's troubles are told: they are the same each time.
+        // Only the last reading's errors are reported, because they repeat.
         self.stats = Accounting::default();
         self.session.find_namespaces(None, &mut self.stats);
         let sockets = read_sockets(self.session, &mut self.stats);
@@ -86,8 +86,8 @@ impl ReadOwners for SessionReadings<'_> {
     }
 }
 
-/// Reads the sockets of TCP and UDP, and the addresses of the namespaces that are read. What cannot be read costs
-/// owners, and a line.
+/// Reads the TCP and UDP sockets, and the addresses of the session's namespaces. If that fails, owners are missing,
+/// and a reason is added.
 pub(super) fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketIndex {
     let several = session.namespaces().is_some();
     let mut index = SocketIndex::new(several);
@@ -124,7 +124,7 @@ pub(super) fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketI
     index
 }
 
-/// Who made the namespace that the calling thread is in; none if the kernel does not tell.
+/// The user who created the calling thread's namespace; None if the kernel does not report it.
 fn maker(session: &Session, netns_id: u64) -> Option<u32> {
     let mut bytes = Vec::new();
     let read = session.host().bytes(&format!("netns maker/{netns_id}"), "", &mut bytes, |into| {

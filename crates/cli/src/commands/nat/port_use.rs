@@ -1,8 +1,8 @@
-//! `netwren nat top snat_port_use`: how many source ports each address of source NAT uses towards each destination, and
-//! how many there are.
+//! `netwren nat top snat_port_use`: the number of source ports that each source NAT address uses per destination, and
+//! the number available.
 //!
-//! The groups are the engine's: entries by address and far end, of which each has a port of its own. The range comes
-//! from the rules (`snat_rules`); which rule made an entry nobody tells, so it is the smallest range that fits.
+//! The engine makes the groups: entries by address and remote end, each with a distinct port. The range comes from the
+//! rules (`snat_rules`). The kernel does not report which rule made an entry, so the smallest range that fits is used.
 
 use super::super::plan::bind;
 use super::super::table;
@@ -20,21 +20,21 @@ use record::{Accounting, Addr, Column, Columns, Kind, Next, OwnedValue, Round, S
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// The word behind `nat top`.
+/// The word after `nat top`.
 pub(super) const WORD: &str = "snat_port_use";
 
-/// What makes a group. The number of the namespace finds its rules.
+/// The fields of a group. The namespace's inode is needed to find its rules.
 const BY: &str = "proto,reply_dst,backend";
 const BY_NETNS: &str = "netns,netns_id,proto,reply_dst,backend";
-/// Entries that need a source port.
+/// The filter for entries that need a source port.
 const FILTER: &str = "nat in (snat, both) and reply_dport != null";
-/// The highest port of a group: with it the range is chosen. It is not shown.
+/// The highest port of a group, which selects the range. It is not shown.
 const HIGHEST: &str = "reply_dport";
 const HIGHEST_COLUMN: &str = "max_reply_dport";
 
 /// Runs the command.
 pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
-    // What is wrong with the user's own words is told before ours are added.
+    // Errors in the user's filter are reported before it is extended.
     let own = engine::filter::parse(&request.shown.filter).and_then(|own| bind(Schema::of::<Nat>(), &request, &own));
     if let Err(error) = own {
         return Outcome::because(Exit::Usage, error);
@@ -69,17 +69,17 @@ fn add_words(request: &mut Request) {
     *highest = Some(highest.take().map_or_else(|| HIGHEST.to_owned(), |own| format!("{HIGHEST},{own}")));
 }
 
-/// What names a group from round to round.
+/// Identifies a group across rounds.
 type GroupKey = (u64, &'static str, Addr, (Addr, Option<u16>));
 
-/// A group as it will be shown.
+/// A group to show.
 struct Shown {
-    /// Without it last; the most used first.
+    /// Most used first; groups without a share last.
     rank: Reverse<(Option<u64>, u64)>,
     cells: Vec<OwnedValue>,
 }
 
-/// Places of cells.
+/// Indexes of cells.
 #[derive(Clone, Copy, Default)]
 struct Places {
     netns_id: Option<usize>,
@@ -90,23 +90,24 @@ struct Places {
     highest: usize,
 }
 
-/// The sink between: adds the number of ports and the part in use; under `--watch` when the range will be used up.
+/// A sink that adds the number of ports and the share in use, and with `--watch` the time until the range is
+/// exhausted.
 struct PortUse<'s> {
     session: &'s Session,
     inner: Box<dyn Sink>,
     limit: u64,
-    /// True if the user asked for an order.
+    /// True if the user requested an order.
     is_sorted: bool,
     places: Places,
-    /// By namespace; `None` where nft does not tell.
+    /// Rules by namespace; `None` if nft does not provide them.
     rules: BTreeMap<u64, Option<Vec<SnatRule>>>,
     reader: SnatRules,
-    /// Ports in use in the round before, and when that was, in nanoseconds. Empty unless there are rounds.
+    /// Ports in use in the previous round, and its time in nanoseconds. Empty without rounds.
     before: (HashMap<GroupKey, u64>, u64),
     now: (HashMap<GroupKey, u64>, u64),
     is_repeated: bool,
     held: Vec<Shown>,
-    /// Groups that are not shown.
+    /// Number of groups not shown.
     cut: u64,
 }
 
@@ -118,14 +119,14 @@ impl<'s> PortUse<'s> {
         PortUse { session, inner, limit, is_sorted, places, rules, reader, before, now, is_repeated, held, cut }
     }
 
-    /// How many ports there are for `used` entries of this address, of which `highest` is the last port.
+    /// The number of ports available for the `used` entries of this address; `highest` is their highest port.
     fn ports(&mut self, netns_id: u64, addr: Addr, used: u64, highest: u16) -> Option<u64> {
         let (session, reader) = (self.session, &self.reader);
         let rules = self.rules.entry(netns_id).or_insert_with(|| read_rules(session, reader, netns_id));
         range_of(rules.as_deref()?, addr, (highest, highest), used).map(record::rows::PortRange::count)
     }
 
-    /// Seconds until all ports are in use, if it goes on as since the round before.
+    /// Seconds until all ports are in use, at the rate since the previous round.
     fn full_in_s(&mut self, group: GroupKey, used: u64, ports: Option<u64>) -> Value<'static> {
         self.now.0.insert(group, used);
         let interval_ns = self.now.1.checked_sub(self.before.1).filter(|interval| *interval > 0);
@@ -137,7 +138,7 @@ impl<'s> PortUse<'s> {
         Value::number(forecast())
     }
 
-    /// Keeps the groups that will be shown: of all, if no order was asked for, those with the largest part in use.
+    /// Keeps the groups to show: without a requested order those with the largest share in use.
     fn hold(&mut self, shown: Shown) {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         if self.is_sorted && self.held.len() >= limit {
@@ -145,7 +146,7 @@ impl<'s> PortUse<'s> {
             return;
         }
         self.held.push(shown);
-        // Twice as many, so that it is not put in order for each group.
+        // Keeps up to twice as many, so that they are not sorted for each group.
         if self.held.len() >= limit.saturating_mul(2).max(64) {
             self.shorten(limit);
         }
@@ -160,7 +161,7 @@ impl<'s> PortUse<'s> {
     }
 }
 
-/// The rules of a namespace, which is entered for that.
+/// Reads the rules of a namespace, which is entered for that.
 fn read_rules(session: &Session, reader: &SnatRules, netns_id: u64) -> Option<Vec<SnatRule>> {
     let (host, own) = (session.host(), session.netns_id());
     if netns_id == own {

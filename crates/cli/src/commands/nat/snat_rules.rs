@@ -1,4 +1,4 @@
-//! Rules of source NAT, as nft(8) lists them; nothing is changed.
+//! Reads source NAT rules with nft(8); changes nothing.
 
 use crate::nft::{self, NftError};
 use record::rows::SnatRule;
@@ -6,27 +6,27 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 use sys::{Errno, Host, SysError};
 
-/// Bytes of a listing at most: whoever owns a namespace decides how long its listing is. Rules of a longer one count as
-/// unknown, which costs the range of ports in the answer.
+/// Maximum size of a listing in bytes, because the owner of a namespace controls the length. Rules of a longer listing
+/// count as unknown, and the result then lacks the port range.
 const LISTING_BYTES_MAX: usize = 16 << 20;
-/// How long the listing of one namespace may take, and those of all namespaces together; then rules count as unknown.
+/// Maximum time for listing one namespace, and for all namespaces together; after that, rules count as unknown.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_OF_ALL: Duration = Duration::from_secs(10);
 
-/// Reads rules, of one namespace after the other.
+/// Reads rules of one namespace after another.
 pub(in crate::commands) struct SnatRules {
-    /// What is left of the time for all.
+    /// Time left for all namespaces.
     left: Cell<Duration>,
 }
 
 impl SnatRules {
-    /// A reader with all its time.
+    /// Makes a reader with the full time budget.
     pub(in crate::commands) fn new() -> SnatRules {
         SnatRules { left: Cell::new(PATIENCE_OF_ALL) }
     }
 
-    /// The rules of the namespace `netns_id` that the calling thread is in; `None` where nft is missing, refuses, is
-    /// too slow, or prints what is not understood. A process and some milliseconds; a recording holds the listing.
+    /// The rules of the namespace `netns_id`, which the calling thread is in; `None` if nft is missing, refuses, is
+    /// too slow, or prints unknown output. Costs a process and some milliseconds; a recording contains the listing.
     pub(in crate::commands) fn read(&self, host: &Host, netns_id: u64) -> Option<Vec<SnatRule>> {
         let mut listing = Vec::new();
         let read = host.bytes(&format!("nft ruleset@{netns_id}"), "", &mut listing, |into| {
@@ -41,7 +41,7 @@ impl SnatRules {
         if left.is_zero() {
             return Err(NftError::Io(std::io::ErrorKind::TimedOut.into()));
         }
-        // Without the elements of sets, of which there may be millions.
+        // `--terse` leaves out the elements of sets, which may be millions.
         let words = ["--json", "--terse", "list", "ruleset"];
         let listed = nft::list_within(&words, LISTING_BYTES_MAX, PATIENCE.min(left));
         self.left.set(left.saturating_sub(begun.elapsed()));

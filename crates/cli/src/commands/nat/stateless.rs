@@ -1,4 +1,4 @@
-//! `netwren nat stateless`: published ports without connection tracking.
+//! `netwren nat stateless`: publishes ports without connection tracking.
 
 use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
@@ -13,12 +13,12 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How often the counters are read while packets are waited for.
+/// Interval at which the counters are read while waiting for packets.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How much longer packets are watched if only one direction has moved by then.
+/// Additional time to wait for packets if only one direction has moved.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The registry's entry of the words before the next two commands.
+/// The registry's entry for the common prefix of the next two commands.
 pub(crate) static COMMAND: Command = Command {
     name: "nat stateless",
     about: "Publish ports without connection tracking: every packet is rewritten by itself",
@@ -58,37 +58,37 @@ Examples:
   netwren nat stateless plan --undo --yes                         take the rules away again
 ";
 
-/// How long packets are watched if nobody says.
+/// Default time to wait for packets.
 const WATCHED: Duration = Duration::from_secs(5);
-/// The seconds that packets may be watched.
+/// Valid times in seconds.
 const WATCHED_S: RangeInclusive<f64> = 0.0..=86_400.0;
 
-/// What is to be done.
+/// The task of the command.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
-    /// Write the rules, or apply them.
+    /// Print the rules, or apply them.
     Plan {
-        /// `--publish`, as written.
+        /// `--publish` in the user's notation.
         publishes: Vec<String>,
         /// `--no-helper`
         no_helper: bool,
-        /// `--apply`: not only written.
+        /// `--apply`: install the rules instead of only printing them.
         apply: bool,
-        /// `--yes`: not only shown.
+        /// `--yes`: make the changes instead of only describing them.
         yes: bool,
-        /// `--probe`: how long packets are watched after the rules are in place.
+        /// `--probe`: how long to watch packets after the rules are installed.
         probe: Duration,
-        /// `--no-undo`: the rules stay if only one direction moves.
+        /// `--no-undo`: keep the rules even if only one direction moves.
         no_undo: bool,
     },
-    /// Take the rules away.
+    /// Remove the rules.
     Undo {
-        /// `--yes`: not only shown.
+        /// `--yes`: make the changes instead of only describing them.
         yes: bool,
     },
-    /// Look whether packets were seen in both directions.
+    /// Check whether packets were seen in both directions.
     Verify {
-        /// `--within`: how long packets are watched.
+        /// `--within`: how long to watch packets.
         within: Duration,
         /// `-o json`
         json: bool,
@@ -135,7 +135,7 @@ fn done(words: &ParsedWords<'_>, task: Task) -> Outcome {
     }
 }
 
-/// The plan, or what speaks against it: exit 2 where the words are wrong, 1 where it cannot be.
+/// The plan, or its problems: exit code 2 for invalid words, 1 for an impossible plan.
 fn planned(session: &Session, publishes: &[String], no_helper: bool) -> Result<Plan, Outcome> {
     let (mut wanted, mut wrong): (Vec<Publish>, Vec<Impossible>) = (Vec::new(), Vec::new());
     for written in publishes {
@@ -167,7 +167,7 @@ fn shown(plan: &Plan, apply: bool) -> Outcome {
     Outcome { exit, messages }
 }
 
-/// Backends behind a route of their own, each with the address that this host has towards it.
+/// Backends with their own route, each with this host's address towards it.
 fn towards(publishes: &[Publish]) -> Vec<(Addr, Addr)> {
     let backends = publishes.iter().map(|publish| publish.backend);
     let one = |backend: Addr| {
@@ -178,11 +178,11 @@ fn towards(publishes: &[Publish]) -> Vec<(Addr, Addr)> {
     backends.filter_map(one).collect()
 }
 
-/// Root servers of the DNS: addresses that only a default route leads to. Nothing is sent there.
+/// DNS root servers: addresses that only a default route leads to. Nothing is sent to them.
 const ANYWHERE_V4: Addr = Addr::V4([198, 41, 0, 4]);
 const ANYWHERE_V6: Addr = Addr::V6([0x20, 0x01, 0x05, 0x03, 0xba, 0x3e, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0x30]);
 
-/// The source address of packets to `addr`, by the kernel's routes; none if there is no route. Sends nothing.
+/// The source address that the kernel's routes select for packets to `addr`; None without a route. Sends nothing.
 fn source_towards(addr: Addr) -> Option<Addr> {
     let (any, to): (IpAddr, IpAddr) = match addr {
         Addr::V4(octets) => ([0; 4].into(), octets.into()),
@@ -197,8 +197,7 @@ fn source_towards(addr: Addr) -> Option<Addr> {
     })
 }
 
-/// Looks for what would stop the packets, puts the rules in place, watches packets, and takes the rules back if only
-/// one direction moves.
+/// Checks for obstacles, installs the rules, watches packets, and removes the rules if only one direction moves.
 fn put_in_place(session: &Session, plan: &Plan, probe: Duration, no_undo: bool) -> Outcome {
     let mut messages = match preflight(session, plan) {
         Ok(warnings) => [plan.warnings.clone(), warnings].concat(),
@@ -232,7 +231,7 @@ fn put_in_place(session: &Session, plan: &Plan, probe: Duration, no_undo: bool) 
     Outcome { exit: Exit::Ok, messages }
 }
 
-/// What the probe saw of ports that do not move in one direction only.
+/// The probe's message on ports that do not move in only one direction.
 fn probed(moved: &[Hits], probe: Duration) -> String {
     let silent: Vec<&str> = moved.iter().filter(|hits| !hits.both()).map(|hits| hits.port.as_str()).collect();
     match (probe.is_zero(), silent.is_empty()) {
@@ -249,7 +248,7 @@ fn kept(mut messages: Vec<String>) -> Outcome {
     Outcome { exit: Exit::NoMatch, messages }
 }
 
-/// What was there before is there again.
+/// Restores the previous state.
 fn taken_back(before: Option<&str>, mut messages: Vec<String>) -> Outcome {
     let script = format!("delete table {TABLE}\n{}", before.unwrap_or_default());
     let exit = match nft::apply(&script) {
@@ -267,7 +266,7 @@ fn taken_back(before: Option<&str>, mut messages: Vec<String>) -> Outcome {
     Outcome { exit, messages }
 }
 
-/// Warnings; or what stops the packets for certain, and then nothing is changed.
+/// Warnings; or an error if the packets would certainly be stopped, in which case nothing is changed.
 fn preflight(session: &Session, plan: &Plan) -> Result<Vec<String>, Outcome> {
     let ruleset = nft::list(&["list", "ruleset"]).map_err(|error| failed(&error))?;
     let (certain, others): (Vec<_>, Vec<_>) =
@@ -290,7 +289,7 @@ fn settings(session: &Session) -> Settings {
     let forwards_v6 = number("ipv6/conf/all/forwarding").map(|on| on != 0);
     let all = number("ipv4/conf/all/rp_filter");
     let names = std::fs::read_dir("/proc/sys/net/ipv4/conf").into_iter().flatten().flatten();
-    // The kernel takes the greater of an interface's and that of all: 1 is strict, 2 is loose.
+    // The kernel uses the larger of the interface's value and the value for all: 1 is strict, 2 is loose.
     let strict_rp_filter = names.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| {
         !matches!(name.as_str(), "all" | "default" | "lo")
             && number(&format!("ipv4/conf/{name}/rp_filter")).max(all) == Some(1)
@@ -298,7 +297,7 @@ fn settings(session: &Session) -> Settings {
     Settings { forwards_v4, forwards_v6, strict_rp_filter }
 }
 
-/// ParsedWords of nft(8) about our table.
+/// Words for nft(8) that refer to netwren's table.
 fn words_of_table<'w>(words: &[&'w str]) -> Vec<&'w str> {
     words.iter().copied().chain(TABLE.split(' ')).collect()
 }
@@ -328,14 +327,14 @@ fn undo(yes: bool) -> Outcome {
     }
 }
 
-/// One published port as its two counters tell.
+/// The counters of a published port.
 #[derive(Debug, PartialEq, Eq)]
 struct Hits {
-    /// `tcp_8080`
+    /// The port, such as `tcp_8080`.
     port: String,
     /// Packets and bytes to the backend.
     inward: [u64; 2],
-    /// Packets and bytes of the answers.
+    /// Packets and bytes of the replies.
     outward: [u64; 2],
 }
 
@@ -352,7 +351,7 @@ impl Hits {
         format!("{}: {} packets to the backend, {} answers", self.port, self.inward[0], self.outward[0])
     }
 
-    /// What was counted since `before`. Counters that began anew count from 0.
+    /// The increase since `before`. Counters that were reset count from 0.
     fn since(self, before: &[Hits]) -> Hits {
         let Some(old) = before.iter().find(|old| old.port == self.port) else { return self };
         let since = |now: [u64; 2], old: [u64; 2]| {
@@ -384,7 +383,7 @@ fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
     )
 }
 
-/// What the counters count from now on: until both directions of every port move, or so long at most.
+/// The counters' increase from now on: until both directions of every port move, or until `within` has passed.
 fn watch(session: &Session, within: Duration) -> Result<Vec<Hits>, NftError> {
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let before = counters()?;
@@ -398,7 +397,7 @@ fn watch(session: &Session, within: Duration) -> Result<Vec<Hits>, NftError> {
             return Ok(hits);
         }
         if is_over {
-            // An answer to the last packet may be on its way; a run that shall end waits for none.
+            // A reply to the last packet may be on its way; if the run must end, it is not waited for.
             match grace
                 .take()
                 .filter(|_| now < until.saturating_add(nanos(LOOK_EVERY)) && hits.iter().any(Hits::one_way))
@@ -414,7 +413,7 @@ fn counters() -> Result<Vec<Hits>, NftError> {
     nft::list(&words_of_table(&["list", "counters", "table"])).map(|listed| read_counters(&listed))
 }
 
-/// What `nft list counters` prints: `counter NAME {` and below it `packets N bytes N`.
+/// Parses the output of `nft list counters`: `counter NAME {`, followed by `packets N bytes N`.
 fn read_counters(listed: &str) -> Vec<Hits> {
     let mut hits: Vec<Hits> = Vec::new();
     let mut name = "";

@@ -1,4 +1,4 @@
-//! `netwren nat stats`: counters and settings of connection tracking.
+//! `netwren nat stats`: shows counters and settings of connection tracking.
 
 use super::super::saved;
 use super::super::source_provider::SourceProvider;
@@ -15,7 +15,7 @@ use record::{Accounting, Lookups, Schema, Source};
 use std::cell::RefCell;
 use sys::Mode;
 
-/// Columns of counters of connection tracking that a narrow terminal keeps, the most important one first.
+/// Columns of conntrack counters that a narrow terminal keeps, the most important one first.
 const KEEPS: &[&str] = &[
     "cpu",
     "netns",
@@ -51,7 +51,7 @@ Examples:
   netwren nat stats --columns help                   every counter and setting
 ";
 
-/// What each round adds to the usual columns.
+/// Additional columns for rounds.
 const OF_ROUNDS: &str = "drop_delta,early_drop_delta,insert_failed_delta,invalid_delta";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
@@ -60,7 +60,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(table::show(&request, |_| Ok(StatsProvider { options, memory })))
 }
 
-/// The request and what is read for it.
+/// The request, and the options for its source.
 fn asked(words: &ParsedWords<'_>) -> Result<(Request, StatOptions), String> {
     let mut request = Request::of(words)?;
     let via = match request.via {
@@ -74,7 +74,7 @@ fn asked(words: &ParsedWords<'_>) -> Result<(Request, StatOptions), String> {
     Ok((request, StatOptions { via, per_cpu }))
 }
 
-/// The columns that are meant: sizes are no CPU's, and rounds show what counters grew by.
+/// The columns to show: sizes do not belong to a CPU, and rounds show how much counters increased.
 fn columns(request: &Request, per_cpu: bool) -> Option<String> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
     let is_plain = request.format.is_table() && !request.shown.wide;
@@ -83,7 +83,7 @@ fn columns(request: &Request, per_cpu: bool) -> Option<String> {
     }
     let mut parts = Vec::new();
     if per_cpu && is_plain {
-        // Begun without a sign, so what else is added unasked must be said.
+        // A list that starts without a sign replaces the defaults, so the automatically added columns must be named.
         let change = (request.repeat != Repeat::Once).then_some("change");
         let netns = request.all_netns.then_some("netns");
         parts.extend(change.into_iter().chain(netns));
@@ -93,7 +93,7 @@ fn columns(request: &Request, per_cpu: bool) -> Option<String> {
     if request.repeat != Repeat::Once {
         parts.push(&deltas);
     }
-    // The user's last: what he leaves out is out.
+    // The user's list comes last, so that it can remove columns.
     parts.extend((!spec.is_empty()).then_some(spec));
     (!parts.is_empty()).then(|| parts.join(","))
 }
@@ -109,7 +109,7 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
 
 struct StatsProvider {
     options: StatOptions,
-    /// What is remembered from round to round, if there are several.
+    /// State kept between rounds, if there are several.
     memory: Option<RefCell<StatMemory>>,
 }
 

@@ -1,8 +1,7 @@
-//! `netwren nat top [FIELDS] [FILTER]`: entries counted by some fields, with each group's share of all that were
-//! counted.
+//! `netwren nat top [FIELDS] [FILTER]`: counts entries by some fields, with each group's share of all counted entries.
 //!
-//! Sugar over `--by`: the plan is that of a table with groups. Only the share needs a total, which is known when the
-//! last group has come; so the first rows are held back, as many as are shown.
+//! A shorthand for `--by`: the plan is a table with groups. Only the share needs a total, which is known after the
+//! last group, so the first rows are held back, as many as are shown.
 
 use super::super::table;
 use super::LIMIT;
@@ -16,7 +15,7 @@ use crate::outcome::Outcome;
 use record::rows::Nat;
 use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Table, Value};
 
-/// ParsedWords for fields, as people ask for them.
+/// Everyday words for fields.
 const ALIASES: &[(&str, &str)] = &[
     ("client", "orig_src"),
     ("clients", "orig_src"),
@@ -66,7 +65,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if fields.is_none() {
         return Ok(port_use::run(request, table_of(words)));
     }
-    // The share is of everything, so the engine hands over every group.
+    // The share refers to all entries, so the engine hands over every group.
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     Ok(match prepare(&request, table_of(words)) {
         Ok((plan, reading)) => table::show_through(&request, &plan, &reading, |_, sink, rounds| {
@@ -81,7 +80,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     })
 }
 
-/// The request with its fields; none if the use of ports is wanted.
+/// The request with its fields; None if the use of ports is requested.
 fn asked(words: &ParsedWords<'_>) -> Result<(Request, Option<String>), String> {
     let words_of_filter = words.values("filter");
     let is_of_ports = words_of_filter.first() == Some(&port_use::WORD);
@@ -91,8 +90,8 @@ fn asked(words: &ParsedWords<'_>) -> Result<(Request, Option<String>), String> {
     Ok((request, (!is_of_ports).then_some(by)))
 }
 
-/// The fields and how many words named them: one if the first word is a list of fields; by source otherwise. A list
-/// with a name that no field has is an error.
+/// The fields, and the number of words that named them: one if the first word is a list of fields; otherwise zero,
+/// with the source as the field. A list with an unknown name is an error.
 fn fields(words: &[&str]) -> Result<(String, usize), String> {
     let word = |place: usize| words.get(place).copied().unwrap_or("");
     let name = |word: &str| {
@@ -117,13 +116,13 @@ fn fields(words: &[&str]) -> Result<(String, usize), String> {
     }
 }
 
-/// The word or field that is nearest to one that is none.
+/// The word or field most similar to an unknown one.
 fn near(unknown: &str) -> Option<&'static str> {
     let words = ALIASES.iter().map(|(alias, _)| *alias);
     engine::nearest(unknown, words.chain(Nat::FIELDS.iter().map(|field| field.name)))
 }
 
-/// True for names with commas between them, which no filter begins with unless an operator follows.
+/// True for comma-separated names. No filter begins with these unless an operator follows.
 fn is_list(word: &str) -> bool {
     let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     // `source/24` means the network of an address.
@@ -135,16 +134,16 @@ fn is_operator(word: &str) -> bool {
     word.starts_with(['=', '!', '<', '>', '~']) || matches!(word, "in" | "not")
 }
 
-/// The sink between: adds the share.
+/// A sink that adds the share.
 struct Share {
     inner: Box<dyn Sink>,
     /// Index of the column `count`. One word from the user can expand to several columns before it.
     count: usize,
     limit: u64,
-    /// Entries of all groups of this round.
+    /// Number of entries in all groups of this round.
     total: u64,
     held: Vec<Vec<OwnedValue>>,
-    /// Groups that are not shown.
+    /// Number of groups not shown.
     cut: u64,
 }
 
@@ -192,7 +191,7 @@ impl Sink for Share {
     }
 }
 
-/// Rounded to whole percents.
+/// A percentage, rounded to an integer.
 fn percent(part: u64, total: u64) -> Value<'static> {
     match total {
         0 => Value::Null,

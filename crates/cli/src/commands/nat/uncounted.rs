@@ -1,26 +1,26 @@
-//! Why fields of entries are null: the kernel counts bytes and keeps times only where a setting says so, and by default
-//! none does.
+//! Explains why fields of entries are null: the kernel counts bytes and keeps times only if a setting enables it, and
+//! both are off by default.
 
 use crate::session::Session;
 use conntrack::stats::read_number;
 use record::Accounting;
 use record::rows::nat_need;
 
-/// A setting, the fields that are null without it, and what it does to new entries.
+/// A setting, the fields that are null without it, and its effect on new entries.
 const SETTINGS: [(u64, &str, &str); 2] = [
     (nat_need::COUNTERS, "nf_conntrack_acct", "bytes and packets of entries are not counted"),
     (nat_need::TIMES, "nf_conntrack_timestamp", "when entries began is not kept"),
 ];
 
-/// Adds a reason for each setting that is off, of those that the fields with these `need` bits depend on; of several
-/// namespaces only those with entries count. Three files a namespace; without such bits nothing is read.
+/// Adds a reason for each disabled setting that fields with these `need` bits depend on; with several namespaces only
+/// those with entries count. Reads three files per namespace; without such bits it reads nothing.
 pub(super) fn add_reasons(session: &Session, need: u64, stats: &mut Accounting) {
     let wanted = SETTINGS.iter().filter(|(bit, ..)| need & bit != 0).collect::<Vec<_>>();
     if wanted.is_empty() {
         return;
     }
     session.in_each_namespace(&mut |netns_id| {
-        // What cannot be read, or is not in the recording, is not known to be off.
+        // An unreadable or unrecorded setting is not reported as disabled.
         let is = |name: &str, number| read_number(session.host(), name, netns_id).ok() == Some(number);
         if session.namespaces().is_some() && is("nf_conntrack_count", 0) {
             return;

@@ -1,7 +1,7 @@
-//! `netwren support --bundle FILE`: what a bug report needs, in one file of JSON lines.
+//! `netwren support --bundle FILE`: the data for a bug report, in one file of JSON lines.
 //!
-//! Rows of tables, not the bytes of the kernel that a recording holds: of a cell it is known what it is, so that an
-//! address or a name cannot slip through in a form that nobody thought of.
+//! It contains rows of tables, not the kernel bytes of a recording: each cell has a known kind, so that no address or
+//! name can slip through in an unexpected form.
 
 use crate::bundle::BundleWriter;
 use crate::command::{Command, Commands};
@@ -19,17 +19,17 @@ use std::io;
 use std::path::Path;
 use sys::{Host, caps};
 
-/// Rows of each table at most.
+/// Maximum number of rows per table.
 const ROWS_MAX: &str = "10000";
 
-/// Sentences on the file's contents, for its sender and its reader.
+/// Descriptions of the file's contents, for its sender and its reader.
 const HOLDS: &str = "version, kernel and rights; the table of `netwren support`; of every network namespace \
                      interfaces, sockets, flows, drops, findings, routes and counters, at most 10,000 rows each";
 const HOLDS_NOT: &str = "addresses (but loopback), ports of clients, and names of hosts, users, processes, containers, \
                          interfaces, files and namespaces: they are pseudonyms, the same one for the same name, made \
                          with a key that was thrown away; packets, rules and command lines: not at all";
 
-/// A table in the bundle: its command, the words behind it, and what shows it.
+/// A table in the bundle: its command, the words after it, and the function that shows it.
 struct BundlePart {
     command: &'static Command,
     words: &'static [&'static str],
@@ -49,7 +49,7 @@ const PARTS: &[BundlePart] = &[
     BundlePart { command: &counters::COMMAND, words: &["--limit", ROWS_MAX], show: counters::shown },
 ];
 
-/// Writes the bundle and says what is in it. A table that cannot be read leaves the others as they are.
+/// Writes the bundle and prints its contents. If a table cannot be read, the others are still written.
 pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature], commands: Commands) -> Outcome {
     let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
     match written(path, made, features, commands) {
@@ -84,7 +84,7 @@ fn written(path: &Path, made: &MadeRows<Features>, features: &[Feature], command
         });
         let code = outcome.map_or(Exit::Usage, |outcome| outcome.exit);
         bundle.line(&format!("{{\"end\":\"{table}\",\"exit\":{}}}\n", code as u8))?;
-        // Of what is there but not whole the line above tells: on most hosts something is out of reach.
+        // Incomplete tables are covered by the message above, because on most hosts something is inaccessible.
         if matches!(code, Exit::Failed | Exit::Usage) {
             exit = Exit::Partial;
         }
@@ -92,7 +92,7 @@ fn written(path: &Path, made: &MadeRows<Features>, features: &[Feature], command
     bundle.finish().map(|()| exit)
 }
 
-/// The first line: the versions and the rights, and what the file holds.
+/// The first line: versions, privileges, and the contents of the file.
 fn head() -> String {
     let kernel = Host::live().kernel();
     let held = caps::effective().unwrap_or_default();

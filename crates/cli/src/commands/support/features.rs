@@ -1,4 +1,4 @@
-//! Every feature of netwren, tried by each of its backends. Changes nothing on the host: loads no kernel module, and
+//! Tries every feature of netwren with each of its backends. Changes nothing on the host: loads no kernel module, and
 //! closes no socket.
 
 use super::state;
@@ -6,14 +6,14 @@ use record::rows::{Feature, FeatureState};
 use sys::caps::{self, Cap};
 use sys::{Host, Missing, Modules, Tried};
 
-/// Rights that change what is seen: what is missing without them.
+/// Privileges that affect results, and what is missing without them.
 const RIGHTS: &[(Cap, &str, &str)] = &[
     (Cap::NetAdmin, "marks of sockets are shown and filtered by", "marks of sockets are hidden by the kernel"),
     (Cap::SysPtrace, "owners of all users' sockets are found", "owners of other users' sockets stay empty"),
     (Cap::SysAdmin, "other network namespaces can be entered", "--netns works only for namespaces of one's own"),
 ];
 
-/// Every feature by every backend, each tried with the smallest question.
+/// All features with every backend, each tried with the smallest request.
 pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::Probe>) -> Vec<Feature> {
     let of_sockets =
         |probe: sockets::Probe| state::row(&format!("{} sockets", probe.proto.name()), probe.via.name(), probe.tried);
@@ -32,7 +32,7 @@ pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::Prob
         .collect()
 }
 
-/// Families that no backend of ours leads to.
+/// Families that no backend supports.
 fn not_read() -> Feature {
     state::known("ping sockets", FeatureState::NotBuilt, "not read by this version", String::new())
 }
@@ -46,12 +46,13 @@ fn owners() -> Feature {
     state::row("owners", "proc", tried)
 }
 
-/// `sockets kill`.
+/// The feature `sockets kill`.
 fn closing(host: &Host, modules: &Modules<'_>) -> Feature {
     state::row("closing sockets", "", sockets::probe_closing(host, modules))
 }
 
-/// Whether the sockets of every namespace can be read, and whether those namespaces are known that nothing leads to.
+/// Whether the sockets of every namespace can be read, and whether namespaces that no process or name refers to are
+/// known.
 fn all_namespaces(host: &Host) -> Feature {
     let enters = caps::effective().is_ok_and(|held| held.has(Cap::SysAdmin));
     let listed = sockets::BackendCache::new().every_namespace(host).is_some();
@@ -64,12 +65,12 @@ fn all_namespaces(host: &Host) -> Feature {
     state::row("sockets of all namespaces", "", tried)
 }
 
-/// `--follow`.
+/// The feature `--follow`.
 fn following(host: &Host) -> Feature {
     state::row("following connections", "", sockets::probe_following(host))
 }
 
-/// The table of connection tracking by each backend, and its events.
+/// The conntrack table with each backend, and its events.
 fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Feature> {
     let table = conntrack::probe(host, modules)
         .into_iter()
@@ -83,22 +84,22 @@ fn logged(modules: &Modules<'_>) -> Feature {
     state::row("log records", "", nflog::probe(modules))
 }
 
-/// Packets of interfaces.
+/// Capturing packets of interfaces.
 fn captured() -> Feature {
     state::row("capturing packets", "", capture::probe())
 }
 
-/// Packets that the kernel drops.
+/// Counting packets that the kernel drops.
 fn dropped(host: &Host) -> Feature {
     state::row("counting drops", "", drops::probe(host))
 }
 
-/// The count of dropped packets by the kernel's drop monitor, without BPF and tracefs.
+/// Counting dropped packets with the kernel's drop monitor, without BPF and tracefs.
 fn dropped_by_monitor(host: &Host) -> Feature {
     state::row("counting drops", "net-dm", drops::probe_monitor(host))
 }
 
-/// Counters of drivers of interfaces, and of traps of devices.
+/// Counters of drivers, and of devlink traps.
 fn counted_below(host: &Host) -> [Feature; 2] {
     [
         state::row("statistics of drivers", "", counters::probe_drivers(host)),
@@ -114,7 +115,7 @@ fn profiled(host: &Host) -> [Feature; 2] {
     ]
 }
 
-/// Abilities of the kernel for our BPF programs, a row each.
+/// Kernel features that netwren's BPF programs need, a row each.
 #[cfg(feature = "bpf")]
 fn bpf_lines(host: &Host) -> Vec<Feature> {
     let line = |probe: bpf::FeatureProbe| {

@@ -1,5 +1,5 @@
-//! `netwren support`: what this kernel and these rights allow, and what is used instead; `--bundle FILE` writes it with
-//! the host's tables, without names and addresses, for a bug report.
+//! `netwren support`: shows what this kernel and these privileges allow, and what is used instead; `--bundle FILE`
+//! writes it with the host's tables, without names and addresses, for a bug report.
 
 mod bundle;
 mod features;
@@ -18,7 +18,7 @@ use record::rows::{Feature, FeatureState, Features};
 use record::text;
 use sys::{Host, Kernel, Modules, caps};
 
-/// Tables that every kernel has which is of use here; the others may be left out of a kernel without harm.
+/// Tables that every suitable kernel has; a kernel may be built without the others.
 const ALWAYS_THERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp, record::Proto::Unix];
 
 /// Columns of features that a narrow terminal keeps, the most important one first.
@@ -42,7 +42,7 @@ Examples:
   netwren support --bundle report.json             for a bug report, without names and addresses of this host
 ";
 
-/// Exit 0 if TCP, UDP and unix sockets can be read somehow, else 4.
+/// Exit code 0 if TCP, UDP and unix sockets can be read by some backend, otherwise 4.
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let asked = MadeRows::<Features>::plan(Request::of(words)?)?;
     let host = Host::live();
@@ -73,9 +73,9 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(Outcome::because(Exit::Failed, format!("no way to read sockets of: {}", blind.join(", "))))
 }
 
-/// The text for a terminal: names, then yes or no, then sentences that go on below their beginning.
+/// The text for a terminal: names, then yes or no, then sentences with indented continuation lines.
 fn aligned(features: &[Feature], width: usize) -> String {
-    /// Columns of names: longer ones push their line to the right.
+    /// Width of the names; longer ones shift their line to the right.
     const NAMES: usize = 32;
     let mut out = format!("kernel {}, uid {}\n", sys::escaped(Kernel::running().release.as_bytes()), caps::euid());
     for Feature { feature, backend, state, words, remedy } in features {
@@ -89,7 +89,7 @@ fn aligned(features: &[Feature], width: usize) -> String {
             let remedy = if remedy.is_empty() { String::new() } else { format!(": {remedy}") };
             said.push_str(&format!(" ({}{})", state.name(), sys::escaped(remedy.as_bytes())));
         }
-        // Two blanks in a row would move the place at which a folded line goes on.
+        // Double blanks would change the indentation of folded lines.
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = format!("{name:<NAMES$}  {:<3}  {said}\n", if works { "yes" } else { "no" });
         out.push_str(&fold(&line, width));
@@ -97,7 +97,7 @@ fn aligned(features: &[Feature], width: usize) -> String {
     out
 }
 
-/// The text for a pipe: the kernel and the user, then a line for each feature.
+/// The text for a pipe: the kernel and the user, then a line per feature.
 fn text_of(features: &[Feature]) -> String {
     let mut out = b"kernel\t".to_vec();
     text::put_text(&mut out, Kernel::running().release.as_bytes());

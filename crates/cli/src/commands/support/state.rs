@@ -1,10 +1,10 @@
-//! The state of a feature, by what whoever tried it says is missing, and what would make it work.
+//! Determines the state of a feature from what its probe reports as missing, and the remedy.
 
 use record::rows::{Feature, FeatureState};
 use sys::caps::Cap;
 use sys::{Missing, Tried};
 
-/// A feature that was tried; `backend` is empty if it has one only.
+/// The row of a probed feature; `backend` is empty if it has only one.
 pub(super) fn row(feature: &str, backend: &'static str, tried: Tried) -> Feature {
     let Tried { missing, words } = tried;
     let state = match missing {
@@ -18,12 +18,12 @@ pub(super) fn row(feature: &str, backend: &'static str, tried: Tried) -> Feature
     Feature { feature: feature.to_owned(), backend, state, remedy: remedy(state, &words), words }
 }
 
-/// A feature whose state is known without trying it.
+/// The row of a feature whose state is known without a probe.
 pub(super) fn known(feature: &str, state: FeatureState, words: &str, remedy: String) -> Feature {
     Feature { feature: feature.to_owned(), backend: "", state, words: words.to_owned(), remedy }
 }
 
-/// The remedy that would make it work, with the names that its words have.
+/// The remedy, with the names mentioned in the probe's text.
 fn remedy(state: FeatureState, words: &str) -> String {
     let named: Vec<Cap> = Cap::ALL.into_iter().filter(|cap| has_word(words, cap.name())).collect();
     match state {
@@ -40,13 +40,13 @@ fn remedy(state: FeatureState, words: &str) -> String {
     }
 }
 
-/// The rights that would do.
+/// The privileges that would suffice.
 pub(super) fn by_rights(caps: &[Cap]) -> String {
     let names: Vec<&str> = caps.iter().map(|cap| cap.name()).collect();
     if names.is_empty() { "root".to_owned() } else { format!("root, or {}", names.join(" and ")) }
 }
 
-/// The word behind these.
+/// The word after `mark`.
 fn behind<'w>(words: &'w str, mark: &str) -> Option<&'w str> {
     let at = words.find(mark)? + mark.len();
     words.get(at..).map(word).filter(|name| !name.is_empty())
@@ -58,7 +58,7 @@ fn word(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// True if a text has this name, and not as a part of a longer one.
+/// True if a text contains this name as a whole word.
 fn has_word(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| text.get(at..).map(word) == Some(name))
 }
@@ -103,7 +103,7 @@ mod tests {
                 "a netwren that is built with the feature bpf",
             ),
             (Missing::Other, "the answer makes no sense", "fails", ""),
-            // No word of an answer decides its state.
+            // The words of an answer never decide the state.
             (Missing::Other, "built without CAP_BPF: not loaded, no such file", "fails", ""),
         ] {
             let found = row("x", "", Tried::fails(missing, words));

@@ -1,7 +1,7 @@
-//! `--apply`: sets what was advised, and keeps it over a restart.
+//! `--apply`: applies the advice, and keeps it across restarts.
 //!
-//! Limit and buckets are one for the whole host and can be written from the first namespace alone. Timeouts are each
-//! namespace's own; what is kept in /etc is for the namespace in which the host, or the container, starts.
+//! Limit and buckets apply to the whole host and can only be written in the first namespace. Each namespace has its
+//! own timeouts; the file in /etc is for the namespace in which the host, or the container, starts.
 
 use super::asked::NatAdvise;
 use super::judged::Judged;
@@ -21,19 +21,19 @@ use sys::NetnsTarget;
 
 const OUT_OF_REACH: &str = "limit and buckets cannot be set from here: they are the host's, and only its first network \
                             namespace may (or the right is missing, CAP_NET_ADMIN)";
-/// The kernel looks at a timeout when a packet comes, not when it is written.
+/// The kernel uses a timeout when a packet arrives, not when the setting is written.
 const FROM_NOW_ON: &str =
     "a timeout holds from an entry's next packet on: what is silent already stays until its old time is over";
 
-/// What is to be done.
+/// The changes to make.
 struct Todo<'s> {
     session: &'s Session,
-    /// Limit and buckets.
+    /// Changes of limit and buckets.
     sizes: Vec<Setting>,
-    /// True if these should be others, but cannot be set from here.
+    /// True if limit or buckets should change, but cannot be set from this namespace.
     out_of_reach: bool,
     timeouts: Vec<Timeout<'s>>,
-    /// The same, if they were not asked for.
+    /// Advised timeouts that were not requested.
     left_out: Vec<Timeout<'s>>,
 }
 
@@ -44,17 +44,17 @@ struct Timeout<'s> {
 }
 
 impl Timeout<'_> {
-    /// Where, if that is not where we are.
+    /// The namespace, if it is not the session's own.
     fn place(&self, session: &Session) -> String {
         match self.of.netns_id == session.netns_id() {
             true => String::new(),
-            // Escaped here: a line break in it would be one between messages.
+            // Escaped here, because a line break in the name would split the message.
             false => format!(" in network namespace {}", sys::escaped(&self.of.name)),
         }
     }
 }
 
-/// Sets and keeps what was advised, or without `--yes` tells what would be done.
+/// Applies and keeps the advice, or without `--yes` describes the changes.
 pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Outcome {
     let todo = Todo::of(session, judged, asked);
     let mut outcome = match todo.sizes.is_empty() && todo.timeouts.is_empty() {
@@ -81,18 +81,18 @@ pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Ou
 
 impl<'s> Todo<'s> {
     fn of(session: &'s Session, judged: &'s [Judged], asked: &NatAdvise) -> Todo<'s> {
-        // The one this thread is in: with --all-netns the caller's own.
+        // The calling thread's namespace: with --all-netns the caller's own.
         let is_first = judged.iter().any(|one| one.netns_id == session.netns_id() && one.evidence.is_first);
         let timeouts = judged.iter().filter_map(|of| Some(Timeout { of, setting: settings::timeout(of)? }));
-        // Timeouts are each namespace's own business: those of others are set if the user names them all.
+        // Timeouts belong to each namespace; other namespaces get them only with --all-netns.
         let is_asked = |of: &Judged| asked.timeouts && (asked.all_netns || of.netns_id == session.netns_id());
         let (timeouts, left_out) = timeouts.partition(|one| is_asked(one.of));
         let (sizes, beyond): (Vec<_>, Vec<_>) = settings::sizes(judged).into_iter().partition(|_| is_first);
         Todo { session, sizes, out_of_reach: !beyond.is_empty(), timeouts, left_out }
     }
 
-    /// What the file is to hold: of timeouts those of the namespace that process 1 is in, for it is what the file is
-    /// read for. Where process 1 may not be looked at that is the first.
+    /// The settings to keep in the file. Its timeouts are for process 1's namespace, because the file is read for that
+    /// namespace; if process 1 is not accessible, they are for the first namespace.
     fn kept(&self) -> Vec<Setting> {
         let starts_in = sys::netns::inode_of(&self.session.host().real_path("/proc/1/ns/net")).ok();
         let is_kept = |of: &Judged| starts_in.map_or(of.evidence.is_first, |inode| inode == of.netns_id);
@@ -100,7 +100,7 @@ impl<'s> Todo<'s> {
         self.sizes.iter().copied().chain(timeouts).collect()
     }
 
-    /// What is not kept, in words.
+    /// A message on settings that are not kept.
     fn not_kept(&self, kept: usize) -> Option<String> {
         let lost = (self.sizes.len() + self.timeouts.len()).checked_sub(kept).filter(|lost| *lost > 0)?;
         let keep = self.session.host().etc_path(KEPT);
@@ -163,7 +163,7 @@ impl<'s> Todo<'s> {
     }
 }
 
-/// What was done so far, and what takes it back.
+/// The changes made so far, and the commands that undo them.
 struct Work<'s> {
     session: &'s Session,
     done: Vec<String>,
@@ -171,7 +171,7 @@ struct Work<'s> {
 }
 
 impl Work<'_> {
-    /// Sets it where the calling thread is.
+    /// Writes a setting in the calling thread's namespace.
     fn set(&self, setting: &Setting) -> Result<(), Failed> {
         let path = self.session.host().real_path(&format!("{SETTINGS_DIR}/{}", setting.file));
         fs::write(&path, setting.becomes.to_string())
@@ -183,7 +183,7 @@ impl Work<'_> {
         self.undo.push(format!("{enter}sysctl -w {}", setting.with(setting.was)));
     }
 
-    /// Sets it in a namespace. One that has gone since needs no setting.
+    /// Writes a setting in a namespace. A namespace that no longer exists is skipped.
     fn set_inside(&mut self, way: &NetnsTarget<'_>, setting: &Setting, place: &str) -> Result<(), Failed> {
         let mut result = None;
         let entered = in_each(self.session.host(), std::slice::from_ref(way), &mut |_, _| {
@@ -225,8 +225,8 @@ impl Work<'_> {
     }
 }
 
-/// The words before a command that is to run in a namespace, for a shell. A name that cannot be shown on a terminal
-/// as it is gives way to that of a process inside; without one it is shown escaped, to be typed by whoever knows it.
+/// The shell prefix for a command that must run in a namespace. A path that needs escaping is replaced by the path
+/// of a process inside; without one it is shown escaped, and the user has to know the real path.
 fn entering(way: &NetnsTarget<'_>) -> String {
     let shown = |path: &Path| sys::escaped(path.as_os_str().as_encoded_bytes());
     let is_plain = |path: &&Path| path.to_str() == Some(&*shown(path));
@@ -238,7 +238,7 @@ fn entering(way: &NetnsTarget<'_>) -> String {
     format!("nsenter --net='{}' ", path.replace('\'', "'\\''"))
 }
 
-/// What went wrong.
+/// A failed change.
 struct Failed {
     what: String,
     why: String,

@@ -5,7 +5,7 @@ use crate::flags::parser;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Most samples of a run: they are kept.
+/// Maximum number of samples, which are all kept in memory.
 const SAMPLES_MAX: u32 = 100_000;
 
 /// A parsed `nat advise`.
@@ -23,9 +23,9 @@ pub(crate) struct NatAdvise {
     pub(crate) memory_bytes: Option<u64>,
     /// `--apply`
     pub(crate) apply: bool,
-    /// `--timeouts`: they are set as well.
+    /// `--timeouts`: also apply timeouts.
     pub(crate) timeouts: bool,
-    /// `--yes`: not only shown.
+    /// `--yes`: make the changes instead of only describing them.
     pub(crate) yes: bool,
     /// `--record`
     pub(crate) record: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct NatAdvise {
 }
 
 impl NatAdvise {
-    /// What the words ask for; the error says what is wrong with them.
+    /// Parses the options; the error describes invalid words.
     pub(super) fn of(words: &ParsedWords<'_>) -> Result<NatAdvise, String> {
         let samples = words.value("samples").unwrap_or_default();
         let samples = match samples.parse() {

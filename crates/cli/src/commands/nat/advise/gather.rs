@@ -1,4 +1,4 @@
-//! What the advice is made from: several readings of the counters, one pass over the table, sizes of objects.
+//! Gathers the data for advice: several readings of the counters, one pass over the table, and sizes of objects.
 
 use super::super::snat_rules::SnatRules;
 use super::asked::NatAdvise;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use sys::{Host, NetnsTarget};
 
-/// Everything about the namespaces of the session, in their order. Takes as long as the samples do.
+/// The data on the session's namespaces, in order. Takes as long as the samples.
 pub(super) fn gather(
     session: &Session,
     asked: &NatAdvise,
@@ -28,8 +28,8 @@ pub(super) fn gather(
     let machine = Machine::read(host, asked.memory_bytes, stats);
     let mut found = BTreeMap::new();
     let alive: Vec<NetnsTarget<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
-    // The table after all samples: reading it collects what has expired, in every namespace, and so changes what is
-    // counted.
+    // The table is read after all samples, because reading it removes expired entries in every namespace and so
+    // changes the counts.
     let mut pass = namespaces.is_some().then(|| TablePass::over(session, &sampled, &alive, stats));
     let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, stats| {
         let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
@@ -42,7 +42,7 @@ pub(super) fn gather(
     let all_were_asked = namespaces.is_some() && found.values().all(|evidence| evidence.is_listened_to.is_some());
     let listened = if is_heard || all_were_asked { Some(is_heard) } else { None };
     found.values_mut().for_each(|evidence| evidence.is_listened_to = listened);
-    // Chains are of all namespaces together: what was walked in one holds for those that were not.
+    // All namespaces share the hash chains, so a walk in one of them is valid for the others.
     let chains = found.values().find_map(|evidence| evidence.chains);
     found.values_mut().for_each(|evidence| evidence.chains = evidence.chains.or(chains));
     let refused = sampled.of.values().filter_map(Counted::refused).reduce(u64::saturating_add);
@@ -55,7 +55,7 @@ pub(super) fn gather(
     Ok(ways.iter().filter_map(|way| Some((way.netns_id, found.remove(&way.netns_id)?))).collect())
 }
 
-/// Names of the namespaces, or their numbers, in the order of `found`.
+/// Names of the namespaces, or their inodes, in the order of `found`.
 pub(super) fn names(session: &Session, found: &[(u64, Evidence)], stats: &mut Accounting) -> Vec<Vec<u8>> {
     let ids: Vec<u64> = found.iter().map(|(netns_id, _)| *netns_id).collect();
     let number = |id: u64| {
@@ -83,34 +83,34 @@ pub(super) fn names(session: &Session, found: &[(u64, Evidence)], stats: &mut Ac
 #[derive(Default)]
 struct Sampled {
     of: BTreeMap<u64, Counted>,
-    /// Readings so far.
+    /// Number of readings so far.
     round: u32,
 }
 
-/// The readings of one.
+/// The readings of one namespace.
 #[derive(Default)]
 struct Counted {
     samples: Vec<Sample>,
-    /// The last reading whole.
+    /// The complete last reading.
     last: Stats,
-    /// Which reading that was.
+    /// The number of that reading.
     round: u32,
 }
 
 impl Counted {
-    /// True if the table had no entry in the end.
+    /// True if the table was empty at the last reading.
     fn is_empty(&self) -> bool {
         self.samples.last().is_some_and(|sample| sample.entries == 0)
     }
 
-    /// Entries that were refused while it was watched, because their hash chain was too long.
+    /// Number of entries refused during the observation because their hash chain was too long.
     fn refused(&self) -> Option<u64> {
         Trend::of(&self.samples, None).grown.get(StatCounter::ChainTooLong)
     }
 }
 
 impl Sampled {
-    /// Reads all namespaces as often as asked; the row counts are those of the last time.
+    /// Takes the requested number of readings of all namespaces; the row counts are from the last one.
     fn take_all(
         &mut self,
         session: &Session,
@@ -124,7 +124,7 @@ impl Sampled {
             if self.round == asked.samples || session.host().is_replay() {
                 continue;
             }
-            // From the end of the last round on: no two samples of a namespace are closer than this.
+            // Measured from the end of the last round, so that samples of a namespace are at least this far apart.
             let due_ns = sys::clock::monotonic_ns().saturating_add(interval_ns);
             if !session.sleep_until(due_ns) {
                 stats.add_reason(1, format!("interrupted after {} of {} samples", self.round, asked.samples));
@@ -157,16 +157,16 @@ impl Sampled {
         })
     }
 
-    /// True if the last round got to it: what has gone since the first one needs no advice.
+    /// True if the last round reached it: a namespace that has ended since the first round needs no advice.
     fn is_alive(&self, netns_id: u64) -> bool {
         self.of.get(&netns_id).is_some_and(|of| of.round == self.round)
     }
 }
 
-/// What is the same for all namespaces.
+/// Data shared by all namespaces.
 struct Machine {
     entry: Option<EntryBytes>,
-    /// Entries of all namespaces.
+    /// Number of entries in all namespaces.
     entries: Option<u64>,
     page_bytes: u64,
     memory_bytes: Option<u64>,
@@ -193,7 +193,7 @@ impl Machine {
         machine
     }
 
-    /// What is known of the namespace that the calling thread is in.
+    /// The data on the calling thread's namespace.
     fn evidence(
         &self,
         session: &Session,
@@ -204,13 +204,13 @@ impl Machine {
     ) -> Evidence {
         let host = session.host();
         let settings = of.last.settings.unwrap_or_default();
-        // An empty table is known without reading it: in each namespace that costs 50 ns a bucket of the host's.
+        // An empty table need not be read, which would cost 50 ns per bucket of the host in each namespace.
         let (census, chains) = match pass {
             _ if of.is_empty() => (Some(Census::new(&settings)), None),
             Some(pass) => (pass.censuses.remove(&netns_id), pass.chains),
             None => census(session, netns_id, &settings, stats),
         };
-        // Only entries with another source port make rules worth a process.
+        // Listing rules costs a process, which is only justified for entries with translated source ports.
         let has_ports = census.as_ref().is_some_and(Census::has_source_ports);
         let snat_rules = if has_ports { self.rules.read(host, netns_id) } else { None };
         Evidence {
@@ -233,7 +233,7 @@ impl Machine {
     }
 }
 
-/// Reads what advice needs beside the table, its counters and settings: for a recording.
+/// For a recording: reads the data for advice in addition to the table, its counters and settings.
 pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let host = session.host();
     let machine = Machine::read(host, None, stats);
@@ -245,20 +245,19 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     0
 }
 
-/// What a pass must tell of each entry. Whether it has expired is told by the walk alone.
+/// The fields that a pass needs. Only the walk reports whether an entry has expired.
 const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired", "zone"];
 
-/// What the table tells of all namespaces: one pass where the walk is possible, one namespace after the other
-/// elsewhere.
+/// The table's data for all namespaces: read in one pass if the walk is possible, otherwise one namespace at a time.
 #[derive(Default)]
 struct TablePass {
-    /// By namespace; those whose table could not be read are left out.
+    /// Censuses by namespace; namespaces whose table could not be read are left out.
     censuses: BTreeMap<u64, Census>,
     chains: Option<Chains>,
 }
 
 impl TablePass {
-    /// Reads the namespaces of `alive` that have entries.
+    /// Reads those namespaces of `alive` that have entries.
     fn over(session: &Session, sampled: &Sampled, alive: &[NetnsTarget<'_>], stats: &mut Accounting) -> TablePass {
         let counted = |way: &NetnsTarget<'_>| sampled.of.get(&way.netns_id).filter(|of| !of.is_empty());
         let filled: Vec<NetnsTarget<'_>> = alive.iter().filter(|way| counted(way).is_some()).copied().collect();
@@ -279,7 +278,7 @@ impl TablePass {
             Next::More
         });
         if !take_stats(read, stats) {
-            // One that has not a single row may be one that was not read.
+            // A namespace without rows may not have been read.
             pass.censuses.retain(|_, census| census.entries() > 0);
         }
         pass.chains = scan.chains().map(walked);
@@ -287,7 +286,7 @@ impl TablePass {
     }
 }
 
-/// What a pass asks of the source.
+/// The demand of a pass.
 fn demand() -> Demand<Nat> {
     let fields: Vec<usize> = ASKED.iter().filter_map(|name| field_index::<Nat>(name)).collect();
     Demand::new(&fields, Vec::new())
@@ -297,7 +296,7 @@ fn walked(chains: conntrack::Chains) -> Chains {
     Chains { longest: Some(chains.longest.into()), nodes: chains.nodes }
 }
 
-/// Says why the walk is not possible; what was tried in vain the reading itself tells.
+/// Adds the reason why the walk is not possible; a failed attempt is reported by the reading itself.
 fn tell_of_bpf(session: &Session, stats: &mut Accounting) {
     let (cache, is_live): (&BackendCache, bool) = (session.cache(), !session.host().is_replay());
     if let Some(why) = cache.why_not().filter(|_| is_live && cache.refused().is_none()) {
@@ -305,7 +304,7 @@ fn tell_of_bpf(session: &Session, stats: &mut Accounting) {
     }
 }
 
-/// Adds what a reading could not do; true if it was whole.
+/// Adds the result of a reading; true if it was complete.
 fn take_stats(read: Result<Accounting, SourceError>, stats: &mut Accounting) -> bool {
     match read {
         Ok(read) => {
@@ -322,7 +321,7 @@ fn take_stats(read: Result<Accounting, SourceError>, stats: &mut Accounting) -> 
     }
 }
 
-/// One pass over the table of the namespace that the calling thread is in.
+/// Reads the table of the calling thread's namespace in one pass.
 fn census(
     session: &Session,
     netns_id: u64,
@@ -349,10 +348,10 @@ pub(super) fn is_first_netns() -> bool {
     mode.map_or(true, |stat| stat.mode & WRITABLE != 0)
 }
 
-/// The permission bit that the limit has in the first namespace only.
+/// The permission bit that the limit has only in the first namespace.
 const WRITABLE: u32 = 0o200;
 
-/// True if the limit may be written in this namespace: everywhere but in the first the file is for reading only.
+/// True if the limit can be written in this namespace: the file is read-only in all but the first.
 fn may_set(host: &Host, netns_id: u64) -> bool {
     let path = format!("{SETTINGS_DIR}/nf_conntrack_max");
     let mut mode = Vec::new();
@@ -370,11 +369,11 @@ fn page_bytes(host: &Host) -> u64 {
         into.extend_from_slice(&sys::page_bytes().to_le_bytes());
         Ok(())
     });
-    // 4096 is what nearly all have; an older recording says nothing.
+    // Nearly all machines have 4096; older recordings do not contain it.
     read.ok().and_then(|()| bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))).unwrap_or(4096)
 }
 
-/// `MemTotal`.
+/// Reads `MemTotal`.
 fn memory_bytes(host: &Host) -> Option<u64> {
     let mut text = Vec::new();
     host.read_file("/proc/meminfo", &mut text).ok()?;

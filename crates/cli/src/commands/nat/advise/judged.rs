@@ -1,11 +1,11 @@
-//! A namespace and what is advised for it.
+//! A namespace, and the advice for it.
 
 use doctor::nat::{Advice, Evidence};
 
-/// One namespace with what is advised.
+/// A namespace, and the advice for it.
 pub(super) struct Judged {
     pub(super) netns_id: u64,
-    /// Hostile text.
+    /// Untrusted text.
     pub(super) name: Vec<u8>,
     pub(super) evidence: Evidence,
     pub(super) advice: Advice,

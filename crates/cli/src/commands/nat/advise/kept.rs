@@ -1,4 +1,4 @@
-//! The file that keeps settings over a restart.
+//! The file that keeps settings across restarts.
 use super::settings::Setting;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,18 +9,18 @@ use sys::folder::Folder;
 use sys::outfile::{Contents, FilePlace, Opening};
 use sys::{Errno, infile};
 
-/// Where settings are kept; systemd and procps read all of its folder when the host starts.
+/// Path of the file; systemd and procps read its whole directory at boot.
 pub(super) const KEPT: &str = "sysctl.d/90-netwren-conntrack.conf";
-/// What stood there before.
+/// Path of the copy of its previous content.
 pub(super) const BEFORE: &str = "sysctl.d/90-netwren-conntrack.conf.before";
 
-/// Settings are no secret, and tools that run without rights read them.
+/// Settings are not secret, and unprivileged tools read them.
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
 /// Larger than any settings file.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Writes the file whole or not at all; true if there was one, which is kept as `before`.
+/// Writes the file atomically; true if it existed, in which case its old content is kept in `before`.
 pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io::Result<bool> {
     let mut text = String::from("# Written by `netwren nat advise --apply`.\n");
     if let Some(folder) = keep.parent().filter(|folder| !folder.exists()) {
@@ -29,7 +29,7 @@ pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io
     }
     let place = FilePlace::find(keep)?;
     let old = read_old(&place)?;
-    // What is not set anew stays: an earlier run may have written another one. Names begin like one another.
+    // Other settings are preserved, because an earlier run may have written them. One name may be a prefix of another.
     let is_new = |line: &str| settings.iter().any(|setting| line.split('=').next() == Some(&setting.name()));
     for line in old.iter().flat_map(|old| old.lines()).filter(|line| !line.starts_with('#') && !is_new(line)) {
         text.push_str(line);
@@ -46,8 +46,8 @@ pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io
     Ok(old.is_some())
 }
 
-/// What the file says now; `None` without one. A symbolic link is refused: following it would copy a file of another
-/// place, and replacing it would undo what its maker meant.
+/// The current content of the file; `None` if it does not exist. A symbolic link is refused: following it would copy
+/// another file, and replacing it would undo its creator's intention.
 fn read_old(keep: &FilePlace) -> io::Result<Option<String>> {
     let file = match keep.folder().own_file(keep.name()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -60,10 +60,10 @@ fn read_old(keep: &FilePlace) -> io::Result<Option<String>> {
     String::from_utf8(text).map(Some).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// A reader finds the old content or the new one, never half of it. Readable by all, whatever the umask; a symbolic
-/// link in the place is replaced, not followed.
+/// Replaces the file atomically, so that a reader never sees partial content. The file is readable by all regardless
+/// of the umask; a symbolic link at this path is replaced, not followed.
 fn replace(folder: &Folder, name: &OsStr, text: &str) -> io::Result<()> {
-    // The name does not end in .conf: nobody takes it for one if we die here.
+    // The name does not end in .conf, so that it is never used as a settings file if this process dies here.
     let draft = OsString::from(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     let mut file = folder.open_output(&draft, Opening::private(Contents::New))?;
     let written = file
@@ -104,7 +104,7 @@ mod tests {
         );
         assert_eq!(fs::read_to_string(&before).unwrap(), first);
         assert_eq!(fs::read_dir(tmp.path().join("sysctl.d")).unwrap().count(), 2, "no draft is left");
-        // One's name is the beginning of the other's.
+        // One setting's name is a prefix of the other's.
         let of = |file| Setting { file, was: 1, becomes: 20 };
         write_kept(&[of("nf_conntrack_udp_timeout_stream")], &keep, &before).unwrap();
         write_kept(&[of("nf_conntrack_udp_timeout")], &keep, &before).unwrap();
@@ -114,7 +114,7 @@ mod tests {
         );
     }
 
-    /// Runs this test once more in a process whose umask takes every right from others.
+    /// Reruns this test in a process whose umask denies others all access.
     fn again_under_a_strict_umask(name: &str) {
         let script = "umask 077 && exec \"$0\" --exact \"$1\"";
         let mut command = std::process::Command::new("sh");
@@ -124,7 +124,7 @@ mod tests {
         assert!(out.status.success() && says.contains("1 passed"), "{says}");
     }
 
-    /// Modes of what is written, whatever the umask; a link leads nowhere.
+    /// Modes of written files are independent of the umask, and links are not followed.
     #[test]
     fn issue_10_the_kept_file_is_readable_by_all_and_no_link_is_followed() {
         if std::env::var_os("NETWREN_TEST_UMASK").is_none() {

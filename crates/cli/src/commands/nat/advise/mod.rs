@@ -1,7 +1,7 @@
-//! `netwren nat advise`: how large the table of connection tracking should be, and why.
+//! `netwren nat advise`: recommends a size for the conntrack table, and explains why.
 //!
-//! Reads (`gather`), lets `doctor` judge, shows (`show`), and sets what was advised (`settings`) if asked to (`apply`),
-//! also over a restart (`kept`).
+//! It reads data (`gather`), lets `doctor` judge, shows the advice (`show`), and with `--apply` (`apply`) writes it as
+//! settings (`settings`), also across restarts (`kept`).
 
 mod apply;
 mod asked;

@@ -1,8 +1,8 @@
-//! What was advised, as settings of the kernel.
+//! Converts advice to kernel settings.
 use super::judged::Judged;
 use doctor::nat::TimeoutAdvice;
 
-/// A setting with what it is and what it shall be.
+/// A setting with its current and its advised value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting {
     /// Its file in /proc/sys/net/netfilter.
@@ -12,28 +12,28 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// As sysctl(8) calls it.
+    /// The name for sysctl(8).
     pub(super) fn name(&self) -> String {
         format!("net.netfilter.{}", self.file)
     }
 
-    /// With a value, as sysctl(8) takes it.
+    /// The assignment of a value in the syntax of sysctl(8).
     pub(super) fn with(&self, value: u64) -> String {
         format!("{}={value}", self.name())
     }
 
-    /// With the value it shall have.
+    /// The assignment of the advised value.
     pub(super) fn line(&self) -> String {
         self.with(self.becomes)
     }
 }
 
-/// The limit and the buckets, as far as they should be others; buckets first, so that no entry that may come in finds
-/// too few. One host, one limit: it is that of the namespace which needs the largest, with the buckets that were
-/// counted together with it, so that both stay within the memory they were advised for.
+/// The limit and the buckets, if they should change. Buckets come first, so that the raised limit never has too few
+/// buckets. The host has one limit: the largest that any namespace needs, with the buckets computed for it, so that
+/// both stay within the memory they were advised for.
 pub(super) fn sizes(judged: &[Judged]) -> Vec<Setting> {
     let sizes = judged.iter().filter_map(|one| Some((one.evidence.max?, one.evidence.buckets?, one.advice.sizes?)));
-    // Each namespace read the same.
+    // These values are the same in each namespace.
     let Some((max, buckets, _)) = sizes.clone().next() else { return Vec::new() };
     let advised = sizes.map(|(.., sizes)| (sizes.advised_max, sizes.advised_buckets)).max();
     let Some((advised_max, advised_buckets)) = advised else { return Vec::new() };
@@ -44,14 +44,14 @@ pub(super) fn sizes(judged: &[Judged]) -> Vec<Setting> {
     all.into_iter().filter(|setting| setting.becomes != setting.was).collect()
 }
 
-/// The timeout of a namespace that should be shorter, if that frees anything.
+/// The timeout of a namespace, if shortening it frees entries.
 pub(super) fn timeout(one: &Judged) -> Option<Setting> {
     let TimeoutAdvice { setting, seconds, advised_s, frees, .. } = one.advice.timeout?;
     frees.filter(|frees| *frees > 0)?;
     Some(Setting { file: setting.file(), was: seconds, becomes: advised_s? })
 }
 
-/// The settings as sysctl(8) takes them.
+/// The settings in the syntax of sysctl(8).
 pub(super) fn lines(settings: &[Setting]) -> Vec<String> {
     settings.iter().map(Setting::line).collect()
 }

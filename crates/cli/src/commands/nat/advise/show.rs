@@ -1,4 +1,4 @@
-//! The advice as words and as rows.
+//! The advice as text and as rows.
 
 use super::judged::Judged;
 use super::settings;
@@ -8,7 +8,8 @@ use record::text::put_text;
 use record::{Object, Value};
 use std::fmt::Write;
 
-/// A paragraph for each namespace, the worst first, and what to set. Of several, those that have room get one line.
+/// A paragraph per namespace, the worst first, and the settings. With several namespaces, one line covers all that
+/// have room.
 pub(super) fn words(judged: &[Judged]) -> String {
     let mut text = String::new();
     let mut worst_first: Vec<&Judged> = judged.iter().collect();
@@ -43,7 +44,7 @@ pub(super) fn words(judged: &[Judged]) -> String {
     text
 }
 
-/// The timeouts that should be shorter, each with its namespace if there are several.
+/// Adds the timeouts that should be shorter, with their namespaces if there are several.
 fn timeouts(text: &mut String, judged: &[Judged]) {
     let mut advised = judged.iter().filter_map(|one| Some((one, settings::timeout(one)?))).peekable();
     if advised.peek().is_none() {
@@ -57,18 +58,18 @@ fn timeouts(text: &mut String, judged: &[Judged]) {
     }
 }
 
-/// A row for each namespace, in the order in which they were read.
+/// A row per namespace, in the order of reading.
 pub(super) struct AdviceRows<'j> {
     judged: &'j [Judged],
-    /// What sysctl takes to set each one's sizes and timeouts.
+    /// For each namespace the sysctl assignments of its sizes and timeouts.
     sysctl: Vec<[Vec<String>; 2]>,
     ports: Vec<Vec<UsedUp<'j>>>,
 }
 
 impl<'j> AdviceRows<'j> {
-    /// Collects what the rows borrow.
+    /// Collects the data that rows borrow.
     pub(super) fn of(judged: &'j [Judged]) -> AdviceRows<'j> {
-        // What the text says once stands in one row: that of the namespace in which it can be set.
+        // Host-wide settings appear in one row only: the row of the namespace in which they can be set.
         let bearer = judged.iter().position(|one| one.evidence.is_first).unwrap_or(0);
         let lines = |(place, one): (usize, &Judged)| {
             let sizes = if place == bearer { settings::sizes(judged) } else { Vec::new() };
@@ -125,7 +126,7 @@ fn row<'r>(
     }
 }
 
-/// What is counted; `None` where it is not known.
+/// The counts; `None` for unknown ones.
 fn counts(evidence: &Evidence, advice: &Advice) -> impl Iterator<Item = (AdviceNumber, Option<u64>)> {
     use AdviceNumber as N;
     let Advice { trend, sizes, timeout, chains, .. } = advice;
@@ -168,7 +169,7 @@ fn counts(evidence: &Evidence, advice: &Advice) -> impl Iterator<Item = (AdviceN
     .into_iter()
 }
 
-/// A range of source ports that is used up, as a value.
+/// An exhausted range of source ports, as a value.
 struct UsedUp<'j>(&'j PortUse);
 
 impl Object for UsedUp<'_> {

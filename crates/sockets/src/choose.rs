@@ -1,18 +1,18 @@
-//! Which backend a table is read through. Pure: facts in, a backend and the reason out.
+//! Chooses the backend that reads a table. A pure function: facts in, a backend and the reason out.
 //!
-//! A backend that lacks a demanded field is out; among the rest the cheapest wins. Netlink beats /proc from the first
-//! socket on (ten sockets: 0.4 ms against 9.4 ms, because /proc crosses every empty bucket twice), so size does not
-//! matter between these two. It does for the BPF walk of TCP's tables: a row costs a quarter, but first a program must
-//! be loaded. How many sockets pay for that is measured in docs/adr/0006.
+//! Backends that lack a demanded field are ruled out; the cheapest of the others wins. Netlink beats /proc from the
+//! first socket on (ten sockets: 0.4 ms against 9.4 ms, because /proc visits every empty bucket twice), so size does
+//! not matter between these two. It does for the BPF walk of TCP's tables: a row costs a quarter, but first a program
+//! must be loaded. docs/adr/0006 has the measured number of sockets from which that pays off.
 use record::rows::need;
 use record::{BackendLacks, Proto};
 
 pub use record::Via;
 
-/// `need` bits that only unix sockets can have.
+/// `need` bits that only apply to unix sockets.
 const UNIX_ONLY: u64 = need::UNIX_NAME | need::UNIX_PEER | need::UNIX_VFS | need::UNIX_REFS | need::UNIX_ICONS;
 
-/// `need` bits that /proc/net/tcp, udp, udplite, raw and their IPv6 brothers have no answer for.
+/// `need` bits that /proc/net/tcp, udp, udplite, raw and their IPv6 counterparts cannot provide.
 pub const PROC_LACKS_INET: u64 = need::TCP_INFO
     | need::COUNTERS
     | need::RESENT
@@ -31,13 +31,13 @@ pub const PROC_LACKS_INET: u64 = need::TCP_INFO
     | need::STORAGES
     | need::AUTOBOUND;
 
-/// `need` bits that /proc/net/packet does not answer: it shows no rings, fanout or memberships.
+/// `need` bits that /proc/net/packet cannot provide: it shows no rings, fanout or memberships.
 pub const PROC_LACKS_PACKET: u64 = need::SKMEM | need::COOKIE | need::PACKET | need::FILTER;
 
-/// `need` bits that /proc/net/netlink has no answer for.
+/// `need` bits that /proc/net/netlink cannot provide.
 pub const PROC_LACKS_NETLINK: u64 = need::SKMEM | need::COOKIE;
 
-/// `need` bits that /proc/net/unix has no answer for.
+/// `need` bits that /proc/net/unix cannot provide.
 pub const PROC_LACKS_UNIX: u64 = need::SKMEM
     | need::COOKIE
     | need::ACCEPT_MAX
@@ -48,11 +48,11 @@ pub const PROC_LACKS_UNIX: u64 = need::SKMEM
     | need::UID
     | need::UNIX_ICONS;
 
-/// `need` bits that unix_diag has no answer for.
+/// `need` bits that unix_diag cannot provide.
 pub const NETLINK_LACKS_UNIX: u64 = need::UNIX_REFS;
 
-/// `need` bits that the walk of TCP's tables has an answer for. (Those of `tcp_info` that it has are no part of this:
-/// see `Facts::counted`.) A bit that is not named here rules the walk out.
+/// `need` bits that the walk of TCP's tables can provide. (Its members of `tcp_info` are not included: see
+/// `Facts::counted`.) A bit that is missing here rules the walk out.
 pub const BPF_HAS: u64 = need::IFACE_MARK
     | need::MARK
     | need::INODE
@@ -65,7 +65,7 @@ pub const BPF_HAS: u64 = need::IFACE_MARK
     | UNIX_BESIDE
     | NOT_IN_TCP;
 
-/// `need` bits that netlink answers without being asked.
+/// `need` bits that netlink provides without a request.
 const NETLINK_UNASKED: u64 = need::CGROUP
     | need::SOCKOPT
     | need::COOKIE
@@ -77,11 +77,11 @@ const NETLINK_UNASKED: u64 = need::CGROUP
     | need::INODE
     | need::MARK;
 
-/// `need` bits that INET_DIAG_INFO brings, whichever of them is asked for.
+/// `need` bits that INET_DIAG_INFO provides; a request for one of them brings all.
 const OF_INFO: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::ULP | need::SCTP;
 
-/// The `need` bits that a recording holds after a run that demanded these by this interface (the one of the offer; of
-/// several what all of them hold).
+/// The `need` bits that a recording holds if `demanded` was read through `interface` (the one in the offer; for several
+/// interfaces, the bits that all of them hold).
 pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
     if interface != Via::Netlink.name() {
         return demanded;
@@ -90,63 +90,63 @@ pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
     demanded | NETLINK_UNASKED | info
 }
 
-/// `need` bits of tables that no TCP socket stands in.
+/// `need` bits of tables other than TCP's.
 const NOT_IN_TCP: u64 = need::PACKET | need::FILTER | need::NETLINK | need::SCTP | need::XDP;
 
-/// `need` bits that mean unix sockets wherever they stand, so that TCP has nothing to lack.
+/// `need` bits of fields that no backend of TCP lacks.
 const UNIX_BESIDE: u64 = need::QUEUES | need::UID;
 
-/// What the choice depends on.
+/// The input of the choice.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts<'f> {
     pub(crate) proto: Proto,
     /// The demanded `need` bits.
     pub(crate) need: u64,
-    /// True if all that is wanted of `tcp_info` are members that the walk copies.
+    /// True if the walk copies all demanded members of `tcp_info`.
     pub(crate) counted: bool,
-    /// True if only sockets are wanted that netlink finds without crossing the table of connections.
+    /// True if netlink finds all wanted sockets without visiting the table of connections.
     pub(crate) few_states: bool,
-    /// What the user wants.
+    /// The backend that the user asked for.
     pub(crate) via: Option<Via>,
-    /// In a replay: by which backends the recording holds this table.
+    /// In a replay, the backends through which this table was recorded.
     pub(crate) recorded: Option<Recorded>,
-    /// Whether the walk is possible here and pays. Asked last: the answer costs a few system calls.
+    /// Whether the walk is possible here and pays off. Called last, because it costs a few system calls.
     pub(crate) walk: &'f dyn Fn() -> Walk,
 }
 
-/// The backends by which a recording holds a table.
+/// The backends through which a table was recorded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Recorded {
     pub(crate) netlink: bool,
     pub(crate) bpf: bool,
-    /// /proc: of unix sockets beside netlink.
+    /// /proc; for unix sockets in addition to netlink.
     pub(crate) proc: bool,
 }
 
-/// What speaks for or against the walk.
+/// Whether the walk is worth it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walk {
-    /// Enough sockets.
+    /// There are enough sockets.
     Pays(&'static str),
-    /// Too few sockets.
+    /// There are too few sockets.
     TooFew,
-    /// It cannot be done, though it would have paid.
+    /// It is not possible, although it would have paid off.
     No(&'static str),
 }
 
-/// The backend and why.
+/// The backend and the reason for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) via: Via,
     pub(crate) why: &'static str,
-    /// Why it is not the walk, though there are so many sockets.
+    /// Why the walk was not chosen although there are enough sockets.
     pub(crate) no_walk: Option<&'static str>,
-    /// Demanded bits that this backend has no answer for.
+    /// Demanded bits that this backend cannot provide.
     pub(crate) lacks: u64,
 }
 
 impl Choice {
-    /// True if the backend leaves out rows itself; the source tests what the kernel cannot.
+    /// True if the backend filters rows itself; the source applies the parts that the kernel cannot.
     pub(crate) fn filters(via: Via) -> bool {
         via != Via::Proc
     }
@@ -164,8 +164,8 @@ pub(crate) fn choose(facts: &Facts<'_>) -> Choice {
     Choice { via, why, no_walk, lacks: lacks & facts.need }
 }
 
-/// Whether reference counts and flags of unix sockets are read from /proc beside the sockets themselves by netlink:
-/// there a path with a line break in it can imitate sockets.
+/// Whether reference counts and flags of unix sockets are read from /proc while netlink reads the sockets: in that file
+/// a path with a line break can imitate sockets.
 fn joins_proc(facts: &Facts<'_>) -> bool {
     let may = facts.recorded.map_or(facts.via.is_none(), |recorded| recorded.proc);
     facts.proto == Proto::Unix && facts.need & need::UNIX_REFS != 0 && may
@@ -200,7 +200,7 @@ fn by_cost(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
     }
 }
 
-/// `need` bits that a backend has no answer for.
+/// `need` bits that a backend cannot provide.
 pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
     match (via, proto) {
         (Via::Bpf, Proto::Tcp) => !BPF_HAS,
@@ -210,13 +210,13 @@ pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
         (Via::Proc, Proto::Unix) => PROC_LACKS_UNIX,
         (Via::Proc, Proto::Packet) => PROC_LACKS_PACKET,
         (Via::Proc, Proto::Netlink) => PROC_LACKS_NETLINK,
-        // There is no file at all; what a row could lack is no question.
+        // These have no file at all, so missing fields do not matter.
         (Via::Proc, Proto::Vsock | Proto::Tipc | Proto::Xdp) => need::COOKIE,
         (Via::Proc, _) => PROC_LACKS_INET & !UNIX_ONLY,
     }
 }
 
-/// `need` bits that rows of a table can have by some backend. Bits of another table's rows mean nothing to it.
+/// `need` bits that some backend provides for rows of a table. Bits of other tables do not apply to it.
 fn known(proto: Proto) -> u64 {
     const OF_OTHERS: u64 = UNIX_ONLY | NOT_IN_TCP;
     const OF_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::CONG | need::CONG_INFO | need::ULP;
@@ -233,9 +233,9 @@ fn known(proto: Proto) -> u64 {
     }
 }
 
-/// `need` bits whose fields are null in every row that a backend reads of these tables, and that some backend has.
+/// `need` bits whose fields are null in every row that a backend reads of these tables, although some backend has them.
 fn unanswered(via: Via, protos: &[Proto], counted: bool) -> u64 {
-    // Only TCP is read by bpf; the tables beside it are read by netlink whatever is forced.
+    // bpf only reads TCP; netlink reads the other tables even if bpf is forced.
     let read = protos.iter().filter(|&&proto| via != Via::Bpf || proto == Proto::Tcp);
     let (mut has, mut lacking) = (0, 0);
     for &proto in read {
@@ -252,11 +252,11 @@ fn unanswered(via: Via, protos: &[Proto], counted: bool) -> u64 {
     lacking & !has
 }
 
-/// What each backend lacks of these tables, the forced one first.
+/// The fields of these tables that each backend lacks, the forced one first.
 pub(crate) fn backends(forced: Via, protos: &[Proto], counted: bool) -> Vec<BackendLacks> {
     let mut backends = vec![forced];
     backends.extend([Via::Netlink, Via::Bpf, Via::Proc].into_iter().filter(|via| *via != forced));
-    // Where no TCP is read bpf reads nothing.
+    // Without TCP, bpf reads nothing.
     backends.retain(|via| *via == forced || *via != Via::Bpf || protos.contains(&Proto::Tcp));
     backends
         .into_iter()
@@ -289,7 +289,7 @@ mod tests {
             assert_eq!(of(proto, 0, Some(Proc), None), (Proc, 0));
             assert_eq!(of(proto, need::COOKIE, Some(Proc), None), (Proc, need::COOKIE));
             assert_eq!(of(proto, need::COOKIE, Some(Netlink), None), (Netlink, 0));
-            // A replay has no choice.
+            // A replay must use the recorded backend.
             assert_eq!(of(proto, need::COOKIE, Some(Netlink), PROC), (Proc, need::COOKIE));
             assert_eq!(of(proto, 0, Some(Proc), NETLINK), (Netlink, 0));
         }
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(of(Proto::Unix, need::UNIX_REFS, None, NETLINK), (Netlink, need::UNIX_REFS));
         assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UID, None, PROC), (Proc, need::UID));
         assert_eq!(of(Proto::Unix, need::UNIX_REFS, Some(Netlink), None), (Netlink, need::UNIX_REFS));
-        // The bits of one table do not move another.
+        // Bits of one table do not affect another.
         assert_eq!(of(Proto::Tcp, need::UNIX_REFS | need::UNIX_PEER, None, None), (Netlink, 0));
         assert_eq!(of(Proto::Udp, need::UNIX_PEER, Some(Proc), None), (Proc, 0));
     }
@@ -317,7 +317,7 @@ mod tests {
         };
         let via = |facts: Facts<'_>| choose(&facts).via;
         assert_eq!(choose(&facts), Choice { via: Via::Bpf, why: "many", no_walk: None, lacks: 0 });
-        // What it has not got, it is not chosen for.
+        // It is not chosen if it lacks a field.
         assert_eq!(via(Facts { need: need::COOKIE, ..facts }), Via::Netlink);
         assert_eq!(via(Facts { need: need::TCP_INFO, ..facts }), Via::Netlink);
         assert_eq!(via(Facts { need: 1 << 63, ..facts }), Via::Netlink);
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(via(Facts { walk: &|| Walk::TooFew, ..facts }), Via::Netlink);
         let denied = choose(&Facts { walk: &|| Walk::No("rights"), ..facts });
         assert_eq!((denied.via, denied.no_walk), (Via::Netlink, Some("rights")));
-        // Asked for, it does what it can.
+        // If the user asks for it, it provides what it can.
         let asked = Facts { via: Some(Via::Bpf), need: need::COOKIE | need::TCP_INFO, ..facts };
         assert_eq!((via(asked), choose(&asked).lacks), (Via::Bpf, need::COOKIE | need::TCP_INFO));
         assert_eq!(choose(&Facts { counted: true, ..asked }).lacks, need::COOKIE);

@@ -1,14 +1,14 @@
-//! Closing sockets of others: SOCK_DESTROY (include/uapi/linux/sock_diag.h), TCP since 4.5, UDP since 4.9.
+//! Closes sockets of other processes: SOCK_DESTROY (include/uapi/linux/sock_diag.h), TCP since 4.5, UDP since 4.9.
 //!
-//! The kernel finds the socket by its addresses, as it would for a packet, and then compares the cookie: what it
-//! closes is the socket that was read, or nothing. Its owner sees ECONNABORTED; the peer of a TCP connection gets a
-//! reset. The kernel's answer is not the whole result: a bound UDP socket gets the error but keeps its port, and an
-//! MPTCP connection continues after one of its subflows is aborted. [`close`] therefore looks the socket up again. It
-//! needs CAP_NET_ADMIN in the namespace's user namespace and CONFIG_INET_DIAG_DESTROY. It closes one socket, which the
-//! caller chooses.
+//! The kernel finds the socket by its addresses, as it would for a packet, and then compares the cookie: it closes the
+//! socket that was read, or nothing. Its owner sees ECONNABORTED; the peer of a TCP connection gets a reset. The
+//! kernel's answer is not the whole result: a bound UDP socket gets the error but keeps its port, and an MPTCP
+//! connection continues after one of its subflows is aborted. [`close`] therefore looks the socket up again. It needs
+//! CAP_NET_ADMIN in the namespace's user namespace and CONFIG_INET_DIAG_DESTROY. It closes one socket, which the caller
+//! chooses.
 //!
-//! Others are left alone: UDP-Lite has no `diag_destroy` (6.18 answers EOPNOTSUPP), and raw_diag closes the first
-//! socket that matches the addresses without looking at the cookie (net/ipv4/raw_diag.c).
+//! Other protocols are not supported: UDP-Lite has no `diag_destroy` (6.18 answers EOPNOTSUPP), and raw_diag closes the
+//! first socket that matches the addresses without comparing the cookie (net/ipv4/raw_diag.c).
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -34,21 +34,22 @@ pub fn mptcp_token(row: &Socket<'_>) -> Option<u32> {
     row.ulp.and_then(|ulp| UlpPart::new(ulp).subflow(TOKEN_LOC)).and_then(|token| u32::try_from(token).ok())
 }
 
-/// How many sources of a packet are tried to reach one of several sockets that share an address. Where `n` share it,
-/// each try finds the wanted one with a chance of 1 in `n`: of 100 one is missed in 30 000 cases.
+/// Maximum number of packet sources that are tried to reach one of several sockets that share an address. If `n`
+/// sockets share it, each try finds the wanted one with probability 1 in `n`: one of 100 is missed in one of 30,000
+/// cases.
 const SHARED_TRIES: u16 = 1024;
 
-/// A socket's cookie: what the kernel compares before it closes a socket. Neither 0, which is an interface without
-/// cookies, nor INET_DIAG_NOCOOKIE, which lets the kernel compare nothing.
+/// A socket's cookie, which the kernel compares before it closes a socket. Never 0, which means an interface without
+/// cookies, nor INET_DIAG_NOCOOKIE, with which the kernel skips the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cookie(u64);
 
-/// `INET_DIAG_NOCOOKIE` (include/uapi/linux/inet_diag.h) in both words: the kernel compares nothing and closes
-/// whatever socket it finds.
+/// `INET_DIAG_NOCOOKIE` (include/uapi/linux/inet_diag.h) in both words: the kernel skips the comparison and closes any
+/// socket that it finds.
 const NO_COOKIE: u64 = u64::MAX;
 
 impl Cookie {
-    /// The cookie of this number; `None` if the number names no socket.
+    /// The cookie with this number; `None` if the number does not identify a socket.
     pub fn new(number: u64) -> Option<Cookie> {
         (number != 0 && number != NO_COOKIE).then_some(Cookie(number))
     }
@@ -58,17 +59,17 @@ impl Cookie {
         self.0
     }
 
-    // Two words, the low one first, whatever the machine's byte order.
+    // Two words, the low one first, in any byte order of the machine.
     fn words(self) -> [u32; 2] {
         [self.0 as u32, (self.0 >> 32) as u32]
     }
 }
 
-/// The cookie words that no socket has: the kernel gives a socket a number from 1 on before it compares
-/// (`__sock_gen_cookie` in net/core/sock_diag.c reads until the number is not 0), so the comparison always fails.
+/// Cookie words that no socket has: the kernel assigns numbers from 1 on before it compares (`__sock_gen_cookie` in
+/// net/core/sock_diag.c reads until the number is not 0), so the comparison always fails.
 const WORDS_OF_NO_SOCKET: [u32; 2] = [0, 0];
 
-/// What the kernel must know to find one socket and no other.
+/// Everything that the kernel needs to identify one socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     proto: Proto,
@@ -82,8 +83,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// The socket of a row; `None` if the kernel cannot close sockets of its kind, or if the row has no cookie and
-    /// therefore might be taken for another.
+    /// The socket of a row; `None` if the kernel cannot close such sockets, or if the row has no cookie and might
+    /// therefore be confused with another.
     pub fn of(row: &Socket<'_>) -> Option<Target> {
         let closable = matches!(row.proto, Proto::Tcp | Proto::Udp) && matches!(row.family, AF_INET | AF_INET6);
         let Socket { proto, family, state, local, peer, ifindex, .. } = *row;
@@ -123,7 +124,7 @@ impl Target {
     }
 }
 
-/// Where the kernel looks for a socket.
+/// The address by which the kernel looks up a socket.
 struct KernelAddress {
     family: u8,
     proto: Proto,
@@ -168,7 +169,7 @@ fn octets(addr: &Addr) -> &[u8] {
     }
 }
 
-/// What became of a socket that was to be closed.
+/// Outcome of closing a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closing {
     /// The kernel closed it. No program has it open.
@@ -179,15 +180,16 @@ pub enum Closing {
     StillOpen,
     /// It was aborted, but its MPTCP connection continues.
     ConnectionLives,
-    /// It was gone already.
+    /// It no longer existed.
     Gone,
-    /// It is there, but the kernel does not find it by its address: it is bound only, or too many share the address.
+    /// It exists, but the kernel does not find it by its address: it is only bound, or too many sockets share the
+    /// address.
     Hidden,
-    /// The kernel has no way to close it: the state, the protocol, or CONFIG_INET_DIAG_DESTROY.
+    /// The kernel cannot close it, because of its state, its protocol, or a missing CONFIG_INET_DIAG_DESTROY.
     Unsupported,
     /// CAP_NET_ADMIN is missing.
     Denied,
-    /// Anything else, in the kernel's words.
+    /// Any other error, with the kernel's text.
     Failed(Box<str>),
 }
 
@@ -196,7 +198,7 @@ impl Closing {
     pub const NAMES: &'static [&'static str] =
         &["closed", "aborted", "still open", "gone", "hidden", "unsupported", "denied", "failed"];
 
-    /// The word of this result.
+    /// Name of this result.
     pub fn name(&self) -> &'static str {
         match self {
             Closing::Closed => "closed",
@@ -210,7 +212,7 @@ impl Closing {
         }
     }
 
-    /// True if the socket may still be there.
+    /// True if the socket may still exist.
     pub fn is_failure(&self) -> bool {
         !matches!(self, Closing::Closed | Closing::Aborted | Closing::Gone)
     }
@@ -336,7 +338,7 @@ fn send(host: &Host, request: &Request) -> Closing {
 
 fn verdict(error: &DumpError) -> Closing {
     match error.errno() {
-        // ENOENT also where another socket has the address: its cookie is another.
+        // Also ENOENT if another socket has the address, because its cookie differs.
         Some(Errno::NOENT | Errno::SRCH) => Closing::Gone,
         Some(Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => Closing::Unsupported,
         Some(errno) if errno.is_denied() => Closing::Denied,
@@ -345,9 +347,9 @@ fn verdict(error: &DumpError) -> Closing {
     }
 }
 
-// Whether a dump of the sockets with its port still has the cookie. What cannot be asked is not known to be gone.
+// Whether a dump of the sockets with its port still contains the cookie. True if the dump fails.
 fn is_there(host: &Host, target: &Target) -> bool {
-    // A listener that was closed is left as a bound port of its program: what was to be closed is gone.
+    // A closed listener remains as a bound port of its program, but the listener itself no longer exists.
     let states = if target.state == State::BOUND_INACTIVE { 1 << State::BOUND_INACTIVE.0 } else { STATES_ALL };
     let wanted = Wanted { ext: 0, states, sport: target.local.port, dport: 0, bytecode: &[], storages: false };
     let request = wanted.by_family(target.family, target.proto);
@@ -363,7 +365,7 @@ fn is_there(host: &Host, target: &Target) -> bool {
     found || end.is_err()
 }
 
-/// Whether sockets can be closed here, and how or why not: for `netwren support`. Closes nothing and loads no module.
+/// Whether and how sockets can be closed here, or why not: for `netwren support`. Closes nothing and loads no module.
 pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> Tried {
     let mut answers = Vec::new();
     for proto in [Proto::Tcp, Proto::Udp] {
@@ -393,8 +395,8 @@ pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> Tried {
     Tried::works(format!("{} sockets, by SOCK_DESTROY", closable.join(" and ")))
 }
 
-// A request that reaches the kernel's code for closing sockets and can close none. Its address matches no socket that
-// was bound in the usual way, but an sk_lookup program may lead any address to a socket: it is the cookie that holds.
+// A request that reaches the kernel's code for closing sockets but cannot close one. Its address matches no socket that
+// was bound in the usual way, but an sk_lookup program may map any address to a socket, so the cookie is the safeguard.
 fn harmless(proto: Proto) -> Request {
     let (local, peer) = (Endpoint::NONE, Endpoint { addr: Addr::ANY4, port: 1 });
     KernelAddress { family: AF_INET, proto, local, peer, ifindex: 0 }.request(SOCK_DESTROY, WORDS_OF_NO_SOCKET)
@@ -437,12 +439,12 @@ mod tests {
     fn what_cannot_be_told_apart_is_no_target() {
         assert_eq!(Target::of(&Socket { cookie: 0, ..row() }), None);
         assert_eq!(Target::of(&Socket { cookie: NO_COOKIE, ..row() }), None);
-        // One word alone is a number like others.
+        // One word with this value is an ordinary number.
         assert!(Target::of(&Socket { cookie: u64::from(u32::MAX), ..row() }).is_some());
         assert_eq!(Target::of(&Socket { proto: Proto::Unix, family: 1, ..row() }), None);
     }
 
-    /// The kernel compares the cookie whatever it finds, and no socket has this one.
+    /// The kernel compares the cookie for any socket it finds, and no socket has this one.
     #[test]
     fn replay_issue_10_the_probe_carries_a_cookie_that_no_socket_has() {
         for proto in [Proto::Tcp, Proto::Udp] {

@@ -162,7 +162,7 @@ impl AllNetnsSockets<'_> {
                 }
             }
             Err(WalkError::Broken(error)) if error.errno.is_gone() => round.not_entered.gone += 1,
-            // It was removed before the walk started, so there is no stream.
+            // It was removed before the walk started, so no stream was recorded.
             Err(WalkError::Broken(error)) if self.host.is_replay() && error.errno == Errno::NOT_RECORDED => {
                 round.not_entered.gone += 1;
             }

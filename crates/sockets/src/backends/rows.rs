@@ -1,10 +1,10 @@
-//! The last steps of every socket on its way out of a backend.
+//! The last steps of every socket between its backend and the engine.
 //!
-//! Each row goes through the same steps, whichever backend read it: it is counted as arrived; the filter that the
-//! source took over is tested; rows that are out already are left out; what remains is counted and given to the engine.
-//! Two things make a row come twice. The kernel's table may change while it is read: [`Window`] remembers the latest
-//! rows. And a walk may break off, after which netlink reads everything once more: [`HandedOut`] knows what the walk
-//! has given.
+//! Each row goes through the same steps for every backend: it is counted; the filter that the source took over is
+//! applied; rows that were already handed out are left out; the others are counted and passed to the engine. A row can
+//! come twice for two reasons. The kernel's table may change during the read: [`Window`] remembers the latest rows. And
+//! a walk may be interrupted, after which netlink reads everything once more: [`HandedOut`] remembers the rows of the
+//! walk.
 use std::ops::ControlFlow;
 
 use netlink::DecodeError;
@@ -18,11 +18,11 @@ use crate::backends::proc::file;
 use crate::backends::window::Window;
 use crate::pushdown::TableFilter;
 
-/// Where a backend puts the rows of one dump, one file, or one walk.
+/// Receives the rows of one dump, one file, or one walk.
 pub(crate) struct RowOutput<'r, 'f> {
     pub(crate) each: &'r mut Each<'f, Sockets>,
     pub(crate) stats: &'r mut RowStats,
-    /// The filter that every row must pass; `None` where every row passes or the kernel has tested it already.
+    /// The filter for every row; `None` if every row passes or the kernel has applied it.
     pub(crate) filter: Option<&'r TableFilter>,
     /// True if rows that the kernel sends twice by design are handed out twice.
     pub(crate) as_sent: bool,
@@ -37,7 +37,7 @@ impl RowOutput<'_, '_> {
         self.message_with_key(decoded, |row| row.cookie)
     }
 
-    /// Takes the row of a netlink message. `key` identifies the socket in the kernel; 0 if nothing does.
+    /// Takes the row of a netlink message. `key` identifies the socket in the kernel; 0 if it cannot be identified.
     #[inline(always)]
     pub(crate) fn message_with_key(
         &mut self,
@@ -51,7 +51,7 @@ impl RowOutput<'_, '_> {
         }
     }
 
-    /// Takes the row of a line of /proc/net. A raw socket's line has the IP protocol in the place of the ports.
+    /// Takes the row of a line of /proc/net. A raw socket's line has the IP protocol in place of the ports.
     pub(crate) fn line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
         self.stats.arrived(1);
         match parsed {
@@ -95,8 +95,8 @@ impl RowOutput<'_, '_> {
         flow_of((self.each)(row))
     }
 
-    /// True if a row that came before is left out. netlink_diag sends sockets with multicast groups twice, because the
-    /// kernel keeps them in two lists (net/netlink/diag.c, 6.18): such a pair is no sign of a table that changed.
+    /// True if a repeated row must be left out. netlink_diag sends sockets with multicast groups twice, because the
+    /// kernel keeps them in two lists (net/netlink/diag.c, 6.18): such a pair does not mean that the table changed.
     #[cold]
     fn leaves_out_duplicate(&mut self, proto: Proto) -> bool {
         match proto {
@@ -120,14 +120,14 @@ impl RowOutput<'_, '_> {
     }
 }
 
-/// Where a walk puts its rows. A row with the same bytes as in the round before need not be decoded.
+/// Receives the rows of a walk. A row with the same bytes as in the previous round is not decoded.
 pub(crate) struct WalkOutput<'r, 'f> {
     rows: RowOutput<'r, 'f>,
     cache: Option<&'r dyn RowCache>,
 }
 
 impl<'r, 'f> WalkOutput<'r, 'f> {
-    /// Asks `cache` only where the running kernel is read and every row passes: other rows must be decoded.
+    /// Uses `cache` only if the running kernel is read and every row passes: other rows must be decoded.
     pub(crate) fn new(rows: RowOutput<'r, 'f>, host: &Host, cache: Option<&'r dyn RowCache>) -> WalkOutput<'r, 'f> {
         let cache = cache.filter(|_| host.mode() == Mode::Live && rows.filter.is_none());
         WalkOutput { rows, cache }
@@ -164,7 +164,7 @@ impl RowVisitor<Sockets, Keys, DecodeError> for WalkOutput<'_, '_> {
 
     #[inline]
     fn reuse(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
-        // A row that came twice is left to `row`, which counts it.
+        // A repeated row is left to `row`, which counts it.
         let cache = self.cache.filter(|_| !self.rows.window.has(keys.identity))?;
         let reused = cache.reuse(bytes)?;
         self.rows.window.is_double(keys.identity);

@@ -1,4 +1,4 @@
-//! Unix sockets where /proc/net/unix has a part in it: beside netlink, or in its place.
+//! Reads unix sockets from /proc/net/unix, to complete netlink or to replace it.
 use std::ops::ControlFlow;
 
 use netlink::{DumpError, Query};
@@ -17,15 +17,16 @@ use crate::choose::Via;
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
 
-/// How often the file and the names are read anew while sockets come and go between the two.
+/// Maximum number of attempts to read the file and the names while sockets come and go between the two.
 const ATTEMPTS: u32 = 3;
 
-/// The message where lines cannot be distinguished from parts of paths.
+/// The note if lines cannot be distinguished from parts of paths.
 const UNPROVEN: &str = "rows of unix sockets may be forged: /proc/net/unix shows paths as they are, \
                         and one with a line break in it imitates rows; only netlink tells them apart";
 
 impl TableReader<'_, '_, '_> {
-    /// Reads /proc/net/unix for what netlink lacks; `None` if that is not wanted, not here, or not recorded.
+    /// Reads the fields that netlink lacks from /proc/net/unix; `None` if they are not demanded, not available, or not
+    /// recorded.
     pub(crate) fn unix_counts(&mut self) -> Option<UnixCounts> {
         let wants = record::rows::need::UNIX_REFS;
         if self.plan.need & wants == 0 || self.lacks & wants != 0 {
@@ -50,7 +51,7 @@ impl TableReader<'_, '_, '_> {
                 }
                 Some(counts)
             }
-            // The dump of the sockets themselves will tell.
+            // The dump of the sockets themselves will report the error.
             Err(_) => None,
         }
     }
@@ -72,8 +73,8 @@ impl TableReader<'_, '_, '_> {
         }
     }
 
-    /// The table by its file, each line compared with what netlink has. Where netlink has nothing to say, every row of
-    /// a file with paths is uncertain, which costs the run its completeness.
+    /// Reads the table from its file and checks each line against netlink. If netlink is unavailable, every row of a
+    /// file with paths is uncertain, and the result counts as incomplete.
     pub(crate) fn unix_by_proc(&mut self, filter: &TableFilter) -> Result<bool, SysError> {
         let mut text = Vec::new();
         for attempt in 1.. {
@@ -108,7 +109,7 @@ impl TableReader<'_, '_, '_> {
         });
     }
 
-    /// Hands out the lines that `lines` gives, as long as its callback says that more are wanted.
+    /// Hands out the lines from `lines`, as long as its callback returns that more are wanted.
     fn unix_rows(&mut self, filter: &TableFilter, lines: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool)) {
         let netns_id = self.plan.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
@@ -166,7 +167,7 @@ impl TableReader<'_, '_, '_> {
     }
 }
 
-/// Unix sockets have no key in this file: two with the same inode are two sockets.
+/// Unix sockets have no key in this file: two with the same inode count as two sockets.
 fn unix_row(rows: &mut RowOutput<'_, '_>, line: &mut [u8], netns_id: u64) -> ControlFlow<()> {
     restore_abstract(line);
     rows.line(parse_proc_unix_line(line, netns_id))

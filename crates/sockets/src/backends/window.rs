@@ -1,26 +1,25 @@
-//! Rows that come twice because the table changed while it was read.
+//! Detects rows that come twice because the table changed while it was read.
 //!
-//! The kernel walks a chain of its hash table in steps: sixteen sockets, then it lets go of the lock; at the end of
-//! a receive buffer it stops altogether. It goes on by position, so sockets that were added to the chain's head
-//! meanwhile shift the rest, and some come again. They were shown a few rows to a few hundred rows ago: a bounded
-//! memory of the latest rows finds them. (Chains longer than sixteen are rare in a table of ordinary size, boundaries
-//! of receive buffers are not.) The same cookie in another state is the same connection: also shown once.
+//! The kernel walks a chain of its hash table in steps: after sixteen sockets it releases the lock, and at the end of a
+//! receive buffer it stops. It continues by position, so sockets that were added at the chain's head in between shift
+//! the rest, and some are sent again. They were handed out a few rows to a few hundred rows ago: a bounded memory of
+//! the latest rows finds them. (Chains longer than sixteen are rare in a table of ordinary size, but the end of a
+//! receive buffer is not.) The same cookie in another state is the same connection and is also shown once.
 //!
-//! A key names one object of the kernel and no other: its cookie, its address (mixed with a key of this run), or what
-//! the kernel gives to one alone (an inode). Ends are no key: any number of sockets may have the same (SO_REUSEPORT).
-//! Rows of an interface without such a key are never taken for each other, even where the kernel hands one out
-//! twice.
+//! A key identifies exactly one object of the kernel: its cookie, its address (mixed with a key of this run), or an
+//! inode, which the kernel gives to one object only. Endpoints are not a key: any number of sockets may have the same
+//! (SO_REUSEPORT). Rows without such a key are never treated as duplicates, even if the kernel sends one twice.
 
-/// Sets of the memory; a row's key determines the set.
+/// Number of sets in the memory; a row's key determines its set.
 const SETS: usize = 512;
-/// Keys a set remembers. With 512 sets a double that comes 256 rows later is missed once in 500 times, one that comes
-/// 50 rows later never; the whole has 16 KiB, and a look-up touches half a cache line (about 2 ns).
+/// Number of keys per set. With 512 sets a repetition after 256 rows is missed once in 500 times, one after 50 rows
+/// never. The memory takes 16 KiB, and a lookup touches half a cache line (about 2 ns).
 const WAYS: usize = 4;
 
 /// The memory of one dump.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// The latest keys of each set, newest first. 0 is no key.
+    /// The latest keys of each set, newest first. 0 means empty.
     sets: Box<[[u64; WAYS]; SETS]>,
 }
 
@@ -29,13 +28,14 @@ impl Window {
         Window { sets: Box::new([[0; WAYS]; SETS]) }
     }
 
-    /// True if the row with this key was there shortly before; nothing is noted.
+    /// True if the row with this key came shortly before; does not record it.
     #[inline]
     pub(crate) fn has(&self, key: u64) -> bool {
         key != 0 && self.sets.get(set_of(key)).is_some_and(|set| set.contains(&key))
     }
 
-    /// True if the row with this key was there shortly before. A key of 0 (the backend has none) is always new.
+    /// True if the row with this key came shortly before; records it. A key of 0 (the backend has no key) is always
+    /// new.
     #[inline]
     pub(crate) fn is_double(&mut self, key: u64) -> bool {
         if key == 0 {
@@ -51,7 +51,7 @@ impl Window {
     }
 }
 
-/// Cookies are counted up, inodes too: an odd constant (the golden ratio) spreads them.
+/// Cookies and inodes are consecutive numbers: an odd constant (the golden ratio) spreads them.
 #[inline]
 fn set_of(key: u64) -> usize {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize % SETS

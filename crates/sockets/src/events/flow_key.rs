@@ -1,4 +1,4 @@
-//! A flow as the kernel's programs and this process count it: its key, its sums, its row.
+//! A flow as the kernel's programs and this process count it: key, sums and row.
 use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Direction, EventKind, FlowEvent, SocketEvent};
@@ -6,20 +6,21 @@ use record::{Addr, Proto};
 
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 
-/// `struct flow_key`: netns u32, family u8, direction u8, port u16, both addresses; `struct flow_sum`: six u64.
+/// Sizes of `struct flow_key`: netns u32, family u8, direction u8, port u16, both addresses; and of `struct flow_sum`:
+/// six u64.
 pub(crate) const KEY: usize = 40;
 pub(crate) const SUM: usize = 6 * 8;
-/// After the header of a block: the length of the interval in ns; then keys and sums.
+/// Size of the interval's length in ns, which follows a block's header; after it come keys and sums.
 pub(crate) const SPAN: usize = 8;
 
-/// How a connection was opened, in a key.
+/// Direction of a connection in a key.
 const DIRECTION_IN: u8 = 1;
 const DIRECTION_OUT: u8 = 2;
 const DIRECTION_UNKNOWN: u8 = 3;
-/// The key is that of an account: its user stands in the place of the local address.
+/// The key belongs to an account; its user takes the place of the local address.
 pub(super) const DIRECTION_FOLDED: u8 = 4;
 
-/// What is added up of a flow.
+/// The sums of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) opened: u64,
@@ -56,7 +57,7 @@ impl Sums {
     }
 }
 
-/// The kernel's key of the flow that an event belongs to.
+/// The kernel's key for the flow of an event.
 pub(super) fn key_of(event: &SocketEvent) -> [u8; KEY] {
     let (direction, port) = match event.direction {
         Direction::In => (DIRECTION_IN, event.local.port),
@@ -73,7 +74,7 @@ pub(super) fn key_of(event: &SocketEvent) -> [u8; KEY] {
     key
 }
 
-/// Writes `bytes` into a key, from byte `at` on.
+/// Writes `bytes` into a key, starting at byte `at`.
 pub(super) fn put(key: &mut [u8; KEY], at: usize, bytes: &[u8]) {
     key.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
 }

@@ -1,31 +1,32 @@
-//! The room for flows of one interval, divided so that no user fills it for all: for events that are added up here.
+//! Limits the flows of one interval and divides them so that no user can take them all: for events that are summed up
+//! here.
 //!
-//! The same rule as in crates/bpf/c/sockets_events.bpf.c: the first [`FREE`] flows take entries as they come; each
-//! further one is charged to an account, which may take a [`PART`]th of what is left of [`SHARED`] more. Flows without
-//! a share are added up in the row of their account.
+//! The rule is the same as in crates/bpf/c/sockets_events.bpf.c: the first [`FREE`] flows get entries unconditionally;
+//! each further flow is charged to an account, which may take a [`PART`]th of what is left of [`SHARED`] more. Flows
+//! without a share are summed up in the row of their account.
 use record::rows::{Direction, SocketEvent};
 use std::collections::HashMap;
 
 use super::flow_key::{DIRECTION_FOLDED, KEY, Sums, key_of, put};
 use crate::backends::netlink::inet_diag::AF_INET;
 
-/// Flows of an interval that take entries as they come.
+/// Number of flows per interval that get entries unconditionally.
 const FREE: usize = 1 << 16;
-/// Flows beyond those, by shares.
+/// Number of further flows, limited by shares.
 const SHARED: usize = 1 << 15;
-/// An account may take one part in so many of what is left.
+/// An account may take one part in this many of the remaining entries.
 const PART: usize = 8;
 
 /// The flows of one interval. Memory: [`FREE`] + [`SHARED`] entries of 100 bytes, and one for each account.
 #[derive(Default)]
 pub(super) struct FlowTable {
     sums: HashMap<[u8; KEY], Sums>,
-    /// What each account has taken of the shared room.
+    /// Number of shared entries that each account has taken.
     charged: HashMap<[u8; KEY], usize>,
 }
 
 impl FlowTable {
-    /// The sums of the flow that an event belongs to, or of the account that has no share left for it.
+    /// The sums of the flow of an event, or of its account if that has no share left.
     pub(super) fn sums_of(&mut self, event: &SocketEvent) -> &mut Sums {
         let mut key = key_of(event);
         if self.sums.len() >= FREE && !self.sums.contains_key(&key) {
@@ -34,7 +35,7 @@ impl FlowTable {
         self.sums.entry(key).or_default()
     }
 
-    /// Charges a new flow; the account that it must be folded into, if that has no share left.
+    /// Charges a new flow; returns the account into which it must be folded, if that has no share left.
     fn full_account(&mut self, event: &SocketEvent, flow: &[u8; KEY]) -> Option<[u8; KEY]> {
         let share = (FREE + SHARED).saturating_sub(self.sums.len()) / PART;
         let user = account(event.uid);
@@ -42,7 +43,7 @@ impl FlowTable {
         if of_user >= share {
             return Some(user);
         }
-        // Without a user, connections that we opened are told apart by their service, too.
+        // Without a user, connections that we opened are also separated by service.
         if event.direction == Direction::In || event.uid.is_none() {
             let service = service(user, flow);
             let of_service = self.charged.entry(service).or_default();
@@ -55,7 +56,7 @@ impl FlowTable {
         None
     }
 
-    /// Takes out all flows, in an order that a replay gives again.
+    /// Takes out all flows, in an order that is the same in a replay.
     pub(super) fn take(&mut self) -> Vec<([u8; KEY], Sums)> {
         self.charged.clear();
         let mut flows: Vec<_> = self.sums.drain().collect();
@@ -103,7 +104,7 @@ mod tests {
         SocketEvent { family: AF_INET, direction, local, peer, uid, ..SocketEvent::EMPTY }
     }
 
-    /// Flows that one of many peers makes.
+    /// Creates flows from one of many peers.
     fn flood(table: &mut FlowTable, uid: Option<u32>, direction: Direction, count: usize) {
         for number in 0..count {
             let [_, a, b, c] = u32::try_from(number).unwrap().to_be_bytes();

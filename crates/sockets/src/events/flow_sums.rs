@@ -1,7 +1,7 @@
-//! Connections added up per flow and interval: what `flows --follow` shows.
+//! Connections summed up per flow and interval, for `flows --follow`.
 //!
-//! By BPF the kernel adds up, and every interval costs a reading of the flows that changed. Without it the events of
-//! the other backend are added up here. Start reading at [`FlowSums`].
+//! With BPF the kernel sums them up, and each interval costs a read of the flows that changed. Without BPF the events
+//! of the other backend are summed up here. Start reading at [`FlowSums`].
 use netlink::DecodeError;
 use netlink::prefix::{array_at, u64_at};
 use record::rows::{FlowEvent, FlowEvents, SocketEvents};
@@ -16,7 +16,7 @@ use super::flow_shares::FlowTable;
 use super::{BPF, Cause, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
 
-/// Accounts whose folded flows are counted one by one; those of further ones are counted together.
+/// Maximum number of accounts whose folded flows are counted separately; further accounts are counted together.
 const ACCOUNTS_MAX: usize = 1024;
 
 /// Flows of one namespace, or of all, interval by interval.
@@ -24,7 +24,7 @@ pub struct FlowSums<'h> {
     backend: Backend<'h>,
     interval: Duration,
     stats: RowStats,
-    /// Why the better backend is shut.
+    /// Why the better backend is unavailable.
     shut: Option<String>,
     opened: u64,
     closed: u64,
@@ -33,23 +33,23 @@ pub struct FlowSums<'h> {
 }
 
 enum Backend<'h> {
-    /// Blocks of what the kernel has added up.
+    /// Blocks of sums from the kernel.
     Kernel { blocks: Box<dyn Blocks + 'h>, last: Head },
-    /// Events, added up here.
+    /// Events that are summed up here.
     Events(Box<Added<'h>>),
 }
 
-/// Events of the other backend, as far as they are added up.
+/// Events of the other backend, and their sums.
 struct Added<'h> {
     live: LiveConnections<'h>,
     flows: FlowTable,
-    /// When the interval began; 0 before the first.
+    /// Start of the interval; 0 before the first.
     began_ns: u64,
     grouped: u64,
 }
 
 impl<'h> FlowSums<'h> {
-    /// Begins to follow. Fails if no backend opens, see [`LiveConnections::open`].
+    /// Starts to follow. Fails if no backend opens, see [`LiveConnections::open`].
     pub fn open(host: &'h Host, follow: Follow<'h>, interval: Duration) -> Result<FlowSums<'h>, SourceError> {
         let of = |backend, shut| FlowSums {
             backend,
@@ -81,7 +81,7 @@ impl<'h> FlowSums<'h> {
         Ok(of(Backend::Events(Box::new(Added { live, flows: FlowTable::default(), began_ns: 0, grouped: 0 })), shut))
     }
 
-    /// What the backend may miss, for the user to know from the start; `None` if nothing.
+    /// A warning for the user at the start, if the backend may miss connections.
     pub fn caveat(&self) -> Option<String> {
         match &self.backend {
             Backend::Kernel { .. } => None,
@@ -210,12 +210,12 @@ impl Stream<FlowEvents> for FlowSums<'_> {
             Backend::Events(added) => {
                 let Added { live, grouped, .. } = &mut **added;
                 let mut stats = stats.close();
-                // Its rows were added up: they stand in our rows.
+                // Its rows were summed up: they are part of our rows.
                 stats.add(&Accounting { grouped: *grouped, ..live.close() });
                 stats
             }
         };
-        // After the others, whose number no user can raise.
+        // Comes after the other reasons, whose number no user can increase.
         add_folded(std::mem::take(&mut self.folded), &mut stats);
         stats
     }
@@ -224,7 +224,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
 /// Openings and closings by user and port of the service, 0 for all of the user's; `None` for all other accounts.
 type Folded = BTreeMap<Option<(u32, u16)>, u64>;
 
-/// Says which accounts have folded rows, the largest first.
+/// Reports which accounts have folded rows, the largest first.
 fn add_folded(folded: Folded, stats: &mut Accounting) {
     let mut folded: Vec<_> = folded.into_iter().collect();
     folded.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -232,7 +232,7 @@ fn add_folded(folded: Folded, stats: &mut Accounting) {
         let of = match account {
             None => "of further or unknown users".to_owned(),
             Some((uid, 0)) => format!("of uid {uid}"),
-            // The peers of the service made them, not its user.
+            // The peers of the service opened them, not its user.
             Some((uid, port)) => format!("by port {port} of uid {uid}"),
         };
         stats.incomplete = true;
@@ -240,7 +240,7 @@ fn add_folded(folded: Folded, stats: &mut Accounting) {
     }
 }
 
-/// Counts what a row of folded flows holds.
+/// Counts the openings and closings in a row of folded flows.
 fn count_folded(folded: &mut Folded, row: &FlowEvent) {
     let Some(uid) = row.folded_uid else { return };
     let account = Some((uid, row.local_port.or(row.peer_port).unwrap_or(0)));

@@ -1,8 +1,8 @@
-//! Connections as they open and close: what `sockets --follow` shows.
+//! Connections as they open and close, for `sockets --follow`.
 //!
-//! Two backends. The BPF program reports every opening and closing with its owner and misses none. Without it the
-//! kernel's word of destroyed sockets gives the closings, and looking at the table again and again the openings: then
-//! short connections show only their end, and owners are unknown. Start reading at [`LiveConnections`].
+//! There are two backends. The BPF program reports every opening and closing with its owner and misses none. Without it
+//! the kernel's notifications about destroyed sockets provide the closings, and repeated scans of the table the
+//! openings: then short connections only show their end, and owners are unknown. Start reading at [`LiveConnections`].
 mod bpf;
 mod flow_key;
 mod flow_shares;
@@ -23,26 +23,27 @@ use self::netlink::NetlinkEvents;
 
 /// Name of the backend in the row counts.
 const BPF: &str = "bpf";
-/// What is read, in messages.
+/// Name of the data, for messages.
 const WHAT: &str = "connections";
 
-/// What a [`LiveConnections`] follows.
+/// Options of a [`LiveConnections`].
 #[derive(Clone, Copy)]
 pub struct Follow<'h> {
-    /// The backend; `None` chooses. `Via::Proc` has nothing to follow and chooses, too.
+    /// The backend; `None` to choose one. `Via::Proc` cannot follow and counts as `None`.
     pub via: Option<Via>,
-    /// Inode of the network namespace that the calling thread is in.
+    /// Inode of the calling thread's network namespace.
     pub netns_id: u64,
-    /// True for every namespace of the host: only by BPF.
+    /// True to follow every namespace of the host, which needs BPF.
     pub all_netns: bool,
-    /// True if programs may be attached to the root cgroup, see [`probe_following`] for what that keeps others from.
+    /// True if programs may be attached to the root cgroup; [`probe_following`] explains what that prevents others
+    /// from.
     pub hooks: bool,
-    /// True once the run shall end. Asked some twenty times a second.
+    /// Returns true to end the run. Called some twenty times per second.
     pub stop: &'h dyn Fn() -> bool,
 }
 
 impl Follow<'_> {
-    /// True if no other backend may be tried: it was asked for, or all namespaces are followed at once.
+    /// True if no other backend may be tried: the user asked for BPF, or all namespaces are followed at once.
     fn only_bpf(&self) -> bool {
         self.all_netns || self.via == Some(Via::Bpf)
     }
@@ -51,11 +52,11 @@ impl Follow<'_> {
 /// Connections of one namespace, or of all, from now on.
 pub struct LiveConnections<'h> {
     backend: Backend<'h>,
-    /// Why the better backend is shut.
+    /// Why the better backend is unavailable.
     shut: Option<String>,
-    /// What the better backend does without here.
+    /// Limitations of the better backend here.
     left_out: Vec<String>,
-    /// Incoming connections that were reported without a process; `None` where hooks report it.
+    /// Number of incoming connections reported without a process; `None` if hooks report it.
     nameless: Option<u64>,
 }
 
@@ -65,9 +66,9 @@ enum Backend<'h> {
 }
 
 impl<'h> LiveConnections<'h> {
-    /// Begins to follow. Everything that happens after this returns is seen, as far as the backend sees it.
+    /// Starts to follow. Reports everything that happens after the return, as far as the backend sees it.
     ///
-    /// Fails if no backend opens: BPF needs CAP_BPF and CAP_PERFMON, the other way nothing but sock_diag.
+    /// Fails if no backend opens: BPF needs CAP_BPF and CAP_PERFMON, the other backend only sock_diag.
     pub fn open(host: &'h Host, follow: Follow<'h>) -> Result<LiveConnections<'h>, SourceError> {
         let mut shut = None;
         let key = key(&follow);
@@ -100,7 +101,8 @@ impl<'h> LiveConnections<'h> {
         })
     }
 
-    /// What the BPF backend does without on this kernel and with these rights: owners come later, none is missed.
+    /// Limitations of the BPF backend on this kernel and with these privileges: owners come later, but no event is
+    /// missed.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
@@ -110,7 +112,7 @@ impl<'h> LiveConnections<'h> {
         matches!(self.backend, Backend::BpfEvents(_))
     }
 
-    /// What the backend may miss, for the user to know from the start; `None` if nothing.
+    /// A warning for the user at the start, if the backend may miss connections.
     pub fn caveat(&self) -> Option<String> {
         match &self.backend {
             Backend::BpfEvents(_) => None,
@@ -123,7 +125,7 @@ impl<'h> LiveConnections<'h> {
 }
 
 impl LiveConnections<'_> {
-    /// When the last event happened or the last look was, in ns since 1970.
+    /// Time of the last event or scan, in ns since 1970.
     fn wall_ns(&self) -> u64 {
         match &self.backend {
             Backend::BpfEvents(told) => told.wall_ns(),
@@ -139,7 +141,7 @@ fn key(follow: &Follow<'_>) -> String {
 /// Why the BPF backend did not open.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// The opened backend, and what it does without.
+/// The opened backend, and its limitations.
 type Opened<'h> = (Box<dyn sys::Blocks + 'h>, Vec<String>);
 
 #[cfg(feature = "bpf")]
@@ -153,17 +155,17 @@ fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
     Err(sys::WITHOUT_BPF.into())
 }
 
-/// What the accept hooks do to others. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI
-/// (kernel/bpf/cgroup.c), and a cgroup that has one takes no program without that flag.
+/// How the accept hooks affect other programs. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI
+/// (kernel/bpf/cgroup.c), and a cgroup with such a link accepts no program without that flag.
 const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cgroup) keep other programs from \
                              attaching there without BPF_F_ALLOW_MULTI while it runs: --no-hooks leaves them out";
 
-/// The footer's sentence where hooks would have shown more.
+/// The note if hooks would have shown more.
 const NAMELESS: &str = "a connection that came in is shown without the process that accepted it: --no-hooks leaves out \
                         what tells it in time";
 
-/// How connections would be followed here, for `netwren support`: it works if none would be missed. With BPF all
-/// programs are loaded, those that exclude nobody attached, and let go of: some 10 ms.
+/// How connections can be followed here, for `netwren support`: it works if no connection would be missed. With BPF all
+/// programs are loaded, and those that do not exclude others are attached and released: some 10 ms.
 pub fn probe_following(host: &Host) -> Tried {
     #[cfg(feature = "bpf")]
     let programs = self::bpf::programs::probe(host).map_err(|error| (error.missing(), error.to_string()));
@@ -184,12 +186,12 @@ pub fn probe_following(host: &Host) -> Tried {
     }
 }
 
-/// A replay never opens what is live.
+/// A replay never opens a live backend.
 fn not_live() -> SysError {
     SysError::new("replay", WHAT, sys::Errno::NOT_RECORDED)
 }
 
-/// There is no other backend.
+/// The error if there is no other backend.
 fn shut_out(cause: Cause) -> SourceError {
     SourceError { what: "connections by BPF", fault: SourceFault::Unsupported, cause }
 }
@@ -230,7 +232,7 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
             Backend::NetlinkEvents(polled) => (0, polled.close()),
         };
         if waiting > 0 {
-            // They may have been accepted: what would have told that is not there.
+            // They may have been accepted: the programs that would have shown it are missing.
             self.left_out.iter().for_each(|words| stats.add_reason(0, words.clone()));
         }
         if let Some(nameless) = self.nameless.filter(|&nameless| nameless > 0) {
@@ -241,7 +243,7 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
     }
 }
 
-/// True for the opening of a connection that came in, without its process.
+/// True for the opening of an incoming connection without its process.
 fn is_nameless(row: &SocketEvent) -> bool {
     row.kind == EventKind::Open && row.direction == Direction::In && row.holder.is_none()
 }

@@ -45,7 +45,7 @@ impl TableReader<'_, '_, '_> {
         let rows = self.stats.rows();
         self.unix = if table == Table::Unix { self.unix_counts() } else { None };
         match self.dump(table, filter) {
-            // No file lists these sockets, so there is no fallback.
+            // These sockets are in no file, so a fallback is impossible.
             Err(error) if self.has_no_other_way(table, &error) => self.settle(table, rows, Err(error)),
             Err(error) if self.may_fall_back(&error) && self.stats.rows() == rows => {
                 match self.by_proc(table, filter) {

@@ -45,7 +45,7 @@ impl<'l> Words<'l> {
         hex(left).zip(hex(right)).ok_or(DecodeError::Word(column))
     }
 
-    /// The rest after the single space behind the last word, including spaces; `None` if the line ends there.
+    /// The rest after the single space that follows the last word, including spaces; `None` if the line ends there.
     pub(crate) fn tail(&self) -> Option<&'l [u8]> {
         self.rest.strip_prefix(b" ")
     }

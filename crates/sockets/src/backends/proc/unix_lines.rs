@@ -169,31 +169,31 @@ pub(crate) fn kernel_lines(text: &[u8], names: &SocketNames, each: &mut dyn FnMu
     left_out
 }
 
-/// True if a line has a path, so that what follows may be part of it.
+/// True if a line has a path, so that the text after it may be part of the path.
 pub(crate) fn has_paths(text: &[u8]) -> bool {
     body(text).split(|&byte| byte == b'\n').any(|line| !line.is_empty() && head(line).is_none_or(|head| head.has_path))
 }
 
-/// Reference counts and flags by inode, and lines of connections that wait for accept: netlink does not have these.
+/// Reference counts and flags by inode, and lines of connections that wait for accept: netlink has neither.
 #[derive(Debug, Default)]
 pub(crate) struct UnixCounts {
     by_inode: HashMap<u32, Counts>,
     waiting: Vec<Box<[u8]>>,
-    /// Lines that are no sockets of netlink's.
+    /// Number of lines without a socket in netlink.
     pub(crate) left_out: u64,
 }
 
-/// What a text of /proc/net/unix is worth by itself.
+/// How far a text of /proc/net/unix can be trusted on its own.
 #[derive(Debug)]
 pub(crate) enum Lines {
-    /// Each inode once, none of 0: joined by inode no line can be a forged one.
+    /// Each inode occurs once, and 0 never: after a join by inode no line can be a forged one.
     Plain(UnixCounts),
-    /// Only names by netlink tell the kernel's lines.
+    /// The kernel's lines can only be identified with names from netlink.
     Ambiguous,
 }
 
 impl UnixCounts {
-    /// Reads the lines as they stand.
+    /// Reads the lines without checking them against names.
     pub(crate) fn plain(text: &[u8]) -> Lines {
         let mut counts = UnixCounts::default();
         for line in body(text).split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -205,7 +205,7 @@ impl UnixCounts {
         Lines::Plain(counts)
     }
 
-    /// Reads the lines that the kernel wrote.
+    /// Reads only the lines that the kernel wrote.
     pub(crate) fn proven(text: &[u8], names: &SocketNames) -> UnixCounts {
         let mut counts = UnixCounts::default();
         let left_out = kernel_lines(text, names, &mut |line| {
@@ -219,12 +219,12 @@ impl UnixCounts {
         UnixCounts { left_out, ..counts }
     }
 
-    // What the file has of the socket with this inode.
+    // The file's data about the socket with this inode.
     fn get(&self, inode: u32) -> Option<Counts> {
         self.by_inode.get(&inode).copied()
     }
 
-    /// Fills in what netlink does not tell of this socket.
+    /// Fills in the fields of this socket that netlink lacks.
     pub(crate) fn complete(&self, row: &mut Socket<'_>) {
         if let (Some(Counts { refs, flags }), Some(part)) = (self.get(row.inode), &mut row.unix) {
             (part.refs, part.flags) = (Some(refs), Some(flags));
@@ -237,7 +237,7 @@ impl UnixCounts {
     }
 }
 
-/// Any text of the file with any names, for the fuzzer: it must neither panic nor fail to end.
+/// Reads any text of the file with any names, for the fuzzer: it must neither panic nor loop forever.
 pub(crate) fn fuzz_lines(text: &[u8]) {
     let mut names = SocketNames::default();
     names.add(1, Some(b"a\nb"), true);
@@ -313,7 +313,7 @@ mod tests {
         let names = names(&[(7, "/a"), (8, "/b"), (9, "/c")]);
         let (found, left_out) = lines(&text, &names);
         assert_eq!((found.len(), left_out), (1, 3), "{found:?}");
-        // Without a path it cannot reach anything.
+        // A line without a path ends at its line break.
         let text = [HEADING.to_owned(), line(5, ""), line(7, "/a")].concat();
         assert_eq!(lines(&text, &names).0.len(), 1);
     }
@@ -342,7 +342,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever paths are, the lines are those of the sockets, in their order.
+        /// For any paths, the lines found are the sockets' lines, in order.
         #[test]
         fn every_line_is_found(paths in prop::collection::vec("[a/\n @0-9: \u{1}]{0,100}", 1..20),
             forge in any::<bool>()) {

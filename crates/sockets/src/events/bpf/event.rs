@@ -1,4 +1,4 @@
-//! One event of the BPF program as a row.
+//! Decodes one event of the BPF program into a row.
 use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Direction, Endpoint, EventKind, Holder, Reason, SocketEvent};
@@ -6,11 +6,11 @@ use record::{Addr, Comm, Proto, State};
 
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 
-/// `struct event` in crates/bpf/c/sockets_events.bpf.c, in the machine's byte order.
+/// Size of `struct event` in crates/bpf/c/sockets_events.bpf.c, in machine byte order.
 pub(crate) const EVENT: usize = 120;
-/// `struct event6`: the same with the addresses of IPv6.
+/// Size of `struct event6`: a `struct event` with IPv6 addresses.
 pub(crate) const EVENT6: usize = 184;
-/// Where they are.
+/// Offsets of the IPv6 addresses.
 const LOCAL6: usize = EVENT;
 const PEER6: usize = EVENT + 16;
 
@@ -30,26 +30,26 @@ const FAMILY: usize = 89;
 
 const KIND_OPEN: u8 = 1;
 const KIND_CLOSE: u8 = 2;
-/// A socket of UDP sends (crates/bpf/c/udp_senders.bpf.c).
+/// A UDP socket sends (crates/bpf/c/udp_senders.bpf.c).
 const KIND_SENDS: u8 = 3;
 const DIRECTION_IN: u8 = 1;
 const DIRECTION_OUT: u8 = 2;
 
-// errno as sk_err holds it (include/uapi/asm-generic/errno.h).
+// errno values as in sk_err (include/uapi/asm-generic/errno.h).
 const EPIPE: u32 = 32;
 const ECONNABORTED: u32 = 103;
 const ECONNRESET: u32 = 104;
 const ETIMEDOUT: u32 = 110;
 
-/// When an event happened, by the kernel's monotonic clock.
+/// Time of an event on the kernel's monotonic clock, in ns.
 pub(crate) fn happened_ns(event: Event<'_>) -> u64 {
     u64_at(event.0, 0).unwrap_or(0)
 }
 
-/// The row of an event that happened at `time_ns` (since 1970).
+/// Decodes an event that happened at `time_ns` (since 1970).
 pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, DecodeError> {
     let event = event.0;
-    // Every offset lies inside the event: the fallbacks are never taken.
+    // Every offset is inside the event, so the fallbacks are never used.
     let (wide, word) = (|at| u64_at(event, at).unwrap_or(0), |at| u32_at(event, at).unwrap_or(0));
     let byte = |at: usize| event.get(at).copied().unwrap_or(0);
     let kind = match byte(88) {
@@ -107,7 +107,7 @@ fn holder_of(event: &[u8]) -> Holder {
     }
 }
 
-/// From the socket's error and the state that the close ended.
+/// Derives the reason from the socket's error and its state before the close.
 fn reason_of(error: u32, state: State) -> Reason {
     match error {
         ECONNRESET | EPIPE => Reason::Reset,

@@ -1,4 +1,4 @@
-//! Flows as the BPF program adds them up: two maps in turn, one is filled while the other is read.
+//! Flows that the BPF program sums up: of two maps, one is filled while the other is read.
 use bpf::{BpfError, KernelTypes, Link, Loaded, Spec, load_with};
 use std::time::Duration;
 use sys::{Blocks, Host, SysError, clock};
@@ -8,13 +8,13 @@ use super::{HEAD, Head};
 use crate::events::Follow;
 use crate::events::flow_key::{KEY, SPAN, SUM};
 
-/// The two maps, by bit 0 of `active_map`.
+/// The two maps; bit 0 of `active_map` selects one.
 const MAPS: [&str; 2] = ["flows_even", "flows_odd"];
-/// After this time every program that read `active_map` before it changed has ended.
+/// Time after which every program that read `active_map` before it changed has ended.
 const SETTLE: Duration = Duration::from_millis(2);
-/// `struct flow_sum`: the sums, and what an account was charged, which stays here.
+/// Size of `struct flow_sum`: the sums, and the account's charge, which is not recorded.
 const VALUE: usize = SUM + 8;
-/// Between two looks whether the run shall end.
+/// Interval between two calls of `stop`.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The attached program and its maps.
@@ -56,13 +56,14 @@ impl<'h> KernelSums<'h> {
         })
     }
 
-    /// Lets the program fill the other map, and takes everything out of this one.
+    /// Switches the program to the other map, and takes all entries out of this one.
     fn take(&mut self) -> Result<(), BpfError> {
         let now_ns = clock::monotonic_ns();
         let span_ns = now_ns.saturating_sub(self.began_ns);
         (self.began_ns, self.due_ns) = (now_ns, self.due_ns.saturating_add(self.interval_ns).max(now_ns));
         let full = if self.active & 1 == 0 { MAPS[0] } else { MAPS[1] };
-        // In one number with the count that the next map begins at: the program never sees one without the other.
+        // One number that includes the count at which the next map starts, so the program never sees one without the
+        // other.
         self.active = self.loaded.counter("flows_made")? << 1 | (self.active & 1 ^ 1);
         self.loaded.map("active_map")?.put(&0u32.to_ne_bytes(), &self.active.to_ne_bytes())?;
         std::thread::sleep(SETTLE);
@@ -74,7 +75,7 @@ impl<'h> KernelSums<'h> {
         map.each(|key, sum| {
             let (Ok(key), Some(sums), VALUE) = (<[u8; KEY]>::try_from(key), sum.get(..SUM), sum.len()) else { return };
             keys.push(key);
-            // An account into which nothing was folded is no row.
+            // An account without folded flows is not a row.
             if sums.iter().any(|&byte| byte != 0) {
                 block.extend_from_slice(&key);
                 block.extend_from_slice(sums);
@@ -85,7 +86,7 @@ impl<'h> KernelSums<'h> {
         }
         let count = |name| self.loaded.counter(name);
         let head = Head {
-            // Of the rows only the moment is shown, so this one is not the clock's beginning but the time itself.
+            // Rows only show a time, so this is the time itself instead of the offset of the clock.
             epoch_ns: clock::wall_ns(),
             lost_ring: count("lost_flows")?,
             lost_map: count("lost_map")?,
@@ -106,7 +107,7 @@ impl Blocks for KernelSums<'_> {
         }
         while clock::monotonic_ns() < self.due_ns {
             if (self.stop)() {
-                // What was added up since the last block is shown.
+                // The sums since the last block are shown.
                 self.ended = true;
                 break;
             }

@@ -1,6 +1,6 @@
-//! Connections as the BPF program reports them.
+//! Connections that the BPF program reports.
 //!
-//! A block is a head of numbers and then events; [`programs`] makes them, a recording holds them.
+//! A block is a header of numbers, followed by events; [`programs`] makes the blocks, a recording stores them.
 mod event;
 #[cfg(feature = "bpf")]
 pub(crate) mod flow_sums;
@@ -18,24 +18,24 @@ use sys::{Blocks, SysError};
 use self::event::{EVENT, Event, decode, happened_ns};
 use crate::events::{BPF, error_of};
 
-/// What stands before the events of a block, in the machine's byte order.
+/// Header of a block, in machine byte order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// What must be added to the kernel's monotonic clock for the time since 1970, in ns.
+    /// Offset from the kernel's monotonic clock to the time since 1970, in ns.
     pub(crate) epoch_ns: u64,
-    /// Events that found the ring full, so far.
+    /// Number of events lost so far because the ring was full.
     pub(crate) lost_ring: u64,
-    /// Connections that the table of connections had no room for, so far.
+    /// Number of connections so far that did not fit into the table of connections.
     pub(crate) lost_map: u64,
-    /// Attempts to connect that came to nothing, so far.
+    /// Number of failed connection attempts so far.
     pub(crate) failed: u64,
-    /// Connections that are established and not accepted now.
+    /// Number of connections that are established and not accepted now.
     pub(crate) waiting: u64,
-    /// Changes of state that found the program at work on their CPU, so far: the kernel then leaves it out.
+    /// Number of state changes so far that happened while the program was running on their CPU, which the kernel skips.
     pub(crate) missed: u64,
 }
 
-/// Bytes of a head.
+/// Size of a header in bytes.
 pub(crate) const HEAD: usize = 6 * 8;
 
 impl Head {
@@ -113,12 +113,12 @@ impl<'h> BpfEvents<'h> {
         Ok(StreamState::Open)
     }
 
-    /// When the last event happened.
+    /// Time of the last event.
     pub(crate) fn wall_ns(&self) -> u64 {
         self.wall_ns
     }
 
-    /// Connections of which nobody has been seen to accept them.
+    /// Number of connections without a known accept.
     pub(crate) fn waiting(&self) -> u64 {
         self.last.waiting
     }
@@ -147,7 +147,7 @@ impl<'h> BpfEvents<'h> {
     }
 }
 
-/// What [`Head::missed`] means for the rows.
+/// The consequence of [`Head::missed`] for the rows.
 pub(crate) const MISSED: &str =
     "changes of state came while the program was at work on their CPU: openings or closings may be missing";
 

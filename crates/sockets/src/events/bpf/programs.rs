@@ -1,4 +1,4 @@
-//! The BPF program's end in this process: loaded, attached, its ring emptied into blocks.
+//! The userspace side of the BPF program: loads and attaches it, and empties its ring into blocks.
 use bpf::{BpfError, EventProgram, KernelTypes, Link, Loaded, Ring, Spec, load_with};
 use sys::{Host, SysError, clock, fs};
 
@@ -9,25 +9,25 @@ use crate::expected;
 /// Built from crates/bpf/c/sockets_events.bpf.c.
 pub(crate) static OBJECT: &[u8] = include_bytes!("../../../../bpf/objects/sockets_events.o");
 
-/// What cannot be left out.
+/// The mandatory programs.
 const NEEDED: [&str; 2] = ["on_state", "stamp"];
-/// accept(2) that asks for the peer's name: needs CAP_NET_ADMIN and cgroup v2. Attached, they keep programs without
-/// BPF_F_ALLOW_MULTI from the root cgroup's getpeername.
+/// Programs that see an accept(2) which requests the peer's name: they need CAP_NET_ADMIN and cgroup v2. While they are
+/// attached, programs without BPF_F_ALLOW_MULTI cannot attach to the root cgroup's getpeername.
 const NAMES: [&str; 2] = ["on_name4", "on_name6"];
-/// The first use of a socket: kernel 6.3.
+/// Programs that see the first use of a socket: kernel 6.3.
 const USES: [&str; 2] = ["on_send", "on_receive"];
 
-/// Bounds of [`slots`].
+/// Limits of [`slots`].
 const SLOTS_MIN: u32 = 1 << 14;
 const SLOTS_MAX: u32 = 1 << 16;
 
 /// Why [`NAMES`] cannot be attached.
 const NO_CGROUP: &str = "cgroup v2 is not mounted where we run (`ip netns exec` hides it, --netns does not)";
 
-/// Where cgroup v2 is mounted: alone, or beside v1.
+/// Mount points of cgroup v2: alone, or next to v1.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// Connections wait this long for the process that accepts them; then the programs at their first use are attached.
+/// Time for which connections wait for the accepting process before the programs at their first use are attached.
 const WAIT_NS: u64 = 250_000_000;
 
 /// The attached programs and their ring.
@@ -40,7 +40,7 @@ pub(crate) struct EventPrograms {
 }
 
 impl EventPrograms {
-    /// Attaches the programs; also says what they do without on this kernel.
+    /// Attaches the programs; also returns the limitations on this kernel.
     pub(crate) fn open(host: &Host, follow: &Follow<'_>) -> Result<(EventPrograms, Vec<String>), BpfError> {
         let Hooked { loaded, links, uses, left_out, .. } =
             hooked(host, only_netns(follow), if follow.hooks { AcceptHooks::Attached } else { AcceptHooks::LeftOut })?;
@@ -63,7 +63,7 @@ impl EventPrograms {
         })
     }
 
-    /// Attaches the programs at the first use of a socket once they are needed. One or two calls while they are not.
+    /// Attaches the programs at the first use of a socket once they are needed. Costs one or two calls until then.
     fn watch_uses(&mut self) -> Result<(), BpfError> {
         if self.uses.asleep.is_empty() {
             return Ok(());
@@ -84,13 +84,13 @@ impl EventProgram for EventPrograms {
 
     fn take(&mut self, block: &mut Vec<u8>) -> Result<bool, SysError> {
         let events = self.ring.consume(&mut |event| block.extend_from_slice(event))?;
-        // Without these programs owners are known later, and no event is missing.
+        // Without these programs owners become known later, but no event is lost.
         let _ = self.watch_uses();
         Ok(events > 0)
     }
 
     fn write_header(&mut self, header: &mut [u8]) {
-        // A counter costs a call: a block whose counters cannot be read has those of the block before.
+        // Reading a counter costs a system call. If it fails, the block keeps the previous numbers.
         if let Ok(head) = self.head() {
             self.last = head;
         }
@@ -102,23 +102,24 @@ impl EventProgram for EventPrograms {
     }
 }
 
-/// The namespace that the programs look at; 0 is all.
+/// The namespace that the programs watch; 0 for all.
 pub(crate) fn only_netns(follow: &Follow<'_>) -> u32 {
     if follow.all_netns { 0 } else { u32::try_from(follow.netns_id).unwrap_or(0) }
 }
 
 /// Programs at the first use of a socket. Each costs every send and receive of the host a tenth of a microsecond, so
-/// they are attached only when somebody accepts without asking for the peer's name.
+/// they are attached only if a process accepts without requesting the peer's name.
 struct Uses {
-    /// Loaded, and not attached.
+    /// Loaded but not attached.
     asleep: Vec<&'static str>,
-    /// Since when whenever we looked a connection was waiting.
+    /// Since when every check has found a waiting connection.
     waiting_since_ns: Option<u64>,
 }
 
 impl Uses {
-    /// `unasked`: how many were known only when they let go: that is proof. One that waits for long is none, it may
-    /// just not be accepted, but then it costs little to look.
+    /// `unasked` is the number of connections whose process only became known at their close, which proves the need. A
+    /// connection that waits for long is no proof, because it may just not be accepted, but then the programs cost
+    /// little.
     fn are_needed(&mut self, waiting: i64, unasked: u64, now_ns: u64) -> bool {
         if waiting <= 0 {
             self.waiting_since_ns = None;
@@ -128,29 +129,29 @@ impl Uses {
     }
 }
 
-/// What could be attached.
+/// The attached programs.
 struct Hooked {
     loaded: Loaded,
     links: Vec<Link>,
     uses: Uses,
-    /// True if the kernel takes [`NAMES`], and there is a cgroup for them.
+    /// True if the kernel accepts [`NAMES`], and a cgroup exists for them.
     takes_hooks: bool,
-    /// What could not, and why.
+    /// The missing programs, and why.
     left_out: Vec<String>,
 }
 
-/// What becomes of [`NAMES`].
+/// How [`NAMES`] are used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AcceptHooks {
     Attached,
-    /// To see that the kernel takes them, without keeping others out.
+    /// Only loaded, to check that the kernel accepts them without excluding other programs.
     Loaded,
-    /// The user wants none.
+    /// The user does not want them.
     LeftOut,
 }
 
-/// Loads and attaches what this kernel and these rights allow. Changes of state come first: what happens while older
-/// sockets are looked up is seen, too.
+/// Loads and attaches the programs that this kernel and these privileges allow. State changes come first, so that
+/// changes during the scan of older sockets are also seen.
 fn hooked(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<Hooked, BpfError> {
     let (loaded, optional, mut left_out) = load(host, only_netns, hooks != AcceptHooks::LeftOut)?;
     let mut links = vec![loaded.program("on_state")?.attach()?];
@@ -171,7 +172,7 @@ fn hooked(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<Hooked, Bp
     let asleep: Vec<&'static str> = optional.iter().copied().filter(|name| USES.contains(name)).collect();
     let mut uses = Uses { asleep, waiting_since_ns: None };
     if hooks != AcceptHooks::Loaded && links.len() < 1 + NAMES.len() {
-        // Nothing else shows which process accepted.
+        // Only these show which process accepted.
         for name in std::mem::take(&mut uses.asleep) {
             links.push(loaded.program(name)?.attach()?);
         }
@@ -179,12 +180,12 @@ fn hooked(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<Hooked, Bp
     Ok(Hooked { loaded, links, uses, takes_hooks, left_out })
 }
 
-/// Whether connections can be followed by BPF here: what that does without, and whether it would attach accept hooks.
+/// Whether connections can be followed with BPF here: its limitations, and whether it would attach accept hooks.
 pub(crate) fn probe(host: &Host) -> Result<(Vec<String>, bool), BpfError> {
     hooked(host, 0, AcceptHooks::Loaded).map(|hooked| (hooked.left_out, hooked.takes_hooks))
 }
 
-/// What the optional hooks tell, if they are not there.
+/// The text about missing optional hooks.
 fn without(hooks: &[&str], why: &str) -> String {
     let lost = if hooks.first() == NAMES.first() {
         "who accepted a connection is known at its first use, not at accept"
@@ -194,11 +195,11 @@ fn without(hooks: &[&str], why: &str) -> String {
     format!("{lost}: {why}")
 }
 
-/// Loads what it can; the names of the optional programs among it, and words on the others.
+/// Loads as many programs as possible; returns the names of the optional ones among them, and texts about the others.
 fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
     let types = KernelTypes::read(host)?;
     let slots = slots(host);
-    // Better no events by BPF than numbers of other processes.
+    // Reporting no events with BPF is better than pids that belong to other processes.
     let pidns = sys::pidns::below_the_first()?.unwrap_or(0);
     let constants: [(&str, &[u8]); 3] =
         [("only_netns", &only_netns.to_ne_bytes()), ("pidns", &pidns.to_ne_bytes()), ("slots", &slots.to_ne_bytes())];
@@ -211,7 +212,7 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'stat
     }
     loop {
         let optional = wanted.concat();
-        // The optional ones first: what is missing is found before the large programs are verified.
+        // The optional programs come first: missing ones are found before the large programs are verified.
         let programs = [&optional[..], &NEEDED].concat();
         let spec = Spec { object: OBJECT, programs: &programs, constants: &constants, entries: &entries };
         let error = match load_with(&types, &spec) {
@@ -221,7 +222,7 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'stat
         if !error.is_unavailable() {
             return Err(error);
         }
-        // The first set that does not load alone is the one; if all do, the needed programs are at fault.
+        // The first set that does not load alone is the cause; if each loads, the mandatory programs are at fault.
         let bad = wanted.iter().position(|programs| {
             let spec = Spec { object: OBJECT, programs, constants: &constants, entries: &entries };
             load_with(&types, &spec).is_err()
@@ -231,8 +232,9 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'stat
     }
 }
 
-/// Entries of `recent_conns`, 64 bytes each, where the programs find the connections of this run fast: a power of two,
-/// an eighth of the host's TCP sockets without TIME_WAIT. Connections without an entry there cost 0.8 µs more.
+/// Number of entries in `recent_conns`, 64 bytes each, in which the programs find the connections of this run quickly:
+/// a power of two, an eighth of the host's TCP sockets without TIME_WAIT. Connections without an entry cost 0.8 µs
+/// more.
 pub(super) fn slots(host: &Host) -> u32 {
     let wanted = expected::tcp_sockets_of_host(host) / 8;
     u32::try_from(wanted).unwrap_or(SLOTS_MAX).clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two()
@@ -244,7 +246,7 @@ fn cgroup_root(host: &Host) -> Option<sys::Fd> {
     fs::open_dir(&host.real_path(path)).ok()
 }
 
-/// Notes the owners of the sockets that are older than this run. The iterator writes no rows.
+/// Records the owners of the sockets that are older than this run. The iterator writes no rows.
 fn stamp(loaded: &Loaded) -> Result<(), BpfError> {
     let mut rows = loaded.program("stamp")?.attach()?.iterate()?;
     while rows.read(&mut [0; 64])? > 0 {}

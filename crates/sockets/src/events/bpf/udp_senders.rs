@@ -1,4 +1,4 @@
-//! The BPF program that tells which process sends by UDP: loaded, attached, its ring emptied into blocks.
+//! The BPF program that reports the processes that send UDP: loads and attaches it, and empties its ring into blocks.
 use bpf::{BpfError, EventProgram, KernelTypes, Link, Loaded, Ring, Spec, load_with};
 use sys::{Host, SysError, clock};
 
@@ -21,7 +21,7 @@ impl UdpProgram {
     /// Attaches the program. Needs kernel 6.3.
     pub(crate) fn open(host: &Host, follow: &Follow<'_>) -> Result<UdpProgram, BpfError> {
         let types = KernelTypes::read(host)?;
-        // Better no names than those of other processes with these numbers.
+        // Reporting no names is better than names of other processes with these pids.
         let pidns = sys::pidns::below_the_first()?.unwrap_or(0);
         let only_netns = only_netns(follow);
         let constants: [(&str, &[u8]); 2] =

@@ -1,7 +1,7 @@
-//! Sockets that were destroyed, as the kernel reports them: the multicast groups of sock_diag.
+//! Sockets that the kernel reports as destroyed: the multicast groups of sock_diag.
 //!
-//! Each message is an ordinary inet_diag one, with `tcp_info`, sent when the last reference to a socket goes
-//! (net/core/sock.c, `__sk_free`). A socket that becomes a time-wait is reported when that begins. Needs
+//! Each message is an ordinary inet_diag message with `tcp_info`, sent when the last reference to a socket is dropped
+//! (net/core/sock.c, `__sk_free`). A socket that becomes a time-wait socket is reported at that moment. Needs
 //! CAP_NET_ADMIN on most kernels. Start reading at [`Destroyed::next`].
 use netlink::{DecodeError, Messages, SocketBlocks};
 use record::rows::Socket;
@@ -17,9 +17,10 @@ const UDP4: u32 = 1 << 1;
 const TCP6: u32 = 1 << 2;
 const UDP6: u32 = 1 << 3;
 
-/// Room for what comes while rows are written: some 12,000 messages of 330 bytes (700 with the kernel's own part).
+/// Receive buffer for messages that arrive while rows are written: some 12,000 messages of 330 bytes (700 with the
+/// kernel's overhead).
 const ROOM: i32 = 8 << 20;
-/// Between two looks whether the run shall end.
+/// Interval between two calls of `stop`.
 const LOOK_MS: i32 = 50;
 /// `INET_DIAG_PROTOCOL`: the protocol's number, a byte.
 const INET_DIAG_PROTOCOL: u16 = 10;
@@ -34,10 +35,10 @@ pub struct Destroyed<'h> {
 }
 
 impl<'h> Destroyed<'h> {
-    /// Begins to listen; what happens from now on is not missed. Without `protos` there are only ticks.
+    /// Starts to receive messages; from now on no event is missed. With empty `protos` there are only ticks.
     ///
-    /// [`Destroyed::next`] comes back every `tick_ms` even if nothing has happened (for a caller with something to
-    /// do at times); 0: only when there is something. `stop` is asked some twenty times a second.
+    /// [`Destroyed::next`] returns every `tick_ms` even without events, for a caller with periodic work; with 0 only
+    /// when there are events. `stop` is called some twenty times per second.
     pub fn open(
         host: &'h Host,
         netns_id: u64,
@@ -48,7 +49,7 @@ impl<'h> Destroyed<'h> {
         let groups = protos.iter().fold(0, |groups, proto| match proto {
             Proto::Tcp => groups | TCP4 | TCP6,
             Proto::Udp => groups | UDP4 | UDP6,
-            // sock_diag has no group for any other: net/core/sock_diag.c.
+            // sock_diag has no group for other protocols: net/core/sock_diag.c.
             _ => groups,
         });
         let blocks = host.stream(&format!("sockets/destroyed@{netns_id}"), "", || {
@@ -63,7 +64,7 @@ impl<'h> Destroyed<'h> {
         Ok(Destroyed { blocks, stats: RowStats::default(), netns_id, unknown_attrs: 0, wall_ns: 0 })
     }
 
-    /// Waits for the next sockets, or a tick, and hands them to `each` in their last state.
+    /// Waits for the next sockets, or a tick, and passes them to `each` in their last state.
     pub fn next(&mut self, each: &mut dyn FnMut(&Socket<'_>) -> Next) -> Result<StreamState, SysError> {
         let Some(block) = self.blocks.next()? else { return Ok(StreamState::Ended) };
         self.stats.used("netlink");
@@ -72,7 +73,7 @@ impl<'h> Destroyed<'h> {
         };
         self.wall_ns = u64::from_le_bytes(*time);
         if overrun != 0 {
-            // ENOBUFS says that messages are missing, not how many.
+            // ENOBUFS reports that messages are missing, but not how many.
             let text = "the kernel had more closed sockets to tell of than the netlink buffer took: some are missing";
             self.stats.incomplete(1, text);
         }
@@ -91,7 +92,7 @@ impl<'h> Destroyed<'h> {
             let mut decoder = InetDecoder::new(proto_of(payload), self.netns_id);
             match &mut decoder.decode(payload) {
                 Ok(row) => {
-                    // In a dump this state would mean a socket that is bound and nothing else.
+                    // In a dump this state would mean a socket that is only bound.
                     if row.state == State::BOUND_INACTIVE {
                         row.state = State::CLOSE;
                     }
@@ -107,12 +108,12 @@ impl<'h> Destroyed<'h> {
         Ok(StreamState::Open)
     }
 
-    /// When the last block was received: nanoseconds since 1970, UTC.
+    /// Time at which the last block was received: nanoseconds since 1970, UTC.
     pub fn wall_ns(&self) -> u64 {
         self.wall_ns
     }
 
-    /// What became of every message.
+    /// The final accounting of all messages.
     pub fn close(self) -> Accounting {
         let mut stats = self.stats;
         stats.unknown_attrs(self.unknown_attrs);
@@ -129,7 +130,7 @@ fn proto_of(payload: &[u8]) -> Proto {
     if number == Some(IPPROTO_UDP) { Proto::Udp } else { Proto::Tcp }
 }
 
-/// Before the messages of a block: whether messages were lost before it (u8), the wall clock in ns (u64, LE).
+/// Header of a block: whether messages were lost before it (u8), the wall clock in ns (u64, LE).
 const HEAD: usize = 9;
 
 /// Blocks of the live socket.
@@ -138,11 +139,12 @@ struct Live<'h> {
     buffer: Box<[u8]>,
     tick_ms: u64,
     stop: &'h dyn Fn() -> bool,
-    /// Blocks handed out since the end was asked for.
+    /// Number of blocks handed out since the end was requested.
     after_stop: u32,
 }
 
-/// What was on its way when the run was to end still comes; more than this would be a stream that never dries.
+/// Maximum number of blocks after the end was requested: pending messages are still delivered, but an endless stream
+/// must stop.
 const BLOCKS_AFTER_STOP: u32 = 4096;
 
 impl Blocks for Live<'_> {

@@ -1,8 +1,8 @@
-//! Connections without BPF: the kernel's word of destroyed sockets, and a look at the table now and then.
+//! Connections without BPF: the kernel's notifications about destroyed sockets, and periodic scans of the table.
 //!
-//! What the two together miss: the opening of a connection that is shorter than the time between two looks (its
-//! closing is reported all the same), the exact moment of an opening, who held the connection. Where the kernel does
-//! not let us listen, a connection that is gone at the next look has closed some time before.
+//! The two together miss the opening of a connection that is shorter than the time between two scans (its closing is
+//! still reported), the exact time of an opening, and the owner of the connection. If the kernel does not permit the
+//! notifications, a connection that is missing in the next scan has closed at some time before it.
 pub(crate) mod destroyed;
 
 use record::rows::{Direction, Endpoint, EventKind, Socket, SocketEvent, SocketEvents, TcpInfo, need};
@@ -16,17 +16,17 @@ use crate::events::netlink::destroyed::Destroyed;
 use crate::options::Options;
 use crate::source::SocketSource;
 
-/// The shortest time between two looks.
+/// Minimum time between two scans.
 const LOOK_MS: u64 = 250;
-/// Looking may take this part of the time: a large table is looked at less often.
+/// Scans may take one part in this many of the time: a large table is scanned less often.
 const SHARE_OF_TIME: u64 = 10;
-/// Connections that are remembered at most, some 100 bytes each; later ones show no opening.
+/// Maximum number of remembered connections, some 100 bytes each; later ones show no opening.
 const KNOWN_MAX: usize = 1 << 20;
 
-/// What is remembered of a connection while it is open.
+/// State of an open connection.
 #[derive(Debug, Clone, Copy)]
 struct OpenConnection {
-    /// When it was first seen; `None` if it was there before us.
+    /// Time at which it was first seen; `None` if it existed before the run.
     opened_ns: Option<u64>,
     family: u8,
     direction: Direction,
@@ -34,11 +34,11 @@ struct OpenConnection {
     peer: Endpoint,
     uid: Option<u32>,
     state: State,
-    /// The look that saw it last.
+    /// Number of the last scan that found it.
     look: u64,
 }
 
-/// Connections of one namespace by sock_diag.
+/// Connections of one namespace, via sock_diag.
 pub(crate) struct NetlinkEvents<'h> {
     host: &'h Host,
     netns_id: u64,
@@ -46,7 +46,7 @@ pub(crate) struct NetlinkEvents<'h> {
     /// Why closings are not reported.
     deaf: Option<String>,
     known: HashMap<u64, OpenConnection>,
-    /// Addresses and ports that are listened on: connections to them came in.
+    /// Listening addresses and ports: connections to them are incoming.
     listeners: Listeners,
     looks: u64,
     next_look_ns: u64,
@@ -112,12 +112,12 @@ impl<'h> NetlinkEvents<'h> {
         Ok(tide)
     }
 
-    /// When the last block came.
+    /// Time of the last block.
     pub(crate) fn wall_ns(&self) -> u64 {
         self.destroyed.as_ref().map_or(0, Destroyed::wall_ns)
     }
 
-    /// A socket that the kernel reports as destroyed.
+    /// Handles a socket that the kernel reports as destroyed.
     fn closed(&mut self, ended: &Ended, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Next {
         let known = self.known.remove(&ended.cookie);
         if known.is_none() {
@@ -185,7 +185,7 @@ impl<'h> NetlinkEvents<'h> {
             self.stats.add_reason(full, "connections beyond the first 1048576 were not followed");
         }
         self.next_look_ns = now_ns + (LOOK_MS * 1_000_000).max(self.known.len() as u64 * LOOK_NS_EACH * SHARE_OF_TIME);
-        // Listeners come after connections in some dumps, so only now every one is known.
+        // Listeners come after connections in some dumps, so only now all of them are known.
         if self.announce(&fresh, now_ns, is_first, each) == Next::More && self.deaf.is_some() {
             self.miss(now_ns, each);
         }
@@ -208,7 +208,7 @@ impl<'h> NetlinkEvents<'h> {
         Next::More
     }
 
-    /// Closings that are not reported: connections that the latest reading did not find.
+    /// Reports closings without notifications: connections that the latest scan did not find.
     fn miss(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) {
         let look = self.looks;
         let gone: Vec<(u64, OpenConnection)> = self
@@ -232,7 +232,7 @@ impl<'h> NetlinkEvents<'h> {
         let mut stats = std::mem::take(&mut self.stats);
         if let Some(destroyed) = self.destroyed.take() {
             let told = destroyed.close();
-            // Its rows are ours only where they were connections.
+            // Its rows only count as ours if they were connections.
             stats.add(&Accounting { seen: 0, ..told });
         }
         stats.used(Via::Netlink.name());
@@ -248,16 +248,16 @@ impl<'h> NetlinkEvents<'h> {
     }
 }
 
-/// CPU time of a look for each connection, about.
+/// Approximate CPU time of a scan per connection.
 const LOOK_NS_EACH: u64 = 1000;
 
-/// The last word of a connection.
+/// The last state of a connection.
 struct Ended {
     cookie: u64,
     family: u8,
     local: Endpoint,
     peer: Endpoint,
-    /// With the peer's FIN, if the socket received it.
+    /// Includes the peer's FIN, if the socket received it.
     received: Option<u64>,
     data_segs_in: Option<u32>,
     bytes_out: Option<u64>,

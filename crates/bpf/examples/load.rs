@@ -1,4 +1,4 @@
-//! Loads programs of an object file a number of times and says what it cost: `load OBJECT TIMES PROGRAM…`.
+//! Loads programs of an object file a number of times and prints the cost: `load OBJECT TIMES PROGRAM…`.
 use bpf::{KernelTypes, Spec, load_with};
 use std::error::Error;
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! BTF, the type format of the kernel and clang: a list of records of different lengths, numbered from 1.
 //!
-//! Documentation/bpf/btf.rst; include/uapi/linux/btf.h. Reads any bytes without panicking.
+//! Documentation/bpf/btf.rst; include/uapi/linux/btf.h. Parses any bytes without panicking.
 use crate::error::BpfError;
 use crate::object::{slice, u16_at, u32_at};
 
@@ -8,22 +8,22 @@ const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
 /// Name, kind and count, size or type.
 const HEAD: usize = 12;
-/// The index keeps the position of every 16th type: 32 KiB for 130,000 types, and a lookup passes at most 15 others.
+/// The index stores the position of every 16th type: 32 KiB for 130,000 types, and a lookup passes at most 15 others.
 const STEP: u32 = 16;
-/// Longest chain of modifiers (`const volatile`) or nested arrays that is followed. Compilers stay far below it;
-/// hostile bytes may form a ring.
+/// Maximum length of a chain of modifiers (`const volatile`) or nested arrays. Compilers stay far below it; hostile
+/// bytes may form a cycle.
 const CHAIN_MAX: usize = 32;
 
 /// `BTF_KIND_*`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TypeKind(pub(crate) u8);
 
-/// Bytes after the head, by kind: (fixed, per member). A table, because branches on the kind are mispredicted: it makes
-/// the pass over all types a third shorter.
+/// Size of the data after the head, by kind: (fixed, per member). A table, because branches on the kind are
+/// mispredicted: it makes the pass over all types a third faster.
 const TAILS: [(u8, u8); 32] = {
     let mut tails = [(UNKNOWN, 0); 32];
     let mut kind = TypeKind::PTR.0;
-    // Kinds without bytes after the head: pointers, forwards, typedefs, modifiers, functions, floats, type tags.
+    // Kinds without data after the head: pointers, forwards, typedefs, modifiers, functions, floats, type tags.
     while kind <= 18 {
         tails[kind as usize] = (0, 0);
         kind += 1;
@@ -60,7 +60,7 @@ impl TypeKind {
     const DECL_TAG: TypeKind = TypeKind(17);
     pub(crate) const ENUM64: TypeKind = TypeKind(19);
 
-    /// Bytes after the head for `count` members; `None` for an unknown kind, whose length is unknown, too.
+    /// Number of bytes after the head for `count` members; `None` for an unknown kind, whose length is also unknown.
     #[inline]
     fn tail(self, count: usize) -> Option<usize> {
         let (fixed, each) = TAILS[usize::from(self.0 & 31)];
@@ -81,10 +81,10 @@ impl TypeKind {
     }
 }
 
-/// One type.
+/// A BTF type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Type<'a> {
-    /// Offset of the name in the strings; 0: none.
+    /// Offset of the name in the strings; 0 if unnamed.
     pub(crate) name: u32,
     pub(crate) kind: TypeKind,
     flag: bool,
@@ -144,7 +144,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// True for an integer that does not fill its bytes: how old compilers write bit fields.
+    /// True for an integer that does not fill its bytes: older compilers write bit fields like this.
     pub(crate) fn is_old_bit_field(&self) -> bool {
         self.kind == TypeKind::INT && u32_at(self.tail, 0).is_some_and(|word| word >> 16 & 0xff != 0)
     }
@@ -161,7 +161,7 @@ impl<'a> Type<'a> {
     }
 }
 
-/// The names of a set of types: NUL-terminated strings, one after the other.
+/// The names of a set of types: consecutive NUL-terminated strings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TypeNames<'a> {
     /// Names of the base set; a module's offsets start after them.
@@ -186,9 +186,9 @@ impl<'a> TypeNames<'a> {
 pub(crate) struct Types<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// Positions of every STEPth type, as far as [`Types::walk`] has come.
+    /// Positions of every STEPth type, as far as [`Types::walk`] has read.
     marks: Vec<u32>,
-    /// Types that [`Types::walk`] has passed.
+    /// Number of types that [`Types::walk`] has passed.
     count: u32,
     /// The base set: a module's type ids and name offsets continue the kernel's.
     base: Option<Box<Types<'a>>>,
@@ -199,7 +199,8 @@ pub(crate) fn wrong(why: &'static str) -> BpfError {
 }
 
 impl<'a> Types<'a> {
-    /// Splits the bytes into types and names; reads no type yet. Fails on a wrong magic number or wrong lengths.
+    /// Splits the bytes into types and names without reading any type yet. Fails on a wrong magic number or invalid
+    /// lengths.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Types<'a>, BpfError> {
         if u16_at(bytes, 0) != Some(MAGIC) {
             return Err(wrong("no types in this byte order"));
@@ -219,7 +220,7 @@ impl<'a> Types<'a> {
         Ok(Types { types, strings, marks: Vec::new(), count: 0, base: None })
     }
 
-    /// Parses the types of a module, which continue those of `base`. `base` must have been walked.
+    /// Parses the types of a module, which continue the numbering of `base`. `base` must have been walked.
     pub(crate) fn parse_over(bytes: &'a [u8], base: Types<'a>) -> Result<Types<'a>, BpfError> {
         Ok(Types { base: Some(Box::new(base)), ..Types::parse(bytes)? })
     }
@@ -229,20 +230,21 @@ impl<'a> Types<'a> {
         self.base.as_ref().map_or((0, 0), |base| (base.count, base.strings.len() as u32))
     }
 
-    /// True if the type is in vmlinux, false if it is a module's.
+    /// True if the type is in vmlinux, false if it belongs to a module.
     pub(crate) fn is_of_kernel(&self, id: u32) -> bool {
         self.base.as_ref().is_none_or(|base| id <= base.count)
     }
 
-    /// Like [`Types::parse`], and walks all types once so that [`Types::get`] finds each.
+    /// Works like [`Types::parse`], and walks all types once so that [`Types::get`] can find them.
     pub(crate) fn parse_all(bytes: &'a [u8]) -> Result<Types<'a>, BpfError> {
         let mut types = Types::parse(bytes)?;
         types.walk(|_, _, _| {})?;
         Ok(types)
     }
 
-    /// Passes all types in order, calls back with (id, kind, name), and fills the index. This loop runs over 130,000
-    /// kernel types, so it only reads each head and adds its length. For a module it passes the module's own types.
+    /// Passes all types in order, calls `each` with (id, kind, name), and fills the index. This loop runs over 130,000
+    /// kernel types, so it only reads each head and adds its length. For a module it passes only the module's own
+    /// types.
     pub(crate) fn walk(&mut self, mut each: impl FnMut(u32, TypeKind, u32)) -> Result<(), BpfError> {
         self.marks.clear();
         let (below, _) = self.below();
@@ -288,17 +290,17 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// All names.
+    /// The strings that contain the names.
     pub(crate) fn names(&self) -> TypeNames<'a> {
         TypeNames { base: self.base.as_ref().map_or(&[], |base| base.strings), own: self.strings }
     }
 
-    /// The name at `offset`; empty if there is none or it is not UTF-8.
+    /// The name at `offset`; empty if it is unnamed or not UTF-8.
     pub(crate) fn name(&self, offset: u32) -> &'a str {
         crate::object::text(self.names().from(offset), 0).unwrap_or("")
     }
 
-    /// True if the name at `offset` is `name`. Cheaper than [`Types::name`]: it does not search the end.
+    /// True if the name at `offset` is `name`. Cheaper than [`Types::name`], because it does not search for the end.
     pub(crate) fn is_named(&self, offset: u32, name: &str) -> bool {
         let rest = self.names().from(offset);
         rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
@@ -427,7 +429,7 @@ mod tests {
         assert_eq!(essentials, ["sock", "sock", "a___b", "___x", "x___", "a__b"]);
     }
 
-    /// The live kernel's types: what everybody with /sys can check.
+    /// The live kernel's types; any host with /sys can check them.
     #[test]
     fn the_kernels_own() {
         let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else {

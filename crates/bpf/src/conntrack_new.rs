@@ -1,8 +1,8 @@
-//! New entries of connection tracking, told of by the packets that make them.
+//! Events for new conntrack entries, triggered by the packets that create them.
 //!
-//! A netfilter program of the calling thread's namespace, for both families, that writes an event for each entry that
-//! is about to be put into the table. Needs Linux 6.4, BTF, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. Ends with the
-//! value, however the process ends. Start reading at [`NewEntries::open`].
+//! A netfilter program in the calling thread's namespace, for both families, writes an event for each entry that is
+//! about to be added to the table. Needs Linux 6.4, BTF, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. It is detached when
+//! the value is dropped or the process ends. Start reading at [`NewEntries::open`].
 use sys::bpf::NetfilterPlace;
 use sys::{Host, SysError};
 
@@ -13,13 +13,14 @@ static OBJECT: &[u8] = include_bytes!("../objects/conntrack_new.o");
 
 /// `NFPROTO_IPV4`, `NFPROTO_IPV6`
 const FAMILIES: [u32; 2] = [2, 10];
-/// `NF_INET_LOCAL_IN`, `NF_INET_POST_ROUTING`: where entries are confirmed.
+/// `NF_INET_LOCAL_IN`, `NF_INET_POST_ROUTING`: the hooks at which entries are confirmed.
 const HOOKS: [u32; 2] = [1, 4];
-/// Confirmation has the last priority, INT_MAX, and for IPv6 at LOCAL_IN the one before (`ipv6_conntrack_ops` in
-/// net/netfilter/nf_conntrack_proto.c). A place belongs to one program, so that a second run takes the one before.
+/// Confirmation has the last priority, INT_MAX, and for IPv6 at LOCAL_IN the one before it (`ipv6_conntrack_ops` in
+/// net/netfilter/nf_conntrack_proto.c). Each priority can be used by one program, so a second run takes the one
+/// before.
 const PRIORITIES: std::ops::RangeInclusive<i32> = i32::MAX - 5..=i32::MAX - 2;
 
-/// The program at work, and the ring that it fills.
+/// The attached program, and the ring that it fills.
 #[derive(Debug)]
 pub struct NewEntries {
     loaded: Loaded,
@@ -28,10 +29,10 @@ pub struct NewEntries {
 }
 
 impl NewEntries {
-    /// Loads the program and puts it in its places. From here on no new entry is missed. Costs some milliseconds.
+    /// Loads the program and attaches it. From here on no new entry is missed. Costs some milliseconds.
     ///
-    /// `ring_bytes` (a power of two, whole pages) is the room for what waits to be read: an event takes 64 bytes, 128
-    /// with IPv6.
+    /// `ring_bytes` (a power of two, whole pages) is the size of the ring for unread events: an event takes 64 bytes,
+    /// 128 with IPv6.
     pub fn open(host: &Host, ring_bytes: u32) -> Result<NewEntries, BpfError> {
         let spec =
             Spec { object: OBJECT, programs: &["on_packet"], constants: &[], entries: &[("events", ring_bytes)] };
@@ -52,18 +53,18 @@ impl NewEntries {
         Ok(NewEntries { loaded, _links: links, ring })
     }
 
-    /// Appends to `into` every event that waits; true if there was one. No system call.
+    /// Appends every waiting event to `into`; true if there was one. Makes no system call.
     pub fn take(&mut self, into: &mut Vec<u8>) -> Result<bool, SysError> {
         Ok(self.ring.consume(&mut |event| into.extend_from_slice(event))? > 0)
     }
 
-    /// Waits until 64 KiB of events are there, for `timeout_ms` at most. Look again after that time: fewer events wake
-    /// nobody.
+    /// Waits at most `timeout_ms` until 64 KiB of events are available. Read the ring after that time in any case:
+    /// fewer events do not wake the reader.
     pub fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
         self.ring.wait(timeout_ms).map(drop)
     }
 
-    /// Events that found the ring full, so far. One call.
+    /// Number of events lost so far because the ring was full. One system call.
     pub fn lost(&self) -> Result<u64, BpfError> {
         self.loaded.counter("lost")
     }

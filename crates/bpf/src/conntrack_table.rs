@@ -1,25 +1,25 @@
-//! Where the table of connection tracking is, and whether it is still there.
+//! Finds the address of the conntrack table, and detects whether it has been replaced.
 //!
-//! Nothing tells where it is: it is no symbol that every kernel shows. But whoever reads /proc/net/nf_conntrack has it
-//! noted in the open file ([`CtTableFile`]), and a BPF program finds our open file. Reading it anew shows a table of
-//! another size, and waits for a change of size that is under way.
+//! The kernel does not publish the address: it is not a symbol that every kernel shows. But reading
+//! /proc/net/nf_conntrack stores it in the open file ([`CtTableFile`]), and a BPF program can find our open file.
+//! Reading the file again shows whether the table has been resized, and waits for a resize that is in progress.
 //!
-//! That reading stops at the first entry of one's own, so where there is hardly one it goes through the whole table.
-//! And the same size at the same address is not the same table: after some resizes the kernel hands out that memory
-//! again. [`CtVariables`] tells for certain, and costs next to nothing.
+//! Such a read stops at the first entry of the reader's namespace, so if there are hardly any it goes through the
+//! whole table. And the same size at the same address does not prove that it is the same table: after some resizes the
+//! kernel reuses that memory. [`CtVariables`] gives a certain answer and costs next to nothing.
 use std::os::fd::AsRawFd;
 
 use sys::clock::thread_cpu_ns;
 use sys::{Errno, Fd, Host, SysError, fs, socket};
 
-/// What distributions build connection tracking as; its types are in a file of that name.
+/// Name of the conntrack module in distribution kernels; its types are in a file of that name.
 pub(crate) const MODULE: &str = "nf_conntrack";
 
-/// A reading that takes so long at most is cheap; any other may take no more than a fourth of the time since.
+/// A read that takes at most this long is cheap; other reads may use at most a fourth of the time since the last read.
 const LOOK_CHEAP_NS: u64 = 1_000_000;
 const LOOK_SHARE: u64 = 4;
 
-/// Where the table is and how large.
+/// Address and size of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CtTable {
     pub(crate) address: u64,
@@ -30,24 +30,24 @@ pub(crate) struct CtTable {
 #[derive(Debug)]
 pub(crate) struct CtTableFile {
     file: Fd,
-    /// When it was read last, and what that takes at least (sometimes it waits for a change of size); ns of CPU.
+    /// Time of the last read, and the minimum duration of a read (sometimes it waits for a resize); ns of CPU time.
     looked: u64,
     takes: u64,
 }
 
 impl CtTableFile {
-    /// The file of the namespace that the calling thread is in.
+    /// Opens the file for the calling thread's namespace.
     pub(crate) fn open(host: &Host) -> Result<CtTableFile, SysError> {
         let file = fs::open(&host.proc_path("thread-self/net/nf_conntrack"))?;
         Ok(CtTableFile { file, looked: 0, takes: u64::MAX })
     }
 
-    /// By which the program finds it.
+    /// The descriptor, by which the program finds the open file.
     pub(crate) fn number(&self) -> u32 {
         self.file.as_raw_fd().unsigned_abs()
     }
 
-    /// Has the kernel note the table anew.
+    /// Makes the kernel store the current table in the open file.
     pub(crate) fn look(&mut self) -> Result<(), SysError> {
         let begin = thread_cpu_ns();
         let read = fs::read_at(&self.file, &mut [0], 0);
@@ -57,12 +57,12 @@ impl CtTableFile {
         Ok(())
     }
 
-    /// Whether reading it costs little.
+    /// True if a read costs little.
     pub(crate) fn is_cheap(&self) -> bool {
         self.takes < LOOK_CHEAP_NS
     }
 
-    /// Whether reading it again costs little, altogether.
+    /// True if another read costs little in total.
     pub(crate) fn is_due(&self) -> bool {
         let since = thread_cpu_ns().saturating_sub(self.looked);
         self.is_cheap() || since >= self.takes.saturating_mul(LOOK_SHARE)
@@ -73,12 +73,12 @@ impl CtTableFile {
 const SOL_IP: i32 = 0;
 const ORIGINAL_DST: i32 = 80;
 
-/// The kernel's variables of connection tracking, among them the count of resizes: while they are unchanged, the table
-/// is the same one. The BPF program finds them by the module's parameter `hashsize` and hashes them.
+/// The kernel's conntrack variables, among them the count of resizes: while they are unchanged, the table is the same
+/// one. The BPF program finds them via the module parameter `hashsize` and hashes them.
 ///
-/// A hash belongs to a table if it is the same before and after a wait for the end of any resize. A look-up of an entry
-/// waits for that (`nf_conntrack_get_ht`, under `nf_conntrack_generation`), and every user may ask for one: for a
-/// socket's address before NAT.
+/// A hash belongs to a table if it is the same before and after waiting for the end of any resize. Looking up an entry
+/// waits for that (`nf_conntrack_get_ht`, under `nf_conntrack_generation`), and every user may trigger a lookup by
+/// asking for a socket's address before NAT.
 #[derive(Debug)]
 pub(crate) struct CtVariables {
     hashsize: Fd,
@@ -86,21 +86,21 @@ pub(crate) struct CtVariables {
 }
 
 impl CtVariables {
-    /// `None` where they cannot be had.
+    /// Opens the parameter; `None` if the variables are unavailable.
     pub(crate) fn open(host: &Host) -> Option<CtVariables> {
         let hashsize = fs::open(&host.sys_path("module/nf_conntrack/parameters/hashsize")).ok()?;
         let variables = CtVariables { hashsize, socket: socket::open(socket::AF_INET, socket::SOCK_STREAM, 0).ok()? };
         variables.wait().then_some(variables)
     }
 
-    /// The open parameter, by which the program finds them.
+    /// The descriptor of the parameter, by which the program finds the variables.
     pub(crate) fn number(&self) -> u32 {
         self.hashsize.as_raw_fd().unsigned_abs()
     }
 
-    /// Waits for the end of a resize that is under way. One system call; false if the kernel looks nothing up.
+    /// Waits for the end of a resize that is in progress. One system call; false if the kernel performs no lookup.
     pub(crate) fn wait(&self) -> bool {
-        // The socket has no address, and no entry is like that.
+        // The socket has no address, so no entry matches.
         socket::get_bytes(&self.socket, SOL_IP, ORIGINAL_DST, &mut [0; 16]) == Err(Errno::NOENT)
     }
 }

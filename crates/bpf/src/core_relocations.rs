@@ -5,7 +5,7 @@ use crate::btf::{Types, wrong};
 use crate::error::BpfError;
 use crate::object::{slice, u16_at, u32_at};
 
-/// `enum bpf_core_relo_kind`: which property of the kernel's type the instruction holds.
+/// `enum bpf_core_relo_kind`: the property of the kernel's type that the instruction contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelocationKind {
     ByteOffset,
@@ -39,7 +39,7 @@ pub(crate) const ALL: [RelocationKind; 12] = [
 ];
 
 impl RelocationKind {
-    /// The kind with this number of `enum bpf_core_relo_kind`.
+    /// The kind with this number in `enum bpf_core_relo_kind`.
     fn of(number: u32) -> Option<RelocationKind> {
         ALL.get(number as usize).copied()
     }
@@ -51,10 +51,10 @@ impl RelocationKind {
     }
 }
 
-/// One relocation: the instruction at `offset` of its section holds a number that depends on the kernel.
+/// A relocation: the instruction at `offset` of its section contains a number that depends on the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Relocation<'a> {
-    /// Bytes from the start of the section (later: of the program).
+    /// Offset in bytes from the start of the section (later: of the program).
     pub(crate) offset: usize,
     /// The root type of the access path, in the object's own types.
     pub(crate) type_id: u32,
@@ -63,16 +63,16 @@ pub(crate) struct Relocation<'a> {
     pub(crate) kind: RelocationKind,
 }
 
-/// Bytes of a `struct bpf_core_relo`; newer compilers may append members.
+/// Size of a `struct bpf_core_relo`; newer compilers may append members.
 const RELOCATION_BYTES: usize = 16;
 
-/// Parses the relocations of the section named `section`. Fails on lengths that do not fit and on unknown kinds.
+/// Parses the relocations of the section named `section`. Fails on invalid lengths and on unknown kinds.
 pub(crate) fn parse<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<Vec<Relocation<'a>>, BpfError> {
     let head = |at| u32_at(ext, at).map(|number| number as usize);
     if u16_at(ext, 0) != Some(0xeb9f) {
         return Err(wrong("no extension in this byte order"));
     }
-    // An object without any such access has the short header.
+    // An object without such accesses has the short header.
     let (Some(header), Some(at), Some(length)) = (head(4).filter(|bytes| *bytes >= 32), head(24), head(28)) else {
         return Ok(Vec::new());
     };

@@ -1,6 +1,6 @@
-//! Samples of the kernel's work on each CPU, by a timer (`c/cpu_samples.bpf.c`).
+//! Samples of the kernel's activity on each CPU, driven by a timer (`c/cpu_samples.bpf.c`).
 //!
-//! Needs Linux 5.10, CAP_BPF and CAP_PERFMON; no BTF. Ends with the value, however the process ends.
+//! Needs Linux 5.10, CAP_BPF and CAP_PERFMON; no BTF. Sampling ends when the value is dropped or the process ends.
 use std::collections::HashMap;
 
 use sys::perf::{CpuClock, online_cpus};
@@ -16,7 +16,7 @@ const PROGRAM: &str = "on_sample";
 /// `struct tally`
 const TALLY_BYTES: usize = 32;
 
-/// The program at work on every CPU that is online.
+/// The program, attached to a timer on every online CPU.
 #[derive(Debug)]
 pub struct CpuSamples {
     loaded: Loaded,
@@ -26,37 +26,37 @@ pub struct CpuSamples {
 /// The samples of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTally {
-    /// All of them.
+    /// Number of all samples.
     pub samples: u64,
-    /// Of these in user space.
+    /// Number of samples in user space.
     pub user: u64,
-    /// Of these in no count, because the map was full.
+    /// Number of samples that were not counted because the map was full.
     pub lost: u64,
-    /// Of these counted without their functions, because the map of ways was full.
+    /// Number of samples counted without their functions because the map of call chains was full.
     pub unknown: u64,
 }
 
-/// A call chain and how often a CPU was met on it.
+/// A call chain and the number of times a CPU was sampled in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampledChain {
-    /// Addresses of the functions, the innermost first; empty if they are not known.
+    /// Addresses of the functions, innermost first; empty if unknown.
     pub frames: Vec<u64>,
     /// The CPU.
     pub cpu: u32,
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
 }
 
 impl CpuSamples {
-    /// Loads the program and attaches it to a timer of each CPU, `hz` samples a second: 2 to 5 ms. Counts from
-    /// [`CpuSamples::start`] on.
+    /// Loads the program and attaches it to a timer on each CPU, with `hz` samples per second: takes 2 to 5 ms.
+    /// Counting begins with [`CpuSamples::start`].
     pub fn open(host: &Host, hz: u32) -> Result<CpuSamples, BpfError> {
         let loaded = load()?;
         let mut clocks = Vec::new();
         for cpu in online_cpus(host)? {
             let clock = match CpuClock::open(cpu, hz) {
                 Ok(clock) => clock,
-                // It went offline just now.
+                // The CPU went offline in the meantime.
                 Err(SysError { errno: Errno::NODEV, .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -66,22 +66,22 @@ impl CpuSamples {
         Ok(CpuSamples { loaded, clocks })
     }
 
-    /// Loads the program and drops it again.
+    /// Loads the program and unloads it again.
     pub fn try_load() -> Result<(), BpfError> {
         load().map(drop)
     }
 
-    /// Starts the timers. One system call a CPU.
+    /// Starts the timers. One system call per CPU.
     pub fn start(&self) -> Result<(), BpfError> {
         Ok(self.clocks.iter().try_for_each(CpuClock::start)?)
     }
 
-    /// Stops the timers. One system call a CPU.
+    /// Stops the timers. One system call per CPU.
     pub fn stop(&self) -> Result<(), BpfError> {
         Ok(self.clocks.iter().try_for_each(CpuClock::stop)?)
     }
 
-    /// The CPUs that are sampled, with their counts. One system call.
+    /// The sampled CPUs with their counts. One system call.
     pub fn tallies(&self) -> Result<Vec<(u32, CpuTally)>, BpfError> {
         let map = self.loaded.map("tallies")?;
         let mut all = vec![0; map.value_bytes()];
@@ -94,7 +94,7 @@ impl CpuSamples {
         Ok(self.clocks.iter().map(of).collect())
     }
 
-    /// Every way and every CPU that was met on it. One system call for a thousand.
+    /// Every call chain with the CPUs that were sampled in it. One system call per thousand.
     pub fn ways(&self) -> Result<Vec<SampledChain>, BpfError> {
         let mut frames: HashMap<u64, Vec<u64>> = HashMap::new();
         self.loaded.map("ways")?.each(|key, value| {

@@ -1,35 +1,35 @@
-//! Why a program could not be loaded, run or read.
+//! Errors of loading, running and reading BPF programs.
 use std::fmt;
 
 use sys::{Errno, Missing, SysError, Tried};
 
-/// What stands between a program and the kernel.
+/// The reason why a program cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BpfError {
-    /// The rights are missing.
+    /// A right is missing.
     Denied {
-        /// What was tried (`BPF program walk_ehash`).
+        /// The action that was denied (`BPF program walk_ehash`).
         what: Box<str>,
-        /// The rights it takes.
+        /// The required rights.
         needs: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
-    /// A kernel before 5.11 counts maps against the limit of locked memory, and it is used up.
+    /// A kernel before 5.11 counts maps against the limit of locked memory, which is exhausted.
     Locked {
         /// The map that did not fit.
         what: Box<str>,
     },
-    /// The kernel does not tell its types.
+    /// The kernel does not publish its types.
     NoTypes(SysError),
-    /// This kernel has not got something that the program needs.
+    /// This kernel lacks something that the program needs.
     Missing {
-        /// What is missing: `function`, `field`, `type`, `iterator`, `tracepoint`, `instruction`, `helper`.
+        /// The missing kind of thing: `function`, `field`, `type`, `iterator`, `tracepoint`, `instruction`, `helper`.
         kind: &'static str,
         /// Its name.
         name: Box<str>,
-        /// The kernel that brought it, as far as we know.
+        /// The first kernel version that has it, if known.
         since: Option<&'static str>,
     },
     /// The verifier refused the program.
@@ -41,38 +41,38 @@ pub enum BpfError {
         /// The last lines of the verifier's log, escaped.
         log: Box<str>,
     },
-    /// The place at a netfilter hook belongs to another BPF program of this namespace.
+    /// Another BPF program in this namespace uses this priority at the netfilter hook.
     Taken {
         /// The hook (`POST_ROUTING`).
         hook: &'static str,
         /// The priority.
         priority: i32,
     },
-    /// A map has as many entries as it may have.
+    /// A map has reached its maximum number of entries.
     Full {
         /// Its name.
         map: Box<str>,
     },
-    /// Bytes that are no object file, or no types; the embedded ones are fine, so these came from elsewhere.
+    /// Bytes that are not an object file, or not types. The embedded ones are fine, so these came from elsewhere.
     Malformed {
-        /// In what.
+        /// The kind of data.
         what: &'static str,
-        /// What is wrong.
+        /// Description of the error.
         why: &'static str,
     },
-    /// The object has no program, map or variable of that name, or not one of that kind.
+    /// The object has no program, map or variable with that name and kind.
     NoSuch {
         /// `program`, `map`, `variable`.
         kind: &'static str,
         /// The name.
         name: Box<str>,
     },
-    /// Any other call that failed.
+    /// Any other failed system call.
     Io(SysError),
 }
 
 impl BpfError {
-    /// The errno behind it, if there is one.
+    /// The errno that caused it, if there is one.
     pub fn errno(&self) -> Option<Errno> {
         match self {
             BpfError::Denied { errno, .. } | BpfError::Refused { errno, .. } => Some(*errno),
@@ -81,7 +81,7 @@ impl BpfError {
         }
     }
 
-    /// Tells whether the kernel lacks an option or the caller lacks a right.
+    /// Whether the kernel lacks an option or the caller lacks a right.
     pub fn missing(&self) -> Missing {
         match self {
             BpfError::Denied { .. } | BpfError::Locked { .. } => Missing::Right,
@@ -96,7 +96,7 @@ impl BpfError {
         }
     }
 
-    /// As the answer of trying it, in words for `netwren support`.
+    /// Converts the error to the result of a trial for `netwren support`.
     pub fn tried(&self) -> Tried {
         let words = match self {
             BpfError::Denied { needs, errno, .. } => format!("{errno}: needs {needs}"),
@@ -105,12 +105,12 @@ impl BpfError {
         Tried::fails(self.missing(), words)
     }
 
-    /// Turns it into a system error, the kind that a recording keeps: its object has the words, its errno follows them.
-    /// `what` names the reader that needs the program.
+    /// Converts the error to a system error, which recordings can store: its object contains the message, and its
+    /// errno follows. `what` names the reader that needs the program.
     pub fn to_sys(&self, what: &str) -> SysError {
         let words = match self {
             BpfError::Io(error) | BpfError::NoTypes(error) => return error.clone(),
-            // These say their errno themselves.
+            // The messages of these errors contain the errno already.
             BpfError::Denied { what, needs, .. } => format!("{what} (needs {needs}; see `netwren support`)"),
             BpfError::Refused { program, log, .. } => format!("the kernel refused BPF program {program}: {log}"),
             other => other.to_string(),

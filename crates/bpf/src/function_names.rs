@@ -5,7 +5,7 @@ use crate::load::{Loaded, Spec, load_with};
 
 const OBJECT: &[u8] = include_bytes!("../objects/function_names.o");
 const PROGRAM: &str = "name_place";
-/// Bytes of `struct place`.
+/// Size of `struct place`.
 const CONTEXT_BYTES: usize = 264;
 
 /// The loaded program.
@@ -15,14 +15,14 @@ pub struct FunctionNames {
 }
 
 impl FunctionNames {
-    /// Loads the program: half a millisecond, no types. Needs Linux 5.14, CAP_BPF and CAP_PERFMON.
+    /// Loads the program: takes half a millisecond and needs no types. Needs Linux 5.14, CAP_BPF and CAP_PERFMON.
     pub fn load() -> Result<FunctionNames, BpfError> {
         let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
         Ok(FunctionNames { loaded: load_with(&KernelTypes::none(), &spec)? })
     }
 
-    /// Calls back with the name of the function that `address` lies in, and how far behind its beginning. Not for an
-    /// address in no function. One system call.
+    /// Calls `found` with the name of the function that contains `address`, and the offset from its start. Does not
+    /// call it if the address is in no function. One system call.
     pub fn find(&self, address: u64, found: impl FnOnce(&[u8], u64)) -> Result<(), BpfError> {
         let mut context = [0; CONTEXT_BYTES];
         let (to, _) = context.split_at_mut(8);
@@ -36,7 +36,7 @@ impl FunctionNames {
     }
 }
 
-/// Reads `name+0x12/0x34 [module]`.
+/// Parses `name+0x12/0x34 [module]`.
 fn parse(text: &[u8]) -> Option<(&[u8], u64)> {
     let plus = text.iter().position(|byte| *byte == b'+')?;
     let (name, rest) = text.split_at_checked(plus)?;

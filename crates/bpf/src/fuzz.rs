@@ -1,4 +1,4 @@
-//! What the fuzzer calls: any bytes as object file and as types. None may panic or fail to end.
+//! Entry points of the fuzzer: any bytes as object file and as types. They must neither panic nor loop forever.
 use std::hint::black_box;
 
 use crate::btf::{TypeKind, Types};
@@ -8,10 +8,10 @@ use crate::maps::declared;
 use crate::object::{Object, SymbolKind};
 use crate::relocate::{describe, resolve};
 
-/// Types that are walked one by one at most: each costs its members.
+/// Maximum number of types that are visited one by one: each costs time for its members.
 const TYPES_MAX: u32 = 2_000;
 
-/// Reads bytes as an object file, and fits its programs to its own types, as if they were the kernel's.
+/// Reads bytes as an object file, and relocates its programs against its own types, as if they were the kernel's.
 pub fn fuzz_object(data: &[u8]) {
     let Ok(object) = Object::parse(data) else { return };
     let Ok(own) = own_types(&object) else { return };
@@ -33,7 +33,7 @@ pub fn fuzz_btf(data: &[u8]) {
     let mut wanted = WantedTypes::new();
     let number = wanted.add("sock", kinds(&[TypeKind::STRUCT]));
     look_at_each(&types);
-    // The same once more as if a module's types went on from them.
+    // The same types again, as if a module's types continued them.
     if let Ok(mut more) = Types::parse_over(data, types.clone()) {
         _ = wanted.meet_all(&mut more);
         look_at_each(&more);
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Where the kernel's types are the object's own, fitting changes nothing.
+    /// If the kernel's types equal the object's own, relocation changes nothing.
     #[test]
     fn an_object_fits_its_own_types() {
         let object = Object::parse(SELFTEST).unwrap();

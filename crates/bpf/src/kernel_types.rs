@@ -1,11 +1,11 @@
-//! The running kernel's types (`/sys/kernel/btf/vmlinux`, 4 to 6 MB) and those of a module, searched for a few names.
+//! The types of the running kernel (`/sys/kernel/btf/vmlinux`, 4 to 6 MB) and of a module, searched for a few names.
 use sys::bpf::{Mapped, map_file};
 use sys::{Errno, Host, SysError, fs};
 
 use crate::btf::{TypeKind, TypeNames, Types};
 use crate::error::BpfError;
 
-/// Where the kernel shows its types, below /sys: a file for itself and one for each module.
+/// The directory below /sys with the kernel's types: a file for the kernel and one for each module.
 const FOLDER: &str = "kernel/btf";
 
 /// The kernel's types, read once; several loads may share them.
@@ -22,7 +22,7 @@ enum Bytes {
 }
 
 impl KernelTypes {
-    /// No types at all: for programs that look at none, which then load on kernels without BTF as well.
+    /// An empty set of types, for programs that need none, so that they also load on kernels without BTF.
     pub fn none() -> KernelTypes {
         // A header of 24 bytes (struct btf_header), no types, one empty string.
         let words = [24, 0, 0, 0, 1_u32].map(u32::to_ne_bytes);
@@ -30,10 +30,10 @@ impl KernelTypes {
         KernelTypes { kernel: Bytes::Read(bytes), module: None }
     }
 
-    /// Maps the file where the kernel supports it (Linux 6.16, no copy); otherwise reads it in 1.5 ms, one system call
-    /// per page. Fails if the kernel has no BTF.
+    /// Maps the file if the kernel supports it (Linux 6.16, no copy); otherwise reads it in 1.5 ms, with one system
+    /// call per page. Fails if the kernel has no BTF.
     ///
-    /// Recordings do not hold the types: they are no rows, and a replay loads no program.
+    /// Recordings do not contain the types: they are not rows, and a replay loads no program.
     pub fn read(host: &Host) -> Result<KernelTypes, BpfError> {
         let path = host.sys_path(FOLDER).join("vmlinux");
         if host.is_replay() {
@@ -47,14 +47,13 @@ impl KernelTypes {
         Ok(KernelTypes { kernel: Bytes::Read(bytes), module: None })
     }
 
-    /// Adds the types of the module `name`, if the kernel loaded it as a module: its types are in a file of their own.
-    /// Programs can use them for the offsets of fields but not for typed reads: the verifier accepts type numbers of
-    /// vmlinux only.
+    /// Adds the types of the module `name`, if it is loaded as a module: its types are in a separate file. Programs
+    /// can use them for field offsets but not for typed reads: the verifier accepts only type numbers of vmlinux.
     pub fn with_module(self, host: &Host, name: &str) -> Result<KernelTypes, BpfError> {
         let mut bytes = Vec::new();
         match read_whole(&host.sys_path(FOLDER).join(name), &mut bytes) {
             Ok(()) => Ok(KernelTypes { module: Some(Bytes::Read(bytes)), ..self }),
-            // Built into the kernel, or absent: a relocation that lacks the type reports it.
+            // Built into the kernel, or absent: a relocation that lacks the type will report it.
             Err(error) if error.errno == Errno::NOENT => Ok(self),
             Err(error) => Err(BpfError::NoTypes(error)),
         }
@@ -80,7 +79,7 @@ impl Bytes {
     }
 }
 
-// `fs::read_file` grows its buffer as it goes; here the size is known.
+// `fs::read_file` grows its buffer step by step; here the size is known.
 fn read_whole(path: &std::path::Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     let failed = |errno| SysError::on_bytes("read", path.as_os_str().as_encoded_bytes(), errno);
     let fd = fs::open(path)?;
@@ -105,10 +104,10 @@ pub(crate) struct WantedTypes {
     sieve: [u64; SIEVE_WORDS],
 }
 
-/// 64 words of 64 bits: a name whose bit is not set is none of the wanted ones, which spares the comparison.
+/// 64 words of 64 bits: a name whose bit is not set is not among the wanted names, which saves the comparison.
 const SIEVE_WORDS: usize = 64;
 
-/// A name to look for, and what was found under it.
+/// A name to search for, and the types found for it.
 #[derive(Debug)]
 struct WantedName {
     text: Box<str>,
@@ -127,7 +126,7 @@ impl WantedTypes {
         WantedTypes { names: Vec::new(), kinds: 0, sieve: [0; SIEVE_WORDS] }
     }
 
-    /// Adds a name, to be matched by types of these kinds only. Returns its index for [`WantedTypes::found`].
+    /// Adds a name that only types of these kinds can match. Returns its index for [`WantedTypes::found`].
     pub(crate) fn add(&mut self, name: &str, kinds: u32) -> usize {
         self.kinds |= kinds;
         if let Some(at) = self.names.iter().position(|have| &*have.text == name && have.kinds == kinds) {
@@ -180,12 +179,12 @@ impl WantedTypes {
 /// The first eight bytes of a name; bytes after its end are zero.
 #[inline]
 fn name_head(word: u64) -> u64 {
-    // The lowest byte that is zero has its top bit set in `ends` (the classic trick; higher ones may be wrong).
+    // The lowest zero byte has its top bit set in `ends` (the classic trick; higher ones may be wrong).
     let ends = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
     if ends == 0 { word } else { word & ((1 << (ends.trailing_zeros() - 7)) - 1) }
 }
 
-/// The same for a name in the last bytes of the strings.
+/// Computes [`name_head`] for a name in the last bytes of the strings.
 #[cold]
 fn short_head(rest: &[u8]) -> u64 {
     let mut first = [0; 8];
@@ -230,7 +229,7 @@ mod tests {
         assert!(wanted.found(absent).is_empty() && wanted.found(usize::MAX).is_empty());
     }
 
-    /// A module's types are numbered behind the kernel's, refer to them, and use their names.
+    /// A module's types are numbered after the kernel's, refer to them, and use their names.
     #[test]
     fn a_modules_types_go_on_from_the_kernels() {
         let mut base = Made::new();

@@ -1,13 +1,13 @@
-//! BPF programs of our own: read from an embedded object file, fitted to the running kernel, loaded.
+//! netwren's own BPF programs: read from an embedded object file, adapted to the running kernel, loaded.
 //!
-//! An object is what clang makes of `c/*.bpf.c`: ELF with instructions, the types it was compiled against (BTF) and a
-//! note for every place where it touches a kernel type (CO-RE). Loading means: pick the wanted programs, look up the
-//! named types in the kernel's BTF, write the real offsets into the instructions, create the maps, hand all of it to
-//! the verifier. Everything is dropped with [`Loaded`]; nothing is pinned. Knows nothing of sockets or rows.
-//! Start reading at [`load()`].
+//! An object is compiled by clang from `c/*.bpf.c`: ELF with instructions, the types it was compiled against (BTF) and
+//! a relocation for every access to a kernel type (CO-RE). Loading consists of these steps: select the wanted
+//! programs, look up their types in the kernel's BTF, write the real offsets into the instructions, create the maps,
+//! pass everything to the verifier. Everything is released with [`Loaded`]; nothing is pinned. Knows nothing about
+//! sockets or rows. Start reading at [`load()`].
 //!
-//! Not here, because nothing needs it: functions called inside a program, callbacks, kernel configuration symbols,
-//! types of modules, other program types than those in `program.rs`.
+//! Not supported, because nothing needs it: functions called inside a program, callbacks, kernel configuration
+//! symbols, types of modules, program types other than those in `program.rs`.
 #![forbid(unsafe_code)]
 
 mod btf;

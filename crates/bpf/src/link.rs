@@ -16,7 +16,7 @@ impl Link {
         Link { program: program.into(), fd, iterates }
     }
 
-    /// Starts one pass of an iterator over all objects. Fails for programs that are no iterators.
+    /// Starts one pass of an iterator over all objects. Fails for programs that are not iterators.
     pub fn iterate(&self) -> Result<IterRows, BpfError> {
         if !self.iterates {
             return Err(BpfError::NoSuch { kind: "iter program", name: self.program.clone() });
@@ -35,14 +35,14 @@ pub struct IterRows {
 }
 
 impl IterRows {
-    /// Reads rows into `into` and returns the bytes read; 0 at the end. With 64 KiB, each write of the program arrives
-    /// in one piece.
+    /// Reads rows into `into` and returns the number of bytes; 0 at the end. With 64 KiB, each write of the program
+    /// arrives in one piece.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, BpfError> {
         loop {
             match fs::read(&self.fd, into) {
                 Ok(got) => return Ok(got),
-                // The kernel passed a million objects without a row (MAX_ITER_OBJECTS, kernel/bpf/bpf_iter.c). The next
-                // read goes on from there.
+                // The kernel passed a million objects without a row (MAX_ITER_OBJECTS, kernel/bpf/bpf_iter.c). The
+                // next read continues from there.
                 Err(Errno::AGAIN) => {}
                 Err(errno) => return Err(SysError::new("read", format!("BPF iterator {}", self.program), errno).into()),
             }

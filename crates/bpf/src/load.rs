@@ -28,12 +28,12 @@ const CALLED: u32 = 10;
 const ARRAY: u32 = 2;
 const READ_ONLY: u32 = 1 << 7;
 
-/// What to load.
+/// The programs to load.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec<'a> {
     /// The object file, embedded with `include_bytes!`.
     pub object: &'a [u8],
-    /// Names of the programs to load; only these are looked at, and only the maps that they use are created.
+    /// Names of the programs to load; others are ignored, and only the maps that these use are created.
     pub programs: &'a [&'a str],
     /// Values for `const volatile` variables. The verifier treats them as constants and drops unreachable code.
     pub constants: &'a [(&'a str, &'a [u8])],
@@ -44,15 +44,15 @@ pub struct Spec<'a> {
 /// Loaded programs and their maps. Dropping it unloads them, except those that a [`crate::Link`] still holds.
 #[derive(Debug)]
 pub struct Loaded {
-    /// In the order of [`Spec::programs`].
+    /// The programs, in the order of [`Spec::programs`].
     programs: Vec<Program>,
     /// The maps that these programs use.
     maps: Vec<Map>,
-    /// Global variables, each a place in one of the maps.
+    /// Global variables, each stored in one of the maps.
     variables: Vec<Variable>,
 }
 
-/// The place of a global variable: a range of bytes in the value of a map.
+/// The location of a global variable: a range of bytes in the value of a map.
 #[derive(Debug)]
 struct Variable {
     name: Box<str>,
@@ -67,7 +67,7 @@ pub fn load(host: &Host, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
     load_with(&KernelTypes::read(host)?, spec)
 }
 
-/// Like [`load`], with kernel types that the caller has read before.
+/// Works like [`load`], with kernel types that the caller has already read.
 pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
     let object = Object::parse(spec.object)?;
     let own = own_types(&object)?;
@@ -87,8 +87,8 @@ pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfErro
     Ok(Loaded { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables })
 }
 
-/// Loads the programs of `spec` once for each of `variants`, which are their constants, over common maps. They have no
-/// variables beside constants. The kernel's types are searched for each of them.
+/// Loads the programs of `spec` once for each of `variants`, which are their constants, with shared maps. The programs
+/// have no variables except constants. The kernel's types are searched for each variant.
 pub(crate) fn load_variants(
     types: &KernelTypes,
     spec: &Spec<'_>,
@@ -117,7 +117,7 @@ pub(crate) fn load_variants(
 }
 
 impl Loaded {
-    /// Every program, in the order in which they were asked for.
+    /// All programs, in the order in which they were requested.
     pub(crate) fn programs(&self) -> &[Program] {
         &self.programs
     }
@@ -150,7 +150,7 @@ impl Loaded {
     }
 }
 
-/// The types of the object itself (its section `.BTF`): what its relocations are written in.
+/// The types of the object itself (its section `.BTF`), to which its relocations refer.
 pub(crate) fn own_types<'a>(object: &Object<'a>) -> Result<Types<'a>, BpfError> {
     match object.section(".BTF") {
         Some((_, section)) => Types::parse_all(section.bytes),
@@ -158,27 +158,27 @@ pub(crate) fn own_types<'a>(object: &Object<'a>) -> Result<Types<'a>, BpfError> 
     }
 }
 
-/// An object file that our compiler would not have made.
+/// An object file that our compiler would not produce.
 fn wrong(why: &'static str) -> BpfError {
     BpfError::Malformed { what: "BPF object file", why }
 }
 
-/// A program that is being prepared for loading.
+/// A program being prepared for loading.
 #[derive(Debug)]
 pub(crate) struct ProgramBuilder<'a> {
     name: &'a str,
-    /// From the name of the section: what it attaches to, and how.
+    /// Derived from the name of the section: what it attaches to, and how.
     program_type: ProgramType<'a>,
     /// The instructions, patched step by step.
     code: Code,
-    /// ELF relocations: places for maps, variables and kernel functions. Offsets count from the program's start.
+    /// ELF relocations: positions of maps, variables and kernel functions. Offsets count from the program's start.
     places: Vec<(ElfRelocation, Callee)>,
     /// CO-RE relocations, each with the index of its root type in [`WantedTypes`].
     relocations: Vec<(Relocation<'a>, usize)>,
     /// Index in [`WantedTypes`] of the type that the program attaches to.
     target: Option<usize>,
-    /// What this kernel lacks, as (kind, name). A poisoned instruction holds the index, so that the verifier's log
-    /// leads back to the name.
+    /// Things that this kernel lacks, as (kind, name). A poisoned instruction contains the index, so that the
+    /// verifier's log leads back to the name.
     missing: Vec<(&'static str, Box<str>)>,
 }
 
@@ -197,7 +197,7 @@ fn want_type(own: &Types<'_>, relocation: &Relocation<'_>, wanted: &mut WantedTy
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// Cuts a program out of its section, and adds to `wanted` what must be known of the kernel.
+    /// Cuts a program out of its section, and adds the kernel types that it needs to `wanted`.
     pub(crate) fn new(
         object: &Object<'a>,
         own: &Types<'a>,
@@ -242,7 +242,8 @@ impl<'a> ProgramBuilder<'a> {
         })
     }
 
-    /// Writes the kernel's offsets, sizes and type numbers into the instructions; poisons what this kernel lacks.
+    /// Writes the kernel's offsets, sizes and type numbers into the instructions; poisons instructions that need
+    /// something that this kernel lacks.
     pub(crate) fn relocate(
         &mut self,
         own: &Types<'_>,
@@ -275,7 +276,7 @@ impl<'a> ProgramBuilder<'a> {
                     self.missing.push(("function", symbol.name.into()));
                     self.code.poison(at, self.missing.len() as u32 - 1)?;
                 }
-                // `if (function)`: yes or no is all that is asked of its address.
+                // `if (function)`: the address is only tested for zero.
                 (ADDRESS, Some(found)) if symbol.weak => self.code.put_number(at, found.is_some().into())?,
                 (ADDRESS, None) => {
                     let offset = symbol.offset;
@@ -305,7 +306,7 @@ impl<'a> ProgramBuilder<'a> {
         let shape = ProgramShape { name: self.name, kind, attach, flags, target, instructions, licence };
         let mut loaded = load_program(&shape, &mut []);
         if loaded.as_ref().is_err_and(|error| error.errno == Errno::PERM) && has_rights(self.program_type) {
-            // The one other meaning of EPERM, before 5.11: the limit of locked memory.
+            // The other meaning of EPERM before 5.11: the limit of locked memory.
             if sys::Kernel::running().version() < COUNTED_OTHERWISE && sandbox::raise_locked_memory().is_ok() {
                 loaded = load_program(&shape, &mut []);
             }
@@ -321,11 +322,11 @@ impl<'a> ProgramBuilder<'a> {
         BpfError::Denied { what: format!("BPF program {}", self.name).into(), needs: self.program_type.rights(), errno }
     }
 
-    /// Loads the refused program once more with a log buffer and explains the verifier's log.
+    /// Loads the refused program again with a log buffer and explains the verifier's log.
     fn refused(&self, shape: &ProgramShape<'_>, errno: Errno) -> BpfError {
         let mut log = vec![0; LOG_BYTES_MAX];
         if load_program(shape, &mut log).is_err_and(|error| error.errno == Errno::NOSPC) {
-            // Before 6.4 the log keeps its beginning, and we want the end.
+            // Before 6.4 a truncated log keeps its beginning, but we need the end.
             log = vec![0; LOG_BYTES_MAX * 16];
             let _ = load_program(shape, &mut log);
         }
@@ -359,11 +360,11 @@ pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno
     if text.contains("unknown opcode e5") {
         return BpfError::Missing { kind: "instruction", name: "may_goto".into(), since: since("may_goto") };
     }
-    // Before 5.12 the one atomic instruction was an addition without an answer.
+    // Before 5.12 the only atomic instruction was an addition without a result.
     if text.contains("BPF_STX uses reserved fields") {
         return BpfError::Missing { kind: "instruction", name: "cmpxchg".into(), since: since("cmpxchg") };
     }
-    // What matters is at the end; the very last lines are statistics.
+    // The important part is at the end; the very last lines are statistics.
     let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("processed "));
     let told: Vec<&str> = told.collect();
     let last = told.get(told.len().saturating_sub(3)..).unwrap_or_default().join("; ");
@@ -381,7 +382,7 @@ fn not_for_this_program_type(log: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// The first kernel version with `name`, for those features that the programs here use.
+/// The first kernel version with `name`, for the features that the programs here use.
 fn since(name: &str) -> Option<&'static str> {
     const YOUNG: &[(&str, &str)] = &[
         ("may_goto", "6.9"),
@@ -406,7 +407,7 @@ fn has_rights(program_type: ProgramType<'_>) -> bool {
     let held = caps::effective().unwrap_or_default();
     let more: &[Cap] = match program_type {
         ProgramType::Cgroup(_) | ProgramType::PeerName(_) => &[Cap::NetAdmin],
-        // To be loaded it needs the first, to read the kernel's memory the second.
+        // Loading needs the first, reading kernel memory the second.
         ProgramType::Netfilter => &[Cap::NetAdmin, Cap::Perfmon],
         _ => &[Cap::Perfmon],
     };
@@ -414,21 +415,22 @@ fn has_rights(program_type: ProgramType<'_>) -> bool {
     held.has(Cap::SysAdmin) && is_network_admin || held.has(Cap::Bpf) && more.iter().all(|cap| held.has(*cap))
 }
 
-/// The maps of an object that are open so far.
+/// The maps of an object that have been created so far.
 struct Tables<'t, 'a> {
     object: &'t Object<'a>,
     declared: Vec<Declared>,
     spec: &'t Spec<'t>,
-    /// With what each was made from: (section, offset); variables of a section share one map, at offset 0.
+    /// Each map with its origin: (section, offset). The variables of a section share one map, at offset 0.
     open: Vec<((usize, usize), Map)>,
 }
 
 impl Tables<'_, '_> {
-    /// The map behind a symbol, and whether the symbol is a variable in its value. Creates it if need be.
+    /// The map that a symbol refers to, and whether the symbol is a variable in its value. Creates the map if
+    /// necessary.
     fn open(&mut self, section: usize, offset: usize, addend: u32) -> Result<(&Map, bool), BpfError> {
         let place = self.object.sections.get(section).ok_or(wrong("an address of nothing"))?;
         let (key, is_value) = match place.name {
-            // A symbol of the section itself leaves the rest of the way in the constant.
+            // For a symbol of the section itself, the constant contains the rest of the offset.
             ".maps" => ((section, offset + addend as usize), false),
             name if [".rodata", ".data", ".bss"].iter().any(|known| name.starts_with(known)) => ((section, 0), true),
             _ => return Err(wrong("an address in a section that we do not know")),
@@ -453,7 +455,7 @@ impl Tables<'_, '_> {
         create(shape)
     }
 
-    /// One array entry that holds a whole section of variables.
+    /// An array with one entry that contains a whole section of variables.
     fn variables_map(&self, number: usize) -> Result<Map, BpfError> {
         let section = self.object.sections.get(number).ok_or(wrong("variables of nothing"))?;
         let constant = section.name.starts_with(".rodata");
@@ -472,7 +474,7 @@ impl Tables<'_, '_> {
         })?;
         map.put(&0u32.to_ne_bytes(), &value)?;
         if constant {
-            // Only a frozen map is known to the verifier.
+            // The verifier knows the contents of a frozen map only.
             map.inner().freeze()?;
         }
         Ok(map)
@@ -502,14 +504,14 @@ impl Tables<'_, '_> {
     }
 }
 
-/// Kernels from here on count maps against the memory of the cgroup, not against RLIMIT_MEMLOCK.
+/// Kernels from this version on count maps against the cgroup's memory, not against RLIMIT_MEMLOCK.
 const COUNTED_OTHERWISE: (u32, u32) = (5, 11);
 
 fn create(shape: MapShape) -> Result<Map, BpfError> {
     create_on(shape, sys::Kernel::running().version())
 }
 
-/// Creates a map; takes off the limit of locked memory where the kernel counts maps against it.
+/// Creates a map; removes the limit of locked memory if the kernel counts maps against it.
 fn create_on(shape: MapShape, kernel: (u32, u32)) -> Result<Map, BpfError> {
     let what: Box<str> = format!("BPF map {}", shape.name).into();
     let errno = match Map::create(shape.clone()) {
@@ -521,7 +523,7 @@ fn create_on(shape: MapShape, kernel: (u32, u32)) -> Result<Map, BpfError> {
         return Err(BpfError::Denied { what, needs: "CAP_BPF and CAP_PERFMON", errno });
     }
     if kernel >= COUNTED_OTHERWISE {
-        // The rights are there: a security module, or the host's setting against all of bpf(2).
+        // The rights are present: a security module, or a host setting that forbids bpf(2), is the cause.
         return Err(BpfError::Denied { what, needs: "bpf(2), which something on this host forbids", errno });
     }
     let _ = sandbox::raise_locked_memory();

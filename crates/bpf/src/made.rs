@@ -1,13 +1,13 @@
-//! Types made by hand, for tests.
+//! Hand-made types, for tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-/// A set of types in the making; every method adds one and returns its id.
+/// A set of types under construction; every method adds one and returns its id.
 #[derive(Default)]
 pub(crate) struct Made {
     types: Vec<u8>,
     strings: Vec<u8>,
     count: u32,
-    /// Bytes of names of the set that this one goes on from.
+    /// Size in bytes of the names in the base set.
     names_below: u32,
 }
 
@@ -19,7 +19,7 @@ impl Made {
         Made { strings: vec![0], ..Made::default() }
     }
 
-    /// A module's types, which go on from `base`.
+    /// A module's types, which continue the numbering of `base`.
     pub(crate) fn over(base: &Made) -> Made {
         Made { count: base.count, names_below: base.strings.len() as u32, strings: vec![0], ..Made::default() }
     }
@@ -96,7 +96,7 @@ impl Made {
         self.add(name, 12, 0, 0, &[])
     }
 
-    /// As the kernel writes it.
+    /// The types in the kernel's format.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = vec![0x9f, 0xeb, 1, 0];
         let (types, strings) = (self.types.len() as u32, self.strings.len() as u32);

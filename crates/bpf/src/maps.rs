@@ -8,7 +8,7 @@ use crate::object::{Object, SymbolKind};
 
 /// `BPF_MAP_TYPE_SK_STORAGE` and other local storages, which require BTF for keys and values.
 const TYPED_KINDS: [u32; 4] = [24, 28, 29, 32];
-/// Entries per system call when a whole map is read.
+/// Number of entries per system call when a whole map is read.
 const BATCH_ENTRIES: u32 = 1024;
 
 /// An open map.
@@ -36,22 +36,22 @@ impl Map {
         &self.name
     }
 
-    /// The map as `sys` knows it.
+    /// The map as `sys` represents it.
     pub(crate) fn inner(&self) -> &bpf::Map {
         &self.inner
     }
 
-    /// Bytes that [`Map::get`] fills: one value, or for a per-CPU map the values of all CPUs.
+    /// Number of bytes that [`Map::get`] fills: one value, or for a per-CPU map the values of all CPUs.
     pub fn value_bytes(&self) -> usize {
         self.inner.value_room()
     }
 
-    /// Reads the value of `key` into `value`; returns false if there is none. One system call.
+    /// Reads the value of `key` into `value`; returns false if the key is absent. One system call.
     pub fn get(&self, key: &[u8], value: &mut [u8]) -> Result<bool, BpfError> {
         Ok(self.inner.get(key, value)?)
     }
 
-    /// Writes a value. Fails with [`BpfError::Full`] if the map has no room. One system call.
+    /// Writes a value. Fails with [`BpfError::Full`] if the map is full. One system call.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), BpfError> {
         self.inner.put(key, value).map_err(|error| match error.errno {
             Errno(FULL) => BpfError::Full { map: self.name.clone() },
@@ -59,13 +59,13 @@ impl Map {
         })
     }
 
-    /// Removes an entry; returns false if there was none. One system call.
+    /// Removes an entry; returns false if it was absent. One system call.
     pub fn remove(&self, key: &[u8]) -> Result<bool, BpfError> {
         Ok(self.inner.remove(key)?)
     }
 
-    /// Calls back with all entries as (key, value), one system call per thousand. Entries that change meanwhile may be
-    /// missed or come twice.
+    /// Calls `each` with all entries as (key, value), one system call per thousand. Entries that change during the
+    /// pass may be missed or repeated.
     pub fn each(&self, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), BpfError> {
         let mut batch: Batch = self.inner.batch(BATCH_ENTRIES);
         while self.inner.next_batch(&mut batch)? {
@@ -79,13 +79,13 @@ impl Map {
         Ok(self.inner.mapped()?)
     }
 
-    /// The reading end of a ring buffer. The kernel keeps one position for all readers, so open one only.
+    /// The reading end of a ring buffer. The kernel keeps one position for all readers, so open only one.
     pub fn ring(&self) -> Result<Ring, BpfError> {
         Ok(self.inner.ring()?)
     }
 }
 
-/// Translates E2BIG, the kernel's error for a map without room.
+/// E2BIG, the kernel's error for a full map.
 const FULL: i32 = 7;
 
 /// Types for a map whose values have `bytes` bytes: an int for the key, and a struct without members.
@@ -112,7 +112,7 @@ fn value_types(bytes: u32) -> Vec<u8> {
     out
 }
 
-/// A declaration of a map that makes no sense.
+/// An invalid map declaration.
 fn wrong(why: &'static str) -> BpfError {
     BpfError::Malformed { what: "maps of the BPF object", why }
 }
@@ -155,7 +155,7 @@ fn shape(types: &Types<'_>, name: &str, variable: &Type<'_>) -> Result<MapShape,
     let (_, parts) = types.bare(variable.size_or_type).ok_or(wrong("a map without parts"))?;
     let mut shape = MapShape { name: name.into(), ..MapShape::default() };
     for part in parts.members() {
-        // `int (*type)[27]`: the number is the length of the array pointed to. `u32 *key`: the size is what counts.
+        // `int (*type)[27]`: the number is the length of the array pointed to. `u32 *key`: only the size matters.
         let (_, pointer) = types.bare(part.type_id).ok_or(wrong("a part of a map without a type"))?;
         let target = pointer.size_or_type;
         let number = || {

@@ -1,6 +1,6 @@
 //! The object file: sections, symbols, relocations of a 64-bit little-endian ELF for BPF.
 //!
-//! Reads any bytes without panicking; what it hands out borrows them. Layouts: include/uapi/linux/elf.h.
+//! Parses any bytes without panicking; the results borrow from them. Layouts: include/uapi/linux/elf.h.
 use crate::error::BpfError;
 
 /// `Elf64_Ehdr`
@@ -15,24 +15,24 @@ const RELOCATION_BYTES: usize = 16;
 const MACHINE: u16 = 247;
 /// The table of symbols.
 const SHT_SYMTAB: u32 = 2;
-/// A section without bytes in the file: variables that begin as zeros.
+/// A section without bytes in the file: zero-initialized variables.
 const SHT_NOBITS: u32 = 8;
 /// A table of relocations.
 const SHT_REL: u32 = 9;
-/// More sections than any object here has; bounds the time for hostile objects.
+/// Above the number of sections of any object here; bounds the time for hostile objects.
 const SECTIONS_MAX: usize = 256;
-/// More symbols, or relocations, than any object here has.
+/// Above the number of symbols, or relocations, of any object here.
 const SYMBOLS_MAX: usize = 1 << 16;
 const RELOCATIONS_MAX: usize = 1 << 16;
 
-/// A section. Its number is its place in [`Object::sections`].
+/// A section. Its number is its index in [`Object::sections`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Section<'a> {
     pub(crate) name: &'a str,
     kind: u32,
     /// Empty for .bss.
     pub(crate) bytes: &'a [u8],
-    /// Also of .bss.
+    /// Set for .bss as well.
     pub(crate) size: usize,
     /// For relocations: the section they apply to.
     info: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Section<'a> {
     link: usize,
 }
 
-/// What a symbol stands for.
+/// The kind of object that a symbol refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SymbolKind {
     Variable,
@@ -63,7 +63,7 @@ pub(crate) struct Symbol<'a> {
     pub(crate) size: usize,
 }
 
-/// A place in a section that must be filled in.
+/// A position in a section that must be filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ElfRelocation {
     pub(crate) offset: usize,
@@ -110,7 +110,7 @@ impl<'a> Object<'a> {
         Ok(Object { sections, symbols })
     }
 
-    /// The first section of that name and its number.
+    /// The first section of that name, with its number.
     pub(crate) fn section(&self, name: &str) -> Option<(usize, &Section<'a>)> {
         self.sections.iter().enumerate().find(|(_, section)| section.name == name)
     }
@@ -135,7 +135,7 @@ impl<'a> Object<'a> {
         Ok(found)
     }
 
-    /// The licence, as text without its NUL; some helpers are only for programs that go with the GPL.
+    /// The licence, as text without its NUL; some helpers require a GPL-compatible licence.
     pub(crate) fn licence(&self) -> &'a str {
         self.section("license").and_then(|(_, section)| text(section.bytes, 0)).unwrap_or("")
     }
@@ -148,7 +148,7 @@ fn section<'a>(bytes: &'a [u8], head: &[u8]) -> Result<Section<'a>, BpfError> {
     else {
         return Err(wrong("a section cut short"));
     };
-    // .bss has a size and no bytes.
+    // .bss has a size but no bytes.
     let there = if kind == SHT_NOBITS { 0 } else { size };
     let bytes = slice(bytes, offset, there).ok_or(wrong("a section behind the end"))?;
     Ok(Section { name: "", kind, bytes, size, info: info as usize, link: link as usize })

@@ -1,4 +1,4 @@
-//! Who holds which socket: the iterator over all open files of all processes (`c/owners_files.bpf.c`).
+//! Owners of sockets: the iterator over all open files of all processes (`c/owners_files.bpf.c`).
 use sys::Host;
 
 use crate::error::BpfError;
@@ -7,14 +7,14 @@ use crate::load::{Spec, load};
 
 const OBJECT: &[u8] = include_bytes!("../objects/owners_files.o");
 
-/// The loaded program, ready for one pass after the other.
+/// The loaded program, ready for consecutive passes.
 #[derive(Debug)]
 pub struct OwnersFiles {
     link: Link,
 }
 
 impl OwnersFiles {
-    /// Loads and attaches it: a few milliseconds. Needs Linux 5.11, CAP_BPF and CAP_PERFMON.
+    /// Loads and attaches the program: takes a few milliseconds. Needs Linux 5.11, CAP_BPF and CAP_PERFMON.
     pub fn load(host: &Host) -> Result<OwnersFiles, BpfError> {
         OwnersFiles::load_with(host, 0)
     }
@@ -31,8 +31,8 @@ impl OwnersFiles {
         Ok(OwnersFiles { link: loaded.program("owners_files")?.attach()? })
     }
 
-    /// Begins a pass over all files: 0.3 µs each. What its reads give is described in the program; passes of one
-    /// program must not overlap, because they share its memory.
+    /// Begins a pass over all files: 0.3 µs per file. The program's source describes the result of the reads. Passes
+    /// of the same program must not overlap, because they share its memory.
     pub fn pass(&self) -> Result<IterRows, BpfError> {
         self.link.iterate()
     }

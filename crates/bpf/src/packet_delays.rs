@@ -1,7 +1,7 @@
 //! How late packet sockets announce packets to their readers (`c/packet_delays.bpf.c`).
 //!
-//! Needs Linux 6.12 (the tracepoint `sk_data_ready`), BTF, CAP_BPF and CAP_PERFMON. Ends with the value, however the
-//! process ends.
+//! Needs Linux 6.12 (the tracepoint `sk_data_ready`), BTF, CAP_BPF and CAP_PERFMON. Measuring ends when the value is
+//! dropped or the process ends.
 use sys::Host;
 
 use crate::error::BpfError;
@@ -19,28 +19,28 @@ const PARTS: usize = 24;
 /// `PARTS` of the program.
 const PARTS_COUNT: usize = 168;
 
-/// The program at work, and the figures of the sockets that it looks at.
+/// The attached program, and the measurements of the selected sockets.
 #[derive(Debug)]
 pub struct PacketDelays {
     loaded: Loaded,
     _link: Link,
 }
 
-/// How late one socket announced its packets.
+/// The delays with which one socket announced its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PacketDelay {
-    /// Times that the reader was woken.
+    /// Number of times that the reader was woken.
     pub wakeups: u64,
-    /// The delay of the oldest announced packet in the middle of all wake-ups, in ns, exact to a quarter; none without
-    /// a ring of version 2 or 3, or without a packet.
+    /// The median over all wake-ups of the delay of the oldest announced packet, in ns, accurate to a quarter; `None`
+    /// without a ring of version 2 or 3, or without a packet.
     pub median_ns: Option<u64>,
-    /// The longest such delay in ns.
+    /// The maximum of this delay in ns.
     pub longest_ns: Option<u64>,
 }
 
 impl PacketDelays {
-    /// Loads the program and attaches it: 3 to 6 ms. Sockets are named by their cookies, one system call each; one that
-    /// is not named is not measured.
+    /// Loads the program and attaches it: takes 3 to 6 ms. Sockets are selected by their cookies, with one system call
+    /// each; other sockets are not measured.
     pub fn open(host: &Host, cookies: &[u64]) -> Result<PacketDelays, BpfError> {
         let tai_offset_ns = sys::clock::tai_offset_ns().to_ne_bytes();
         let entries = u32::try_from(cookies.len()).unwrap_or(u32::MAX).max(1);
@@ -60,7 +60,7 @@ impl PacketDelays {
         Ok(PacketDelays { loaded, _link: link })
     }
 
-    /// The figures of each socket so far, by its cookie. One system call for a thousand.
+    /// The measurements of each socket so far, by its cookie. One system call per thousand.
     pub fn each(&self, mut each: impl FnMut(u64, PacketDelay)) -> Result<(), BpfError> {
         self.loaded.map("delays")?.each(|key, value| {
             if let Some(cookie) = key.first_chunk() {
@@ -78,7 +78,7 @@ fn decode(value: &[u8]) -> PacketDelay {
     let longest_ns = measured.and_then(|_| number(MAX));
     PacketDelay {
         wakeups: number(WAKEUPS).unwrap_or(0),
-        // The middle of a part may lie behind all delays in it.
+        // The middle of a histogram part may exceed all delays in it.
         median_ns: longest_ns.and_then(|longest| Some(quantile(counts, 50)?.min(longest))),
         longest_ns,
     }

@@ -1,7 +1,7 @@
 //! Packets that the kernel drops (`c/packet_drops.bpf.c`).
 //!
-//! Needs Linux 5.10, BTF, CAP_BPF and CAP_PERFMON. Ends with the value, however the process ends. Start reading at
-//! [`PacketDrops::open`].
+//! Needs Linux 5.10, BTF, CAP_BPF and CAP_PERFMON. Counting ends when the value is dropped or the process ends. Start
+//! reading at [`PacketDrops::open`].
 use sys::bpf::Ring;
 use sys::{Host, SysError};
 
@@ -16,47 +16,48 @@ const OBJECT: &[u8] = include_bytes!("../objects/packet_drops.o");
 const PROGRAM: &str = "on_drop";
 const EVENT_PROGRAM: &str = "on_drop_event";
 const FRAME_PROGRAM: &str = "on_drop_frame";
-/// The maps of counts: one is for namespaces that belong to user namespaces, the last for what found no room.
+/// The maps of counts: the second is for namespaces that belong to user namespaces, the last for drops that did not
+/// fit into the others.
 const MAPS: [&str; 3] = ["drops", "guest_drops", "merged_drops"];
-/// `struct drop_count` of one CPU.
+/// Size of `struct drop_count` of one CPU.
 const COUNT_BYTES: usize = 16;
 
-/// Bytes of `struct drop_key`.
+/// Size of `struct drop_key`.
 pub const DROP_KEY_BYTES: usize = 24;
-/// Bytes of `struct drop_sample`.
+/// Size of `struct drop_sample`.
 pub const DROP_SAMPLE_BYTES: usize = 248;
 
-/// The most bytes of a packet that an event has (`SNAPLEN_MAX`).
+/// The maximum number of packet bytes in an event (`SNAPLEN_MAX`).
 pub const DROP_SNAPLEN_MAX: u32 = 4096;
 
-/// The number of a reason that this kernel has not got.
+/// The number for a reason that this kernel does not have.
 const NO_REASON: u32 = u32::MAX;
-/// The prefix of every name of a reason.
+/// The prefix of all reason names.
 const PREFIX: &str = "SKB_DROP_REASON_";
-/// The prefix of names of subsystems. A subsystem's number is the upper 16 bits of its reasons.
+/// The prefix of subsystem names. A subsystem's number is the upper 16 bits of its reasons.
 const SUBSYSTEM_PREFIX: &str = "SKB_DROP_REASON_SUBSYS_";
 
-/// The kernel's names for reasons: a number means something else in the next kernel.
+/// The kernel's names for reasons. The numbers differ between kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DropReasons {
-    /// `enum skb_drop_reason`: number and name, without what all names begin with. Empty before 5.17.
+    /// `enum skb_drop_reason`: number and name, without the common prefix. Empty before 5.17.
     pub reasons: Vec<(u32, Box<str>)>,
     /// `enum skb_drop_reason_subsys` (6.4).
     pub subsystems: Vec<(u32, Box<str>)>,
 }
 
-/// Packets that are in no count, or not in the one that they belong to.
+/// Packets that were not counted, or not in the count to which they belong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DropLosses {
-    /// Counted by reason and place alone, because the map was full.
+    /// Packets counted only by reason and place, because the map was full.
     pub merged: u64,
-    /// Not counted, because that map was full, too; of events: those that found the ring full.
+    /// Packets not counted, because that map was full as well; for events: those lost because the ring was full.
     pub lost: u64,
-    /// Drops in an interrupt of the program itself, which the kernel does not run again then.
+    /// Drops in an interrupt of the program itself: the kernel does not run the program again in that case.
     pub missed: u64,
 }
 
-/// The program at work.
+/// The attached program.
 #[derive(Debug)]
 pub struct PacketDrops {
     loaded: Loaded,
@@ -64,25 +65,25 @@ pub struct PacketDrops {
     reasons: DropReasons,
 }
 
-/// How many keys are counted.
+/// The maximum number of keys that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DropRoom {
-    /// Of namespaces that belong to the host's first user namespace.
+    /// For namespaces that belong to the host's initial user namespace.
     pub own: u32,
-    /// Of all other namespaces, which any user can make.
+    /// For all other namespaces, which any user can create.
     pub guests: u32,
-    /// Reasons and places of what finds no room in these.
+    /// Reasons and places of drops that fit into neither.
     pub merged: u32,
 }
 
 impl DropRoom {
-    /// Enough for hundreds of namespaces; 2 ms to make on two CPUs.
+    /// Enough for hundreds of namespaces; takes 2 ms to create on two CPUs.
     pub const USUAL: DropRoom = DropRoom { own: 4096, guests: 2048, merged: 1024 };
 }
 
 impl PacketDrops {
-    /// Loads the program and attaches it: from here on every drop counts, of the namespace with this inode or of all.
-    /// Those of no known namespace count in either case. Costs 10 to 20 ms.
+    /// Loads the program and attaches it. From here on it counts every drop in the namespace with this inode, or in
+    /// all namespaces. Drops without a known namespace are always counted. Costs 10 to 20 ms.
     pub fn open(host: &Host, only_netns: Option<u32>, room: DropRoom) -> Result<PacketDrops, BpfError> {
         let samples = room.own.saturating_add(room.guests).saturating_add(room.merged);
         let entries =
@@ -91,7 +92,8 @@ impl PacketDrops {
         Ok(PacketDrops { loaded, _link: link, reasons })
     }
 
-    /// Loads the program with hardly any room and drops it again, unattached. Returns the kernel's names for reasons.
+    /// Loads the program with minimal maps and unloads it again without attaching it. Returns the kernel's names for
+    /// reasons.
     pub fn try_load(host: &Host) -> Result<DropReasons, BpfError> {
         let entries = ["drops", "guest_drops", "merged_drops", "samples"].map(|map| (map, 1));
         loaded(host, PROGRAM, None, &[], &entries).map(|(_, reasons)| reasons)
@@ -102,7 +104,7 @@ impl PacketDrops {
         &self.reasons
     }
 
-    /// Calls back with each key, and its packets and bytes since the program was opened. One system call for a
+    /// Calls `each` with each key, and its packets and bytes since the program was opened. One system call per
     /// thousand keys.
     pub fn each(&self, mut each: impl FnMut(&[u8; DROP_KEY_BYTES], u64, u64)) -> Result<(), BpfError> {
         for map in MAPS {
@@ -121,7 +123,7 @@ impl PacketDrops {
         Ok(())
     }
 
-    /// Reads what the first packet of a key left into `sample`; false if it is not there yet. One system call.
+    /// Reads the data of a key's first packet into `sample`; false if it is not available yet. One system call.
     pub fn sample(&self, key: &[u8; DROP_KEY_BYTES], sample: &mut [u8; DROP_SAMPLE_BYTES]) -> Result<bool, BpfError> {
         self.loaded.map("samples")?.get(key, sample)
     }
@@ -148,18 +150,18 @@ impl DropReasons {
     }
 }
 
-/// Parts of an event beside its key and the ends of the packet.
+/// Optional parts of an event, in addition to its key and the packet's addresses and ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropEventParts {
-    /// Nothing.
+    /// No optional part.
     Plain,
-    /// The stack that led to the drop: 3 us more.
+    /// The stack that led to the drop: costs 3 µs.
     Stack,
-    /// So many bytes of the packet at most; no more than [`DROP_SNAPLEN_MAX`].
+    /// At most this many bytes of the packet, and at most [`DROP_SNAPLEN_MAX`].
     Frame(u32),
 }
 
-/// The program that writes each drop into a ring, at work.
+/// The attached program that writes each drop into a ring.
 #[derive(Debug)]
 pub struct PacketDropEvents {
     program: &'static str,
@@ -171,7 +173,8 @@ pub struct PacketDropEvents {
 
 impl PacketDropEvents {
     /// Loads the program and attaches it, as [`PacketDrops::open`] does. `ring_bytes` (a power of two, whole pages) is
-    /// the room for what waits to be read: an event takes 96 bytes, 288 with its stack, 104 and those of the packet.
+    /// the size of the ring for unread events: an event takes 96 bytes, 288 with its stack, or 104 plus the packet's
+    /// bytes.
     pub fn open(
         host: &Host,
         only_netns: Option<u32>,
@@ -195,18 +198,18 @@ impl PacketDropEvents {
         &self.reasons
     }
 
-    /// Calls back with every event that waits; returns how many there were. No system call.
+    /// Calls `each` with every waiting event; returns their number. Makes no system call.
     pub fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<u64, SysError> {
         self.ring.consume(each)
     }
 
-    /// Waits until 64 KiB of events are there, for `timeout_ms` at most. Fewer events do not end the wait: read the
+    /// Waits at most `timeout_ms` until 64 KiB of events are available. Fewer events do not end the wait: read the
     /// ring after it in any case.
     pub fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
         self.ring.wait(timeout_ms).map(drop)
     }
 
-    /// Drops that found the ring full, and those that interrupted the program. Two system calls.
+    /// Number of drops lost because the ring was full, and of drops that interrupted the program. Two system calls.
     pub fn losses(&self) -> Result<DropLosses, BpfError> {
         let missed = self.loaded.program(self.program)?.missed_runs()?;
         Ok(DropLosses { merged: 0, lost: self.loaded.counter("lost_events")?, missed })
@@ -226,7 +229,7 @@ fn attached(
     Ok((loaded, link, reasons))
 }
 
-/// Loads one of the programs, fitted to the kernel's tracepoint and reasons.
+/// Loads one of the programs, adapted to the kernel's tracepoint and reasons.
 fn loaded(
     host: &Host,
     program: &str,
@@ -246,7 +249,7 @@ fn loaded(
     Ok((load_with(&types, &spec)?, reasons))
 }
 
-/// Reasons by name, and how many arguments the tracepoint has, in one pass over the kernel's types.
+/// Reasons by name, and the number of arguments of the tracepoint, in one pass over the kernel's types.
 fn read_reasons(types: &KernelTypes) -> Result<(DropReasons, u32), BpfError> {
     let mut wanted = WantedTypes::new();
     let of_enum = kinds(&[TypeKind::ENUM, TypeKind::ENUM64]);
@@ -263,7 +266,7 @@ fn read_reasons(types: &KernelTypes) -> Result<(DropReasons, u32), BpfError> {
     Ok((names, arguments.unwrap_or(2)))
 }
 
-/// Numbers and names of an enum, without `prefix`. Those behind the last reason are no reasons.
+/// Numbers and names of an enum, without `prefix`. Constants after the last reason are not reasons.
 fn constants(types: &Types<'_>, id: u32, prefix: &str) -> Vec<(u32, Box<str>)> {
     let Some(found) = types.get(id) else { return Vec::new() };
     let constant = |(name, value): (u32, u64)| {
@@ -275,7 +278,8 @@ fn constants(types: &Types<'_>, id: u32, prefix: &str) -> Vec<(u32, Box<str>)> {
     found.values().filter_map(constant).collect()
 }
 
-/// The arguments of the tracepoint that the typedef `btf_trace_NAME` stands for. The first is no program's.
+/// The number of arguments of the tracepoint that the typedef `btf_trace_NAME` stands for. The first is not passed to
+/// programs.
 fn tracepoint_arguments(types: &Types<'_>, typedef: u32) -> Option<u32> {
     let (_, pointer) = types.bare(typedef)?;
     let (_, prototype) = types.bare(pointer.size_or_type)?;

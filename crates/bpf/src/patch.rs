@@ -1,7 +1,7 @@
-//! Writing numbers into instructions.
+//! Writes numbers into instructions.
 //!
 //! An instruction is 8 bytes: operation, registers (destination low, source high), offset s16, immediate s32. A 64-bit
-//! constant takes two, the second holding the upper half.
+//! constant takes two instructions; the second contains the upper half.
 use crate::error::BpfError;
 use crate::object::{u16_at, u32_at};
 use crate::relocate::{Resolution, Widening};
@@ -10,8 +10,8 @@ use crate::relocate::{Resolution, Widening};
 const WIDE: u8 = 0x18;
 /// `BPF_JMP | BPF_CALL`
 pub(crate) const CALL: u8 = 0x85;
-/// A call of a function with such a number stands where something is missing. The verifier refuses it only if it can
-/// be reached, and says the number: it leads to the name.
+/// A call of a function with such a number replaces an instruction that needs something missing. The verifier refuses
+/// it only if it is reachable, and reports the number, which leads to the name.
 pub(crate) const POISON: u32 = 0x0bad_0000;
 
 /// Source registers with a meaning (`BPF_PSEUDO_*`).
@@ -58,22 +58,23 @@ impl Code {
         Ok(())
     }
 
-    /// Makes the 64-bit constant at `at` the map behind `descriptor`; `offset`: the address of that byte of its value.
+    /// Makes the 64-bit constant at `at` a reference to the map with this `descriptor`, or to the byte at `offset` of
+    /// its value.
     pub(crate) fn put_map(&mut self, at: usize, descriptor: i32, offset: Option<u32>) -> Result<(), BpfError> {
         self.expect_wide(at)?;
-        // What the compiler left in the constant is added: an element of an array in .rodata.
+        // The value that the compiler left in the constant is added: an element of an array in .rodata.
         let offset = offset.map(|offset| offset.wrapping_add(self.immediate(at)));
         self.put_source(at, if offset.is_some() { source::MAP_VALUE } else { source::MAP })?;
         self.put(at + 4, &descriptor.to_le_bytes())?;
         self.put(at + 12, &offset.unwrap_or(0).to_le_bytes())
     }
 
-    /// What the compiler left in a 64-bit constant.
+    /// The value that the compiler left in a 64-bit constant.
     pub(crate) fn addend(&self, at: usize) -> u32 {
         self.immediate(at)
     }
 
-    /// Makes the 64-bit constant at `at` that number.
+    /// Sets the 64-bit constant at `at` to this number.
     pub(crate) fn put_number(&mut self, at: usize, number: u64) -> Result<(), BpfError> {
         self.expect_wide(at)?;
         self.put_source(at, 0)?;
@@ -81,7 +82,7 @@ impl Code {
         self.put(at + 12, &((number >> 32) as u32).to_le_bytes())
     }
 
-    /// Makes the call at `at` one of the kernel's function with that type.
+    /// Makes the call at `at` a call of the kernel function with this type.
     pub(crate) fn put_call(&mut self, at: usize, type_id: u32) -> Result<(), BpfError> {
         if self.operation(at) != Some(CALL) {
             return Err(wrong("a call that is none"));
@@ -91,7 +92,7 @@ impl Code {
         self.put(at + 4, &type_id.to_le_bytes())
     }
 
-    /// Makes the instruction at `at` one that must not be reached.
+    /// Replaces the instruction at `at` by one that must not be reached.
     pub(crate) fn poison(&mut self, at: usize, number: u32) -> Result<(), BpfError> {
         let wide = self.operation(at) == Some(WIDE);
         for at in [at].into_iter().chain(wide.then_some(at + 8)) {
@@ -143,7 +144,7 @@ impl Code {
     }
 }
 
-/// The operation code with the width of the kernel's member; `None` if the value would change by it.
+/// The operation code with the width of the kernel's member; `None` if that would change the value.
 fn widened(operation: u8, resolution: &Resolution) -> Option<u8> {
     let (Some((own, of)), Some((theirs, to))) =
         (resolution.local.width, resolution.kernel.and_then(|kernel| kernel.width))

@@ -1,6 +1,7 @@
-//! Packets at places of netfilter's hooks: how many, and how long since the place before (`c/path_stages.bpf.c`).
+//! Packets at points of netfilter's hooks: how many, and the time since the previous point (`c/path_stages.bpf.c`).
 //!
-//! Needs Linux 6.4, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; no BTF. Ends with the value, however the process ends.
+//! Needs Linux 6.4, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; no BTF. Measuring ends when the value is dropped or the
+//! process ends.
 use sys::bpf::NetfilterPlace;
 
 use crate::error::BpfError;
@@ -13,24 +14,24 @@ use crate::time_parts::quantile;
 const OBJECT: &[u8] = include_bytes!("../objects/path_stages.o");
 const PROGRAM: &str = "on_packet";
 const NOWHERE: u32 = u32::MAX;
-/// `PARTS` of the program, and where they begin in `struct arrivals`.
+/// `PARTS` of the program, and their offset in `struct arrivals`.
 const PARTS: usize = 140;
 const PARTS_AT: usize = 48;
 const ARRIVALS_BYTES: usize = PARTS_AT + 4 * PARTS;
-/// Priorities that are tried where one is taken.
+/// Number of priorities that are tried if one is taken.
 const TRIES: i32 = 8;
 
-/// The most places of one run: `max_entries` of the program's map.
+/// The maximum number of places in one run: `max_entries` of the program's map.
 pub const PLACES_MAX: usize = 80;
 
-/// A place that is wanted.
+/// A requested place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathPlace {
     /// Family, hook and priority.
     pub at: NetfilterPlace,
-    /// Whether another priority is looked for below this one, or above it, where it is taken.
+    /// Whether to look for another priority below or above this one if it is taken.
     pub gives_way: GivesWay,
-    /// The places, by their number in the list, that a packet can have come from; none: it begins here.
+    /// The places, by index in the list, that a packet can have come from; `None` if packets begin here.
     pub from: [Option<u32>; 2],
 }
 
@@ -39,30 +40,30 @@ pub struct PathPlace {
 pub enum GivesWay {
     /// To lower priorities.
     Down,
-    /// To higher ones.
+    /// To higher priorities.
     Up,
 }
 
 /// Packets that passed a place while the window was open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arrivals {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Of these those whose time since the place before is known.
+    /// Number of packets for which the time since the previous place is known.
     pub measured: u64,
-    /// Of these those that were seen at no place before, though packets do not begin here.
+    /// Number of packets that were not seen at a previous place, although packets do not begin here.
     pub strangers: u64,
-    /// The sum of the times in ns.
+    /// Sum of the times in ns.
     pub sum_ns: u64,
-    /// The longest in ns.
+    /// Maximum time in ns.
     pub max_ns: u64,
-    /// Time of the program itself in ns, for these packets.
+    /// Time of the program itself for these packets, in ns.
     pub own_ns: u64,
-    /// Times by length.
+    /// Histogram of the times.
     parts: Vec<u64>,
 }
 
-/// The programs at work in the network namespace of the thread that opened them.
+/// The attached programs, in the network namespace of the thread that opened them.
 #[derive(Debug)]
 pub struct PathStages {
     loaded: Loaded,
@@ -71,8 +72,8 @@ pub struct PathStages {
 }
 
 impl PathStages {
-    /// Loads a program for each place and attaches it: 1 to 2 ms each. From here on packets pay for it; they count
-    /// while the window is open, which it is not yet.
+    /// Loads a program for each place and attaches it: 1 to 2 ms each. From here on packets pay for it. They are
+    /// counted while the window is open; it is still closed.
     pub fn open(wanted: &[PathPlace]) -> Result<PathStages, BpfError> {
         let numbers: Vec<[[u8; 4]; 3]> = wanted
             .iter()
@@ -98,30 +99,30 @@ impl PathStages {
         Ok(PathStages { loaded, places, links })
     }
 
-    /// Loads one program and drops it again, unattached.
+    /// Loads one program and unloads it again without attaching it.
     pub fn try_load() -> Result<(), BpfError> {
         let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
         load_variants(&KernelTypes::none(), &spec, &[&[]]).map(drop)
     }
 
-    /// The places as they were had: some may have given way to another program.
+    /// The actual places: some may have given way to another program.
     pub fn places(&self) -> &[NetfilterPlace] {
         &self.places
     }
 
-    /// Packets count from now on that come to their first place from `open_ns` on and before `close_ns`, both of the
-    /// monotonic clock. One system call.
+    /// Counts packets that reach their first place from `open_ns` on and before `close_ns`, both on the monotonic
+    /// clock. One system call.
     pub fn set_window(&self, open_ns: u64, close_ns: u64) -> Result<(), BpfError> {
         let window = [open_ns.to_ne_bytes(), close_ns.to_ne_bytes()].concat();
         self.loaded.map("window")?.put(&0_u32.to_ne_bytes(), &window)
     }
 
-    /// Takes the programs from the packets' way. Counts stay.
+    /// Detaches the programs, so that packets no longer pay for them. The counts stay.
     pub fn detach(&mut self) {
         self.links.clear();
     }
 
-    /// The arrivals at each place. One system call a place.
+    /// The arrivals at each place. One system call per place.
     pub fn arrivals(&self) -> Result<Vec<Arrivals>, BpfError> {
         let map = self.loaded.map("arrivals")?;
         let mut value = vec![0; map.value_bytes()];
@@ -134,7 +135,7 @@ impl PathStages {
     }
 }
 
-/// Attaches a program at its place, or at the next one that is free.
+/// Attaches a program at its place, or at the next free one.
 fn attach(program: &crate::Program, place: &PathPlace) -> Result<(NetfilterPlace, Link), BpfError> {
     let mut taken = None;
     for step in 0..TRIES {
@@ -150,7 +151,7 @@ fn attach(program: &crate::Program, place: &PathPlace) -> Result<(NetfilterPlace
 }
 
 impl Arrivals {
-    /// Adds the numbers of all CPUs.
+    /// Adds up the numbers of all CPUs.
     fn of(value: &[u8]) -> Arrivals {
         let mut all = Arrivals { parts: vec![0; PARTS], ..Arrivals::default() };
         for of_cpu in value.chunks_exact(ARRIVALS_BYTES) {
@@ -168,7 +169,7 @@ impl Arrivals {
         all
     }
 
-    /// Adds what came by another place.
+    /// Adds the arrivals at another place.
     pub fn add(&mut self, other: &Arrivals) {
         self.packets += other.packets;
         self.measured += other.measured;
@@ -180,9 +181,9 @@ impl Arrivals {
         self.parts.iter_mut().zip(&other.parts).for_each(|(part, other)| *part += other);
     }
 
-    /// The time in ns that `hundredths` of 100 packets did not exceed, exact to an eighth.
+    /// The time in ns that `hundredths` of 100 packets did not exceed, accurate to an eighth.
     pub fn quantile_ns(&self, hundredths: u64) -> Option<u64> {
-        // The middle of a part may lie behind all times in it.
+        // The middle of a histogram part may exceed all times in it.
         Some(quantile(self.parts.iter().copied(), hundredths)?.min(self.max_ns))
     }
 }

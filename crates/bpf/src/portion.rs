@@ -1,13 +1,13 @@
 //! Portions of a hash chain that is too long for a program's region.
 //!
 //! A chain of a hash table that does not fit is read in several passes, each of which writes the objects of one
-//! portion: those whose address, hashed, has certain bits. An object's address is the same for as long as it lives, so
-//! whatever comes and goes between the passes, an object that was there all the time is written by exactly one of them.
-//! A position within the chain would not do: it is another one as soon as an object before it goes.
+//! portion: those whose hashed address has certain bits. An object's address stays the same during its life. So even
+//! if other objects come and go between the passes, an object that exists the whole time is written by exactly one of
+//! them. A position within the chain would not work: it changes as soon as an object before it is removed.
 use sys::Errno;
 
-/// Most portions of one chain or list, as a power of two; each has some thousand rows. The kernel's loop budget ends a
-/// pass over a chain earlier: after eight million objects or a quarter of a second.
+/// Maximum number of portions of one chain or list, as a power of two; each has some thousand rows. The kernel's loop
+/// budget ends a pass over a chain earlier: after eight million objects or a quarter of a second.
 const BITS_MAX: u32 = 24;
 
 /// The objects whose hash equals `bits` in the bits of `mask`.

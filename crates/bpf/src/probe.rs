@@ -1,4 +1,4 @@
-//! What of BPF this kernel and these rights allow.
+//! The BPF features that this kernel and these rights allow.
 use std::ffi::CStr;
 
 use sys::Host;
@@ -9,12 +9,12 @@ use crate::error::BpfError;
 use crate::kernel_types::{KernelTypes, WantedTypes, kinds};
 use crate::program::ProgramType;
 
-/// Something that our programs need.
+/// A feature that our programs need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ability {
-    /// The kernel tells its types (CONFIG_DEBUG_INFO_BTF).
+    /// The kernel publishes its types (CONFIG_DEBUG_INFO_BTF).
     Types,
-    /// `syscall` programs load (5.14), so the rights are there.
+    /// `syscall` programs load (5.14), so the rights are present.
     Programs,
     /// Kernel memory may be read through any pointer: `bpf_rdonly_cast` and `bpf_rcu_read_lock` (6.2).
     Casts,
@@ -31,7 +31,7 @@ pub enum Ability {
 }
 
 impl Ability {
-    /// All, in the order in which they are said.
+    /// All of them, in the order in which they are reported.
     pub const ALL: [Ability; 8] = [
         Ability::Types,
         Ability::Programs,
@@ -57,7 +57,7 @@ impl Ability {
         }
     }
 
-    /// What netwren does with it.
+    /// The use that netwren makes of it.
     pub fn serves(self) -> &'static str {
         match self {
             Ability::Types => "programs are fitted to this kernel",
@@ -86,23 +86,23 @@ impl Ability {
     }
 }
 
-/// Whether an ability is there.
+/// Whether an ability is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureProbe {
-    /// Which.
+    /// The ability.
     pub ability: Ability,
-    /// None: it is there. Else why not.
+    /// `None` if it is available, otherwise the reason why not.
     pub error: Option<BpfError>,
 }
 
 /// `r0 = 1; exit`: the smallest program that every program type accepts.
 const SMALLEST: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 1, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
-/// The same with a `may_goto` over one instruction; 6.12 refuses one that goes nowhere.
+/// `SMALLEST` with a `may_goto` over one instruction; 6.12 refuses one with offset 0.
 const LOOP: [[u8; 8]; 4] = [SMALLEST[0], [0xe5, 0, 1, 0, 0, 0, 0, 0], SMALLEST[0], SMALLEST[1]];
 const LICENCE: &CStr = c"Dual BSD/GPL";
 
-/// Finds out all of [`Ability::ALL`]: the kernel's types are read once, five programs of three instructions are loaded
-/// and dropped. 2 to 4 ms; nothing is attached.
+/// Determines all of [`Ability::ALL`]: the kernel's types are read once, five programs of three instructions are
+/// loaded and unloaded. Takes 2 to 4 ms; nothing is attached.
 pub fn probe(host: &Host) -> Vec<FeatureProbe> {
     let mut wanted = WantedTypes::new();
     let function = kinds(&[TypeKind::FUNCTION]);
@@ -133,7 +133,7 @@ pub fn probe(host: &Host) -> Vec<FeatureProbe> {
         Ability::Casts => programs.clone().or_else(|| named(ability, &casts)),
         Ability::Loops => programs.clone().or_else(loops),
         Ability::FileIterator => programs.clone().or_else(|| named(ability, &files)),
-        // Older than programs that are merely called.
+        // These are older than `syscall` programs, so they do not depend on them.
         Ability::SocketIterators => named(ability, &sockets).or_else(iterated),
         Ability::Tracepoints => named(ability, &[tracepoint]).or_else(traced),
         Ability::AcceptHooks => created(),

@@ -41,7 +41,7 @@ impl<'a> ProgramType<'a> {
     /// The type that sees accept(2), which reports the peer's address.
     pub(crate) const ACCEPT: ProgramType<'static> = ProgramType::PeerName(GETPEERNAME4);
 
-    /// The type for a section name; `None` if it is not one of those above.
+    /// The type for a section name; `None` for unknown names.
     pub(crate) fn of_section(section: &'a str) -> Option<ProgramType<'a>> {
         let program_type = match section.split_once('/') {
             None if section == "syscall" => ProgramType::Called,
@@ -71,7 +71,7 @@ impl<'a> ProgramType<'a> {
         }
     }
 
-    /// Name and kind of the kernel's type that stands for the target, and what to call the target in an error.
+    /// Name and kind of the kernel's type that represents the target, and how an error names the target.
     pub(crate) fn target(self) -> Option<(String, TypeKind, &'static str, &'a str)> {
         match self {
             ProgramType::Tracepoint(name) => Some((format!("btf_trace_{name}"), TypeKind::TYPEDEF, "tracepoint", name)),
@@ -145,8 +145,8 @@ impl Program {
         &self.name
     }
 
-    /// Runs a `syscall` program once on `context`, which it may change; returns what it returned. One call.
-    /// May be called from several threads at once.
+    /// Runs a `syscall` program once on `context`, which it may modify; returns the program's return value. One system
+    /// call. May be called from several threads at once.
     pub fn run(&self, context: &mut [u8]) -> Result<u32, BpfError> {
         if self.attach != Attach::None {
             return Err(self.not("program that can be run"));
@@ -166,28 +166,28 @@ impl Program {
         }
     }
 
-    /// Attaches an `iter` program narrowed to a task or map: `which` is a `union bpf_iter_link_info`.
+    /// Attaches an `iter` program restricted to a task or map: `which` is a `union bpf_iter_link_info`.
     pub fn attach_narrowed(&self, which: &[u8]) -> Result<Link, BpfError> {
         let Attach::Iterator(attach) = self.attach else { return Err(self.not("iter program")) };
         let link = bpf::attach_iterator(&self.fd, attach, which);
         Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, true))
     }
 
-    /// Attaches a `cgroup/…` program to a directory of cgroup 2; dropping the link detaches it.
+    /// Attaches a `cgroup/…` program to a cgroup v2 directory; dropping the link detaches it.
     pub fn attach_cgroup(&self, cgroup: &Fd) -> Result<Link, BpfError> {
         let Attach::Cgroup(attach) = self.attach else { return Err(self.not("cgroup program")) };
         let link = bpf::attach_to(&self.fd, cgroup, attach);
         Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, false))
     }
 
-    /// Runs that the kernel skipped because the program was already running on that CPU; see [`bpf::missed_runs`]. One
-    /// system call.
+    /// Number of runs that the kernel skipped because the program was already running on that CPU; see
+    /// [`bpf::missed_runs`]. One system call.
     pub fn missed_runs(&self) -> Result<u64, BpfError> {
         bpf::missed_runs(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
     }
 
-    /// Instructions that the verifier processed when it loaded the program; see [`bpf::verified_instructions`]. One
-    /// system call.
+    /// Number of instructions that the verifier processed when it loaded the program; see
+    /// [`bpf::verified_instructions`]. One system call.
     pub fn verified_instructions(&self) -> Result<u32, BpfError> {
         bpf::verified_instructions(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
     }
@@ -205,7 +205,7 @@ impl Program {
         }
     }
 
-    /// Lets a `perf_event` program run for each sample of a timer, as long as the timer is open.
+    /// Runs a `perf_event` program for each sample of a timer, as long as the timer is open.
     pub fn run_at(&self, clock: &CpuClock) -> Result<(), BpfError> {
         if self.attach != Attach::PerfEvent {
             return Err(self.not("perf_event program"));

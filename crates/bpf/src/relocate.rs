@@ -1,8 +1,8 @@
 //! Resolves CO-RE relocations: finds the running kernel's number for each number that the compiler wrote.
 //!
-//! The object's types are a selection of the kernel's: the same names, fewer members, other offsets. A relocation names
-//! an access path by indexes in the object's types (`0:3:1`). The path is translated to names (`sock`, member
-//! `__sk_common`, member `skc_net`, …) and followed by these names in the kernel's types. The rules are those of libbpf
+//! The object's types are a selection of the kernel's: the same names, fewer members, different offsets. A relocation
+//! names an access path by indexes in the object's types (`0:3:1`). The path is translated to names (`sock`, member
+//! `__sk_common`, member `skc_net`, …) and followed by these names in the kernel's types. The rules follow libbpf
 //! (tools/lib/bpf/relo_core.c).
 use crate::btf::{Member, TypeKind, Types, essential};
 use crate::core_relocations::{Relocation, RelocationKind};
@@ -10,7 +10,8 @@ use crate::error::BpfError;
 
 /// Nesting levels of anonymous structs and unions; the kernel has four.
 const NESTING_MAX: usize = 16;
-/// Members that one search may visit, those of anonymous structs included. Bounds the work on hostile types.
+/// Number of members that one search may visit, including members of anonymous structs. Bounds the work on hostile
+/// types.
 const LOOKS_MAX: u32 = 10_000;
 
 /// A number for an instruction, with the conditions for writing it there.
@@ -18,11 +19,11 @@ const LOOKS_MAX: u32 = 10_000;
 pub(crate) struct Operand {
     /// The offset, size, type number or constant.
     pub(crate) number: u64,
-    /// For an offset: the bytes that are read there, and whether an instruction may read more or fewer. Only unsigned
-    /// integers and pointers keep their value when their width changes.
+    /// For an offset: the number of bytes that are read there, and whether an instruction may read more or fewer. Only
+    /// unsigned integers and pointers keep their value when their width changes.
     pub(crate) width: Option<(u32, Widening)>,
-    /// True if the instruction must hold this number before relocation. False for bit fields, which the compiler reads
-    /// in a way of its own choice.
+    /// True if the instruction must contain this number before relocation. False for bit fields, because the compiler
+    /// chooses how to read them.
     pub(crate) exact: bool,
 }
 
@@ -40,9 +41,10 @@ pub(crate) enum Widening {
 /// A resolved relocation: the object's number and the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resolution {
-    /// From the object's types.
+    /// The number according to the object's types.
     pub(crate) local: Operand,
-    /// From the kernel's types; `None` if the kernel lacks the field or type and no number expresses that.
+    /// The number according to the kernel's types; `None` if the kernel lacks the field or type and no number
+    /// expresses that.
     pub(crate) kernel: Option<Operand>,
 }
 
@@ -55,7 +57,7 @@ enum Step<'a> {
     Member(&'a str, u32),
 }
 
-/// Where an access path ends.
+/// The end of an access path.
 #[derive(Debug, Clone, Copy)]
 struct Location {
     /// Bits from the start of the root type.
@@ -84,20 +86,20 @@ pub(crate) fn resolve(
 ) -> Result<Resolution, BpfError> {
     let (own, steps) = own_operand(relocation, local).ok_or(wrong("an access path that does not fit its type"))?;
     let mut found: Option<Operand> = None;
-    // The kernel declares some types twice (`nf_conn___init`): the second declaration has its members at the offsets of
-    // the first, or lacks them, but it has a type number of its own.
+    // The kernel declares some types twice (`nf_conn___init`): the second declaration has its members at the offsets
+    // of the first, or lacks them, but it has a different type number.
     let whole = matches!(relocation.kind, RelocationKind::TypeId | RelocationKind::TypeSize);
     let has_first = candidates.iter().any(|(id, _)| !is_second_shape(kernel, *id));
     for (id, _) in candidates {
         if whole && has_first && is_second_shape(kernel, *id) {
             continue;
         }
-        // The verifier accepts type numbers of vmlinux only, not those of modules.
+        // The verifier accepts only type numbers of vmlinux, not of modules.
         if relocation.kind == RelocationKind::TypeId && !kernel.is_of_kernel(*id) {
             continue;
         }
         let Some(operand) = kernel_operand(relocation, local, &steps, kernel, *id) else { continue };
-        // Two types of one name disagree: neither is a safe guess.
+        // Two types of the same name disagree: neither is a safe guess.
         if found.is_some_and(|found| found != operand) {
             let name = describe(relocation, local).1;
             return Err(BpfError::Missing { kind: "unambiguous type", name, since: None });
@@ -107,7 +109,7 @@ pub(crate) fn resolve(
     let none = |number| Operand { number, width: None, exact: true };
     let kernel = match relocation.kind {
         RelocationKind::LocalTypeId => Some(own),
-        // 0 says that it does not exist; an absent type has size 0 and number 0.
+        // 0 means that it does not exist; an absent type has size 0 and number 0.
         RelocationKind::FieldExists
         | RelocationKind::TypeExists
         | RelocationKind::ValueExists
@@ -149,7 +151,7 @@ fn own_operand<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(Op
     Some(match relocation.kind {
         RelocationKind::LocalTypeId | RelocationKind::TypeId => (plain(relocation.type_id.into()), Vec::new()),
         RelocationKind::TypeExists => (plain(1), Vec::new()),
-        // The compiler writes the size of what may be incomplete here: not compared.
+        // The compiler writes the size of a type that may be incomplete here: not compared.
         RelocationKind::TypeSize => (Operand { exact: false, ..plain(0) }, Vec::new()),
         RelocationKind::ValueExists => (plain(1), Vec::new()),
         RelocationKind::Value => (plain(own_value(relocation, local)?.1), Vec::new()),
@@ -212,7 +214,7 @@ fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Loc
         }
         let member = here.members().nth(index as usize)?;
         location = into(&location, &member);
-        // Anonymous members are no steps: the kernel may nest them differently.
+        // Anonymous members are not steps: the kernel may nest them differently.
         if member.name != 0 {
             steps.push(Step::Member(types.name(member.name), member.type_id));
         }
@@ -220,7 +222,8 @@ fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Loc
     Some((location, steps))
 }
 
-/// Follows the same path by names through the kernel's type `id`; `None` if a member is missing or of another kind.
+/// Follows the same path by names through the kernel's type `id`; `None` if a member is missing or of a different
+/// kind.
 fn locate_in_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, id: u32) -> Option<Location> {
     let mut location = Location { bit_offset: 0, type_id: id, bits: 0, element: true };
     for (number, step) in steps.iter().enumerate() {
@@ -280,7 +283,8 @@ fn element_bits(types: &Types<'_>, id: u32, index: u32) -> Option<u64> {
     if index == 0 { Some(0) } else { Some(u64::from(types.size(id)?) * u64::from(index) * 8) }
 }
 
-/// True if the kernel's member can be read as the declared one: same kind, compatible enums, arrays of the same.
+/// True if the kernel's member can be read as the declared one: same kind, compatible enums, arrays of compatible
+/// elements.
 fn alike(local: &Types<'_>, mut own: u32, kernel: &Types<'_>, mut theirs: u32) -> bool {
     // Bounded: arrays of arrays have few levels.
     for _ in 0..NESTING_MAX {
@@ -371,7 +375,7 @@ mod tests {
     use crate::made::{Made, MadeMember};
     use proptest::prelude::*;
 
-    /// Asks about `path` of `type_id` of `local`, where the kernel's candidates are `theirs`.
+    /// Resolves a relocation for `path` of `type_id` in `local`, with the kernel's candidates `theirs`.
     fn ask(local: &Made, type_id: u32, path: &str, kernel: &Made, theirs: &[u32], kind: RelocationKind) -> Resolution {
         try_ask(local, type_id, path, kernel, theirs, kind).unwrap()
     }
@@ -394,7 +398,7 @@ mod tests {
         resolution.kernel.map(|operand| operand.number)
     }
 
-    /// Where a module's fields lie can be known; read through by its number a type of a module cannot be.
+    /// The fields of a module's types can be located, but a typed read by the number of a module's type is impossible.
     #[test]
     fn types_of_modules_have_no_number() {
         let (mut local, mut base) = (Made::new(), Made::new());
@@ -586,7 +590,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-        /// Whatever the kernel's order and gaps, and however deep its anonymous structs are, each member is found.
+        /// Each member is found for any order and gaps of the kernel's members, and any depth of its anonymous
+        /// structs.
         #[test]
         fn any_layout(gaps in prop::collection::vec((1u32..40, 0u32..4), 1..30),
             pick in prop::collection::vec(any::<prop::sample::Index>(), 1..10)) {

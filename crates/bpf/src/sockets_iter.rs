@@ -1,8 +1,8 @@
-//! TCP sockets by the kernel's iterator: for kernels that lack what the walk needs.
+//! TCP sockets via the kernel's iterator, for kernels that cannot run the walk.
 //!
-//! The rows are those of [`crate::sockets_walk`], listeners among them, of the namespace one is in. The kernel locks
-//! every socket meanwhile, so a row costs three times what it costs the walk. Needs Linux 5.10, BTF, CAP_BPF and
-//! CAP_PERFMON. Start reading at [`TcpIterator::read`].
+//! The rows have the layout of [`crate::sockets_walk`] and include listeners; they cover the calling thread's
+//! namespace. The kernel locks every socket while it is read, so a row costs three times as much as in the walk. Needs
+//! Linux 5.10, BTF, CAP_BPF and CAP_PERFMON. Start reading at [`TcpIterator::read`].
 use sys::{Blocks, Errno, Host, SysError};
 
 use crate::sockets_walk::WantedSockets;
@@ -10,15 +10,15 @@ use crate::{BpfError, IterRows, Link, Loaded, Spec, load};
 
 static OBJECT: &[u8] = include_bytes!("../objects/sockets_iter.o");
 
-/// Bytes of a block before the first row.
+/// Size of a block's head, before the first row.
 const HEAD: usize = 32;
-/// Twice what the kernel hands out at once (`bpf_iter`'s buffer in kernel/bpf/bpf_iter.c has eight pages).
+/// Twice the amount that the kernel delivers at once (`bpf_iter`'s buffer in kernel/bpf/bpf_iter.c has eight pages).
 const READ: usize = 64 << 10;
 /// `struct pass`: ten words and the batch.
 const WORDS: usize = 10;
 const BATCH: usize = 4096;
 
-/// The loaded program. Stays good for as many readings as one likes.
+/// The loaded program. It can be used for any number of readings.
 #[derive(Debug)]
 pub struct TcpIterator {
     loaded: Loaded,
@@ -27,9 +27,10 @@ pub struct TcpIterator {
 }
 
 impl TcpIterator {
-    /// Loads and attaches it, to write these parts of a row (`enum` in the program). Costs some milliseconds.
+    /// Loads and attaches the program so that it writes these parts of a row (`enum` in the program). Costs some
+    /// milliseconds.
     ///
-    /// `secret` is mixed into what would else be an address of the kernel's.
+    /// `secret` obscures values that would otherwise be kernel addresses.
     pub fn load(host: &Host, parts: u32, secret: [u64; 2]) -> Result<TcpIterator, BpfError> {
         let [add, times] = secret;
         let constants: &[(&str, &[u8])] = &[
@@ -47,8 +48,8 @@ impl TcpIterator {
         self.parts & parts == parts
     }
 
-    /// Begins to read the sockets of the calling thread's namespace; what `wanted` says of namespaces is not looked
-    /// at. Begin the next reading when this one is over: they share the program's memory.
+    /// Starts reading the sockets of the calling thread's namespace; the namespaces in `wanted` are ignored. Begin the
+    /// next reading only when this one is finished: they share the program's memory.
     pub fn read(&self, wanted: WantedSockets) -> Result<Iterating, BpfError> {
         self.loaded.map("pass")?.put(&0u32.to_ne_bytes(), &pass(&wanted))?;
         Ok(Iterating { rows: self.link.iterate()?, block: vec![0; HEAD + READ].into(), begun: false })
@@ -64,17 +65,17 @@ fn pass(wanted: &WantedSockets) -> Vec<u8> {
     bytes
 }
 
-/// A reading under way.
+/// A reading in progress.
 #[derive(Debug)]
 pub struct Iterating {
     rows: IterRows,
-    /// The head that came with the first rows, and what was read last.
+    /// The head that came with the first rows, followed by the latest data.
     block: Box<[u8]>,
     begun: bool,
 }
 
 impl Iterating {
-    // What came, behind the head if that is here already.
+    // Reads the next data, after the head if that has been read already.
     fn fill(&mut self) -> Result<usize, SysError> {
         let at = if self.begun { HEAD } else { 0 };
         let into = self.block.get_mut(at..).unwrap_or_default();

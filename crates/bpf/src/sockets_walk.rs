@@ -1,9 +1,9 @@
-//! The walk of the kernel's TCP tables: which sockets in, blocks of rows out.
+//! The walk of the kernel's TCP tables: takes a description of the wanted sockets and produces blocks of rows.
 //!
 //! The program (`c/sockets_walk.bpf.c`) follows the hash chains as plain memory and writes rows into a region that is
-//! mapped here; a call walks a stretch of buckets, and what it wrote is one block. What a row looks like is known to
-//! the program and to whoever reads the blocks (`sockets::bpf_rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
-//! CAP_BPF and CAP_PERFMON. Start reading at [`TcpWalk::read`].
+//! mapped here. A call walks a range of buckets, and the rows that it writes are one block. This crate does not know
+//! the layout of a row; the program and the reader of the blocks (`sockets::bpf_rows`) do. Needs Linux 6.9
+//! (`may_goto`), BTF, CAP_BPF and CAP_PERFMON. Start reading at [`TcpWalk::read`].
 use sys::bpf::Mapped;
 use sys::{Blocks, Errno, Host, SysError};
 
@@ -12,50 +12,52 @@ use crate::{BpfError, Loaded, Program, Spec, load};
 
 static OBJECT: &[u8] = include_bytes!("../objects/sockets_walk.o");
 
-/// Bytes of the region before the first row.
+/// Size of the region's head, before the first row.
 const HEAD: usize = 32;
-/// Buckets a call: short enough that the kernel's RCU section is, long enough that the call costs nothing.
+/// Number of buckets per call: few enough for a short RCU section in the kernel, enough to make the cost of a call
+/// negligible.
 const BUCKETS_A_CALL: u32 = 4096;
-/// Calls that may end without a step forward because a chain changed a thousand times meanwhile, or
-/// because the kernel cut them short.
+/// Number of calls that may end without progress because a chain changed a thousand times, or because the kernel cut
+/// them short.
 const CONTENDED_MAX: u32 = 20;
 
-// How a call ended, `status` of `struct walk`.
+// The result of a call, `status` of `struct walk`.
 const NO_TABLE: u32 = 1;
 const NO_NETNS: u32 = 2;
 const FULL: u32 = 3;
 
-/// Which table.
+/// The table to walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpTable {
-    /// Everything that is connected, or was: `ehash`.
+    /// Current and former connections: `ehash`.
     Connections,
     /// Listeners, of all namespaces in one table: `lhash2`.
     Listeners,
 }
 
-/// Which of its sockets.
+/// The sockets to select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WantedSockets {
-    /// State mask, bit n = state n. A time-wait socket counts as what it waits in, a request one as SYN_RECV.
+    /// State mask, bit n = state n. A time-wait socket counts as the state in which it waits, a request socket as
+    /// SYN_RECV.
     pub states: u32,
     /// AF_INET sockets.
     pub v4: bool,
     /// AF_INET6 sockets.
     pub v6: bool,
-    /// Local port; 0 is any.
+    /// Local port; 0 matches any.
     pub sport: u16,
-    /// Peer port; 0 is any.
+    /// Peer port; 0 matches any.
     pub dport: u16,
-    /// Number of the namespace whose table is walked; `None` is the calling thread's.
-    /// Takes a walk that was loaded with [`Reach::AllNetns`].
+    /// Inode number of the namespace whose table is walked; `None` is the calling thread's. Requires a walk that was
+    /// loaded with [`Reach::AllNetns`].
     pub netns: Option<u32>,
-    /// Sockets of every namespace in that table, not of that one alone.
+    /// True for the sockets of every namespace in that table, false for those of the one namespace.
     pub all: bool,
 }
 
 impl WantedSockets {
-    /// Every socket of the calling thread's namespace.
+    /// All sockets of the calling thread's namespace.
     pub const ALL: WantedSockets =
         WantedSockets { states: 0x1f7e, v4: true, v6: true, sport: 0, dport: 0, netns: None, all: false };
 
@@ -71,18 +73,18 @@ impl WantedSockets {
     }
 }
 
-/// What a loaded walk can be asked for: less is verified faster.
+/// The capabilities of a loaded walk: fewer are verified faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Connections of the namespace one is in.
+    /// Connections of the current namespace.
     Connections,
-    /// Its listeners too.
+    /// Connections and listeners of the current namespace.
     Own,
-    /// Both tables of any namespace, and the list of all.
+    /// Both tables of any namespace, and the list of all namespaces.
     AllNetns,
 }
 
-/// The loaded programs and their memory. Stays good for as many readings as one likes.
+/// The loaded programs and their memory. They can be used for any number of readings.
 #[derive(Debug)]
 pub struct TcpWalk {
     loaded: Loaded,
@@ -92,9 +94,9 @@ pub struct TcpWalk {
 }
 
 impl TcpWalk {
-    /// Loads the programs, to write these parts of a row (`enum` in the program). Costs some milliseconds.
+    /// Loads the programs so that they write these parts of a row (`enum` in the program). Costs some milliseconds.
     ///
-    /// `secret` is mixed into what would else be an address of the kernel's.
+    /// `secret` obscures values that would otherwise be kernel addresses.
     pub fn load(host: &Host, reach: Reach, parts: u32, secret: [u64; 2]) -> Result<TcpWalk, BpfError> {
         let programs: &[&str] = match reach {
             Reach::Connections => &["walk_ehash"],
@@ -106,16 +108,16 @@ impl TcpWalk {
         Ok(TcpWalk { loaded, region, parts, reach })
     }
 
-    /// True if it can do what a walk loaded with these arguments could.
+    /// True if this walk can do everything that a walk loaded with these arguments could.
     pub fn covers(&self, reach: Reach, parts: u32) -> bool {
         self.reach >= reach && self.parts & parts == parts
     }
 
-    /// Begins to read a table. Each block is what one call of the program wrote, at most 256 KiB.
+    /// Starts reading a table. Each block contains the rows written by one call of the program, at most 256 KiB.
     ///
-    /// A chain that does not fit into the region is read in portions, each in a pass of its own; no row of it is handed
-    /// out before all of them are there. The blocks end in an error if the namespace is gone (ESRCH) or if a chain will
-    /// not keep still (EAGAIN): then all rows of the chains before it are out, and none of it or of those behind.
+    /// A chain that does not fit into the region is read in portions, each in a separate pass; its rows are handed out
+    /// only when all of them are complete. The blocks end with an error if the namespace no longer exists (ESRCH) or
+    /// if a chain keeps changing (EAGAIN): then all rows of the chains before it have been handed out, and no others.
     pub fn read(&self, table: TcpTable, wanted: WantedSockets) -> Result<Walking<'_>, BpfError> {
         let program = self.loaded.program(match table {
             TcpTable::Connections => "walk_ehash",
@@ -134,12 +136,12 @@ impl TcpWalk {
         })
     }
 
-    /// As [`namespaces`], without loading anything. Takes a walk that was loaded with [`Reach::AllNetns`].
+    /// Works like [`namespaces`], without loading a program. Requires a walk that was loaded with [`Reach::AllNetns`].
     pub fn namespaces(&self, host: &Host) -> Result<Vec<Namespace>, BpfError> {
         recorded(host, |into| list(&self.loaded, &self.region, into))
     }
 
-    /// Buckets of a table and whether the namespace has one of its own; nothing is read.
+    /// The number of buckets of a table, and whether the namespace has a table of its own; reads no rows.
     pub fn size(&self, table: TcpTable, wanted: WantedSockets) -> Result<(u32, bool), BpfError> {
         let walking = self.read(table, wanted)?;
         let mut context = Context::new(&wanted, 0, 0);
@@ -165,7 +167,7 @@ fn load_programs(
     load(host, &Spec { object: OBJECT, programs, constants, entries: &[] })
 }
 
-/// A reading under way.
+/// A reading in progress.
 #[derive(Debug)]
 pub struct Walking<'w> {
     region: &'w Mapped,
@@ -175,18 +177,19 @@ pub struct Walking<'w> {
     buckets: u32,
     contended: u32,
     restarts: u64,
-    /// Blocks of a chain that did not fit into the region, not handed out yet; the one that was handed out last.
+    /// Blocks of a chain that did not fit into the region, which have not been handed out; and the last one handed
+    /// out.
     chain: Vec<Vec<u8>>,
     handed: Vec<u8>,
 }
 
 impl Walking<'_> {
-    /// How often a chain was read again because it had changed meanwhile.
+    /// The number of times that a chain was read again because it had changed.
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    // One call of the program; how far it filled the region.
+    // Calls the program once; returns how far it filled the region.
     fn call(&mut self) -> Result<usize, SysError> {
         let context = self.run(self.next, BUCKETS_A_CALL, Portion::ALL)?;
         let (status, next) = (context.get(Context::STATUS), context.get(Context::NEXT));
@@ -200,7 +203,7 @@ impl Walking<'_> {
                 (self.next, self.contended) = (self.next.saturating_add(1), 0);
                 return Ok(0);
             }
-            // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
+            // Also if the kernel cut the call short (`may_goto` ends it after a quarter of a second).
             _ if next <= self.next => {
                 self.contended += 1;
                 if self.contended > CONTENDED_MAX {
@@ -209,7 +212,8 @@ impl Walking<'_> {
             }
             _ => self.contended = 0,
         }
-        // The walk looks at chains of the same cache line that are out already: cut short there it names one of these.
+        // The walk visits chains of the same cache line that have been handed out already: if it is cut short there,
+        // it names one of these.
         self.next = next.max(self.next);
         Ok(context.get(Context::OFF) as usize)
     }
@@ -221,7 +225,7 @@ impl Walking<'_> {
         Ok(context)
     }
 
-    /// All rows of one chain. Costs a pass over the chain for each region full of rows, about.
+    /// All rows of one chain. Costs about one pass over the chain for each full region of rows.
     fn by_portions(&mut self, bucket: u32) -> Result<Vec<Vec<u8>>, SysError> {
         let mut portions: Vec<Portion> = Portion::ALL.halves().map_err(failed)?.into();
         let (mut blocks, mut contended) = (Vec::new(), 0);
@@ -243,7 +247,7 @@ impl Walking<'_> {
         Ok(blocks)
     }
 
-    /// What the region was filled with, if there are rows in it.
+    /// The contents of the region, if it contains rows.
     fn rows_until(&self, filled: usize) -> Option<&[u8]> {
         self.region.bytes().get(..filled).filter(|_| filled > HEAD)
     }
@@ -305,19 +309,19 @@ impl Context {
     }
 }
 
-/// A network namespace in the kernel's list of all.
+/// A network namespace in the kernel's list of all namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespace {
-    /// Inode number: what `lsns` and `ls -i` show.
+    /// Inode number, as `lsns` and `ls -i` show it.
     pub netns_id: u32,
-    /// True if its connections stand in a table of its own (`tcp_child_ehash_entries`).
+    /// True if its connections are in a table of its own (`tcp_child_ehash_entries`).
     pub own_table: bool,
-    /// Equal for namespaces that share a table of connections; else without a meaning.
+    /// Equal for namespaces that share a table of connections; otherwise meaningless.
     pub table: u64,
 }
 
-/// Every network namespace of the kernel, also those that have no name, no process and no open file: some are held
-/// by a socket alone. Goes through the recording. Loads a program for the one call: some milliseconds.
+/// Every network namespace of the kernel, including those without a name, process or open file: some are kept alive by
+/// a socket alone. Goes through the recording. Loads a program for this one call: some milliseconds.
 pub fn namespaces(host: &Host, secret: [u64; 2]) -> Result<Vec<Namespace>, BpfError> {
     recorded(host, |into| {
         let loaded = load_programs(host, &["list_namespaces"], 0, false, secret)?;
@@ -355,9 +359,9 @@ fn list(loaded: &Loaded, region: &Mapped, into: &mut Vec<u8>) -> Result<(), BpfE
             0 => {
                 into.extend_from_slice(region.bytes().get(HEAD..context.get(Context::OFF) as usize).unwrap_or_default())
             }
-            // More than some 16,000 at once.
+            // More than about 16,000 at once.
             FULL => portions.extend(portion.halves().map_err(failed)?),
-            // A list that never comes round: better none than some.
+            // A list that never ends: an error is better than a part of it.
             _ => return Err(failed(Errno::AGAIN)),
         }
     }
@@ -403,7 +407,7 @@ mod tests {
         assert!(less.namespaces(&host).is_err());
     }
 
-    /// Namespaces beyond one region full are listed, too: portions of the list are the list.
+    /// Namespaces that exceed one region are also listed: the portions together are the list.
     #[test]
     fn root_portions_of_the_list_are_the_list() {
         testkit::require_root!();

@@ -1,10 +1,10 @@
-//! Histograms of times as programs keep them (`c/parts.h`): four parts for each power of two of ns.
+//! Histograms of times as the programs store them (`c/parts.h`): four parts for each power of two of ns.
 
-/// The parts of each power of two.
+/// Number of parts per power of two.
 const PARTS_OF_POWER: u32 = 4;
 
-/// The middle of the part in which the time lies that `hundredths` of 100 times do not exceed: 50 for the median.
-/// `None` without any time.
+/// The middle of the part that contains the time which `hundredths` of 100 times do not exceed: 50 for the median.
+/// `None` without any times.
 pub(crate) fn quantile(counts: impl Iterator<Item = u64> + Clone, hundredths: u64) -> Option<u64> {
     let all = u128::from(counts.clone().sum::<u64>());
     let wanted = u64::try_from((all * u128::from(hundredths)).div_ceil(100)).ok()?;
@@ -17,7 +17,7 @@ pub(crate) fn quantile(counts: impl Iterator<Item = u64> + Clone, hundredths: u6
     Some(from + (to - from) / 2)
 }
 
-/// The first number of a part, and the first behind it.
+/// The first number of a part, and the first number after it.
 pub(crate) fn bounds(part: u32) -> (u64, u64) {
     let from = |part: u32| match part {
         0..PARTS_OF_POWER => u64::from(part),

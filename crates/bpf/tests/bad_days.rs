@@ -1,4 +1,4 @@
-//! Rights taken away, calls refused, processes killed.
+//! Missing rights, refused calls, killed processes.
 //!
 //! A test that needs a process of its own starts this binary again for one of the `child_…` functions below.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -23,7 +23,7 @@ fn is_child() -> bool {
     std::env::var_os(AS_CHILD).is_some()
 }
 
-/// The line that a child under these limits says behind `said: `.
+/// The text that a child under these limits prints after `said: `.
 fn said(function: &str, limits: &[Limit]) -> String {
     let mut command = child(function);
     confine(&mut command, limits).unwrap();
@@ -116,7 +116,7 @@ fn root_nothing_outlives_a_killed_process() {
     });
 }
 
-/// Ids of the programs that a process holds, also through links.
+/// Ids of the programs that a process holds, including those held through links.
 fn programs_of(pid: u32) -> BTreeSet<u32> {
     let folder = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
     let mut found = BTreeSet::new();

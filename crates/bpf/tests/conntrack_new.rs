@@ -1,4 +1,4 @@
-//! New entries on the running kernel.
+//! Events for new conntrack entries on the running kernel.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use bpf::BpfError;
@@ -6,7 +6,7 @@ use bpf::conntrack_new::NewEntries;
 use sys::Host;
 use testkit::netns::Lab;
 
-/// Bytes of an event of IPv4.
+/// Size of an event for IPv4.
 const EVENT: usize = 48;
 
 fn open(ring_bytes: u32) -> Option<NewEntries> {

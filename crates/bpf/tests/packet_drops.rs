@@ -1,5 +1,5 @@
-//! Counting where there is little room: what finds none is counted by reason and place, and whoever makes namespaces of
-//! his own takes no room of others.
+//! Counting with small maps: drops that do not fit are counted by reason and place, and a user who creates namespaces
+//! takes no space from others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use bpf::{DROP_KEY_BYTES, DropRoom, PacketDrops};
@@ -7,7 +7,7 @@ use std::net::{TcpStream, UdpSocket};
 use sys::Host;
 use testkit::netns::Lab;
 
-/// A key as far as it is looked at.
+/// The parts of a key that the tests use.
 #[derive(Debug, PartialEq, Eq)]
 struct Key {
     reason: u32,
@@ -28,7 +28,7 @@ fn counts(program: &PacketDrops) -> Vec<(Key, u64)> {
     all
 }
 
-/// A datagram and a connection each to a closed port, by IPv4 and by IPv6: four keys.
+/// Sends a datagram and a SYN to a closed port, with IPv4 and with IPv6: four keys.
 fn knock() {
     for (any, closed) in [("127.0.0.1:0", "127.0.0.1:9"), ("[::1]:0", "[::1]:9")] {
         UdpSocket::bind(any).unwrap().send_to(b"x", closed).unwrap();
@@ -57,7 +57,7 @@ fn root_what_finds_no_room_is_counted_by_reason_and_place() {
     lab.inside(knock);
     let found = counts(&program);
     let sum = |is_merged| found.iter().filter(|(key, _)| key.is_merged == is_merged).map(|(_, n)| n).sum::<u64>();
-    // Two datagrams, two SYN, and no answer to a RST: to the packet, wherever they are counted.
+    // Two datagrams, two SYNs, and no reply to a RST: exact to the packet, wherever they are counted.
     assert_eq!(sum(true) + sum(false), 4, "{found:?}");
     assert!(sum(true) >= 2, "{found:?}");
     let losses = program.losses().unwrap();
@@ -83,7 +83,7 @@ fn root_namespaces_of_users_take_no_room_of_others() {
         return;
     }
     let lab = Lab::new("dropguest");
-    // No room for what users make: of their namespaces nothing is kept but reasons and places.
+    // No space for users' namespaces: only reasons and places are stored for their drops.
     let Some(program) = open(None, DropRoom { own: 4096, guests: 1, merged: 64 }) else { return };
     let script = "import os,socket\nos.system('ip link set lo up')\n\
                   for af, to in ((socket.AF_INET,'127.0.0.1'),(socket.AF_INET6,'::1')):\n \

@@ -18,14 +18,14 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Where cgroup 2 is mounted.
+/// The mount point of cgroup v2.
 fn cgroup2() -> Option<std::path::PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let line = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
     line.split(' ').nth(4).map(Into::into)
 }
 
-/// The constant by which numbers of processes are ours.
+/// The constant that makes the programs report pids of our namespace.
 fn pidns() -> [u8; 4] {
     sys::pidns::below_the_first().unwrap().unwrap_or(0).to_ne_bytes()
 }
@@ -83,7 +83,7 @@ fn root_a_ring_counts_what_it_loses() {
     assert!(ring.wait(1000).unwrap());
     assert_eq!(ring.consume(&mut |record| seen.push((record.len(), u64_at(record, 0)))).unwrap(), 10);
     assert_eq!(seen, (0..10).map(|n| (64, n)).collect::<Vec<_>>());
-    // 4096 bytes hold 56 records of 72; over the end of the ring, again and again.
+    // 4096 bytes hold 56 records of 72; goes around the end of the ring many times.
     let mut got = 0;
     for _ in 0..20 {
         fill(100, 0);
@@ -135,7 +135,7 @@ fn root_a_socket_carries_its_maker() {
         println!("skipped: cgroup 2 is not mounted");
         return;
     };
-    // In the kernel's own numbers, which are not ours where the tests run in a container.
+    // In the kernel's own pid numbers, which differ from ours if the tests run in a container.
     let own = if pidns() == [0; 4] { std::process::id() } else { 0 };
     let loaded = loaded(&["created", "changed"], &[("only_tgid", &own.to_ne_bytes())]).unwrap();
     let cgroup = sys::fs::open_dir(&cgroup).unwrap();

@@ -1,11 +1,12 @@
-//! What loading costs is what the verifier looks at. A branch in the wrong place doubles the ways that it follows,
-//! which nothing but the clock would tell.
+//! Bounds the number of instructions that the verifier processes, which is the cost of loading. A branch in the wrong
+//! place doubles the paths that it follows, and only a clock would show that otherwise.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use bpf::{KernelTypes, Spec, load_with};
 use sys::Host;
 
-/// Object, program, instructions looked at when every part of a row is wanted: twice what it takes on 6.18.
+/// Object, program, and the maximum number of processed instructions with every part of a row: twice the number on
+/// 6.18.
 const PROGRAMS: &[(&str, &str, u32)] = &[
     ("conntrack_new", "on_packet", 800),
     ("conntrack_walk", "walk_conntrack", 5000),

@@ -1,8 +1,8 @@
-//! What the program is told of a call, and what it tells of it.
+//! Arguments and results of a call of the program.
 use super::wanted::WantedEntries;
 use crate::conntrack_table::CtTable;
 
-/// Nodes a call, two to an entry: so that the kernel's RCU section is short.
+/// Number of nodes per call, two per entry: limits the length of the kernel's RCU section.
 const NODES_A_CALL: u32 = 20_000;
 
 /// `struct walk`.

@@ -1,7 +1,7 @@
-//! Places in a table whose size may change.
+//! Positions in a table that may be resized.
 
-/// How far into a table: buckets before it, of so many. Entries stand in the order of their hash in a table of any
-/// size, so that a share of one is the same share of another.
+/// A position in a table: the number of buckets before it, and the table's number of buckets. Entries are ordered by
+/// their hash in a table of any size, so a fraction of one table corresponds to the same fraction of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TablePosition {
     pub(super) bucket: u32,
@@ -15,7 +15,7 @@ impl TablePosition {
         u64::from(self.bucket) * u64::from(other.of) < u64::from(other.bucket) * u64::from(self.of)
     }
 
-    /// The bucket in a table of `buckets` where it lies, rounded down.
+    /// The bucket at this position in a table of `buckets` buckets, rounded down.
     pub(super) fn in_table(self, buckets: u32) -> u32 {
         (u64::from(self.bucket) * u64::from(buckets) / u64::from(self.of.max(1))) as u32
     }

@@ -74,7 +74,7 @@ fn root_an_empty_namespace() {
 
 const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
 
-/// Sets the size also from inside a namespace that may not: the file is opened in the first.
+/// Sets the size even from inside a namespace that may not: the file is opened in the initial namespace.
 fn resizer() -> impl Fn(&str) + Sync {
     use std::os::unix::fs::FileExt;
     let file = std::fs::File::options().write(true).open(BUCKETS).unwrap();
@@ -87,7 +87,7 @@ fn counts_of(walk: &CtWalk, host: &Host) -> Counts {
     walk.whole().expect("nobody resizes the table meanwhile")
 }
 
-/// Nodes of each eight buckets, and of all: by the number of steps alone, however deep they were.
+/// Nodes of each group of eight buckets, and of all, computed from the number of steps regardless of their depth.
 fn nodes_by_eight(walk: &CtWalk, host: &Host) -> (Vec<u32>, u64) {
     let walking = walk.read(host, WantedEntries::LIVE).unwrap();
     let eight = |start| walking.run(start, start + 8).unwrap().get(Context::NODES);
@@ -96,7 +96,8 @@ fn nodes_by_eight(walk: &CtWalk, host: &Host) -> (Vec<u32>, u64) {
     (nodes, all)
 }
 
-/// A bucket of a table is eight of one with eight times as many: what stands in these is the length of its chain.
+/// A bucket of a table corresponds to eight buckets of a table eight times as large: the nodes in these make up its
+/// chain.
 #[test]
 fn root_the_longest_chain_is_as_long_as_counted_in_a_larger_table() {
     testkit::require_root!();
@@ -106,9 +107,9 @@ fn root_the_longest_chain_is_as_long_as_counted_in_a_larger_table() {
     lab.inside(|| {
         let host = Host::live();
         let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
-        // A mean of a few, and one that needs many rounds and more than one call.
+        // A mean of a few nodes, and one that needs many rounds and more than one call.
         for (made, count) in [(0, 300), (300, 12_000)] {
-            // Into a large table: the kernel refuses entries where chains are long.
+            // Inserted into a large table, because the kernel refuses entries if chains are long.
             resize("65536");
             testkit::conntrack::insert(testkit::conntrack::mixed(count).skip(made));
             testkit::wait_until("two readings of the same chains", || {
@@ -118,7 +119,7 @@ fn root_the_longest_chain_is_as_long_as_counted_in_a_larger_table() {
                 let of_larger = counts_of(&walk, &host);
                 resize("512");
                 let counts = counts_of(&walk, &host);
-                // Beside ours there are those of the host, which come and go.
+                // The host's own entries are also counted, and they come and go.
                 let is_still = [counts.nodes, of_larger.nodes, nodes_by_eight(&walk, &host).1] == [all; 3];
                 let longest = nodes.iter().max().copied().unwrap();
                 if is_still {
@@ -132,7 +133,7 @@ fn root_the_longest_chain_is_as_long_as_counted_in_a_larger_table() {
     drop(knob);
 }
 
-/// Makes entries and takes them away until told to stop.
+/// Creates and removes entries until `stop` is set.
 fn come_and_go(lab: &testkit::netns::Lab, at_once: u16, stop: &AtomicBool) {
     let _inside = lab.enter();
     for round in 0u16.. {
@@ -160,12 +161,12 @@ fn root_a_turn_that_is_read_again_counts_once() {
             let host = Host::live();
             let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
             testkit::conntrack::insert(testkit::conntrack::mixed(10_000));
-            // Twenty nodes a bucket, whoever else has entries: many in a turn, and none is refused.
+            // Twenty nodes per bucket, including entries of others: many per round, and none is refused.
             let buckets = counts_of(&walk, &host).nodes / 20;
             resize(&buckets.next_multiple_of(512).to_string());
             let quiet = counts_of(&walk, &host);
             scope.spawn(|| come_and_go(&lab, 256, &stop));
-            // A turn has some 900 nodes; those that come and go, both directions, are 512.
+            // A round has about 900 nodes; 512 nodes (both directions) come and go.
             testkit::wait_until("a reading that began again and again", || {
                 let counts = counts_of(&walk, &host);
                 assert!(counts.nodes < quiet.nodes + 1_200, "{counts:?}, before {quiet:?}");
@@ -199,7 +200,7 @@ fn root_what_two_tables_have_is_no_length_of_either() {
     drop(knob);
 }
 
-/// What tells each entry of a reading from all others, in order.
+/// The identifying bytes of each entry of a reading, in order.
 fn entries(walk: &CtWalk, host: &Host) -> (Vec<Vec<u8>>, Option<Counts>) {
     let mut walking = walk.read(host, WantedEntries::LIVE).unwrap();
     let mut found = Vec::new();
@@ -210,7 +211,7 @@ fn entries(walk: &CtWalk, host: &Host) -> (Vec<Vec<u8>>, Option<Counts>) {
     (found, walk.whole())
 }
 
-/// Every part of a row, so that few fit; eight buckets then have more than a region takes.
+/// Rows have all parts, so that few fit; eight buckets then contain more than a region can hold.
 #[test]
 fn root_issue_10_chains_that_do_not_fit_are_read_in_portions() {
     testkit::require_root!();
@@ -230,11 +231,11 @@ fn root_issue_10_chains_that_do_not_fit_are_read_in_portions() {
             let (found, counts) = entries(&walk, &host);
             assert!(found.len() == ENTRIES as usize && expected == found, "{} and {}", expected.len(), found.len());
             let nodes = [of_larger, counts].map(|counts| counts.expect("nobody resizes the table meanwhile").nodes);
-            // Beside ours there are those of the host, which come and go.
+            // The host's own entries are also counted, and they come and go.
             nodes[0] == nodes[1]
         });
         assert!(walk.portioned.get().is_some(), "all chains fitted into the region");
-        // A change of the size in the midst of it.
+        // The table is resized in the middle of the reading.
         let mut walking = walk.read(&host, WantedEntries::LIVE).unwrap();
         let mut found = Vec::new();
         for block in 0.. {
@@ -264,7 +265,7 @@ fn without_the_file_there_is_no_table() {
     assert!(error.to_string().contains("nf_conntrack"), "{error}");
 }
 
-/// After two resizes the kernel may have handed out the memory of the first table again.
+/// After two resizes the kernel may have reused the memory of the first table.
 #[test]
 fn root_issue_10_a_table_of_the_same_size_is_another() {
     testkit::require_root!();
@@ -286,7 +287,7 @@ fn root_issue_10_a_table_of_the_same_size_is_another() {
         found.sort_unstable();
         assert!(found == all, "{} of {}", found.len(), all.len());
         assert_eq!((walking.counts().resizes, walk.whole()), (1, None));
-        // Without the variables the file alone tells.
+        // Without the variables only the file shows it.
         let elsewhere = Host::with_roots("/proc".into(), "/nonexistent/sys".into(), "/etc".into());
         assert!(entries(&walk, &elsewhere).0 == all);
     });

@@ -1,4 +1,4 @@
-//! A reading under way, with what it takes to lose no row and repeat none when the table's size changes meanwhile.
+//! A reading in progress, and the bookkeeping that avoids losing or repeating rows if the table is resized during it.
 use std::collections::HashSet;
 
 use sys::bpf::Mapped;
@@ -13,67 +13,70 @@ use crate::conntrack_table::{CtTable, CtTableFile, CtVariables};
 use crate::portion::Portion;
 use crate::{BpfError, Program};
 
-/// Buckets a call, should all be empty.
+/// Number of buckets per call if all of them are empty.
 const BUCKETS_A_CALL: u32 = 1 << 16;
-/// Chains that are followed at once, and entries that are written at once: what keeps the memory busy.
+/// Number of chains that are followed concurrently, and of entries that are written concurrently, to keep the memory
+/// busy.
 pub(super) const AT_ONCE: [u32; 2] = [40, 128];
-/// The least of both, for tables whose chains are so long that they do not fit otherwise: eight buckets a turn, and if
-/// not even these fit, a portion of their entries a pass.
+/// The minimum of both, for tables with chains so long that they do not fit otherwise: eight buckets per round, and if
+/// even these do not fit, a portion of their entries per pass.
 const FEW_AT_ONCE: [u32; 2] = [1, 1];
-/// Calls that may end without a step forward because chains changed a thousand times meanwhile.
+/// Number of calls that may end without progress because chains changed a thousand times.
 const CONTENDED_MAX: u32 = 20;
-/// Looks for the table that a resize may spoil, one after the other.
+/// Maximum number of consecutive searches for a table that a resize may invalidate.
 const LOOKS_MAX: u32 = 100;
-/// Looks in a row that show the same table and none of the variables.
+/// Number of consecutive searches that find the same table but none of the variables.
 const STRANGE_MAX: u32 = 3;
-// How a call ended, `ended` of `struct walk`.
+// The result of a call, `ended` of `struct walk`.
 const NO_TABLE: u32 = 1;
-/// The block has no room for the next bucket.
+/// The block has no space for the next bucket.
 const FULL: u32 = 3;
-/// Chains changed so often that no step forward was made.
+/// Chains changed so often that the call made no progress.
 const CONTENDED: u32 = 4;
-/// The kernel's types are not laid out as the program needs them, or what was found is no table.
+/// The kernel's types do not have the layout that the program needs, or the memory found is not a table.
 const STRANGE: u32 = 5;
-/// Blocks that are shorter than this are not enough to know again what is out: they are kept together.
+/// Blocks shorter than this are not enough to recognize rows that were handed out: they are kept together.
 const RECENT_BYTES: usize = 128 << 10;
 
-/// The block that was handed out last, from which bucket on, of a table of how many.
+/// The last block handed out: its first bucket, and the number of buckets of its table.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
-    /// Where in the table the block begins.
+    /// Position in the table where the block begins.
     from: TablePosition,
     region: u32,
-    /// Bytes of rows in the block.
+    /// Number of bytes in the block.
     filled: usize,
 }
 
-/// A reading under way.
+/// A reading in progress.
 #[derive(Debug)]
 pub struct Walking<'w> {
     walk: &'w CtWalk,
     host: &'w Host,
     wanted: WantedEntries,
     reader: CtTableFile,
-    /// Tell whether the table was resized, more cheaply than reading the file again; `None` where they cannot be read.
+    /// They show whether the table was resized, more cheaply than reading the file again; `None` if they cannot be
+    /// read.
     variables: Option<CtVariables>,
     variables_at: u64,
-    /// The variables' hash while the table is `table`; 0: not known.
+    /// The variables' hash while the table is `table`; 0 if unknown.
     digest: u64,
     table: CtTable,
-    /// The namespace that the calling thread was in at the beginning, as the program knows it.
+    /// The namespace in which the calling thread started the reading, as the program identifies it.
     net: u64,
-    /// All buckets before this one are out.
+    /// The first bucket that has not been handed out.
     next: u32,
-    /// Rows up to here may be out, if the table's size changed: they are in the newest block, or in `recent`.
+    /// Rows before this position may have been handed out if the table was resized: they are in the newest block, or
+    /// in `recent`.
     out_until: TablePosition,
     newest: Newest,
-    /// What followed the newest block since, if it was little or the table's size changed: that block, and the rows.
+    /// The newest block and the rows that followed it, if those were few or the table was resized; otherwise empty.
     recent: Vec<u8>,
-    /// What of a block was not out.
+    /// The rows of a block that had not been handed out.
     passed: Vec<u8>,
-    /// Blocks of chains that were read in portions: they count as handed out, and are next.
+    /// Blocks of chains that were read in portions: they count as handed out and are returned next.
     portions: Vec<Vec<u8>>,
-    /// True if something was handed out since the table was looked for.
+    /// True if rows were handed out since the table was last found.
     unproved: bool,
     at_once: [u32; 2],
     contended: u32,
@@ -109,12 +112,12 @@ impl<'w> Walking<'w> {
         Ok(walking)
     }
 
-    /// What was met so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Buckets of the table.
+    /// Number of buckets of the table.
     pub fn buckets(&self) -> u32 {
         self.table.buckets
     }
@@ -137,7 +140,7 @@ impl<'w> Walking<'w> {
         context
     }
 
-    /// Where the table is now; a change of its size that is under way is waited for.
+    /// Finds the current table; waits for a resize that is in progress.
     fn look(&mut self) -> Result<CtTable, SysError> {
         let (mut before, mut strange) = (CtTable::default(), 0);
         for _ in 0..LOOKS_MAX {
@@ -150,7 +153,7 @@ impl<'w> Walking<'w> {
                 self.digest = digest;
                 return Ok(table);
             }
-            // The table is where it was, and no variable has its address: they are elsewhere in this kernel.
+            // The table has not moved, and no variable contains its address: this kernel stores them elsewhere.
             let is_strange = self.variables_at == 0 && before == table;
             (before, strange) = (table, if is_strange { strange + 1 } else { 0 });
             if strange == STRANGE_MAX {
@@ -163,7 +166,7 @@ impl<'w> Walking<'w> {
         Err(failed(Errno::AGAIN))
     }
 
-    /// Has the program look for the variables, too.
+    /// Makes the program search for the variables as well.
     fn find(&self) -> Result<Context, SysError> {
         let mut context = self.context(0, 0);
         let number = self.variables.as_ref().map_or(0, CtVariables::number);
@@ -175,7 +178,7 @@ impl<'w> Walking<'w> {
         (self.variables, self.variables_at, self.digest) = (None, 0, 0);
     }
 
-    /// One call of the program. What it wrote, if the table is still the one it was.
+    /// Calls the program once. Returns the block that it wrote, if the table is still the same.
     fn call(&mut self, end: u32) -> Result<Option<Newest>, SysError> {
         let context = self.run(self.next, end)?;
         let (next, ended) = (context.get(Context::NEXT), context.get(Context::ENDED));
@@ -199,8 +202,8 @@ impl<'w> Walking<'w> {
         Ok(Some(newest).filter(|newest| newest.filled > HEAD))
     }
 
-    /// Whether the table was the same until the end of that call; where it is now, if not. What cannot be said now
-    /// stays unproved.
+    /// Checks whether the table stayed the same until the end of that call; returns the current table if not. If this
+    /// cannot be checked now, it stays unproved.
     fn check(&mut self, context: &Context) -> Result<Option<CtTable>, SysError> {
         let knew = self.digest != 0;
         if knew && context.word(Context::DIGEST) == self.digest {
@@ -212,7 +215,7 @@ impl<'w> Walking<'w> {
             return Ok(None);
         }
         let found = self.look()?;
-        // Also if it has the size and the address that it had: it was another one meanwhile.
+        // Also if size and address are the same as before: in the meantime it was a different table.
         if knew || found != self.table {
             return Ok(Some(found));
         }
@@ -224,26 +227,26 @@ impl<'w> Walking<'w> {
         TablePosition { bucket: self.next, of: self.table.buckets }
     }
 
-    /// What a call's end means for the next.
+    /// Chooses the parameters of the next call from the result of a call.
     fn judge(&mut self, ended: u32, next: u32) -> Result<(), SysError> {
         let stands = next == self.next;
         match ended {
             FULL if stands => self.at_once = FEW_AT_ONCE,
-            // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
+            // Also if the kernel cut the call short (`may_goto` ends it after a quarter of a second).
             _ if stands => self.stay()?,
             _ => (self.contended, self.at_once) = (0, AT_ONCE),
         }
         Ok(())
     }
 
-    /// Counts a call without a step forward; EAGAIN after too many.
+    /// Counts a call without progress; EAGAIN after too many.
     fn stay(&mut self) -> Result<(), SysError> {
         self.contended += 1;
         if self.contended > CONTENDED_MAX { Err(failed(Errno::AGAIN)) } else { Ok(()) }
     }
 
-    /// The next eight buckets, whose entries do not fit into the region: portions of them, until all are read. Nothing
-    /// is handed out before, so that a table whose size changes meanwhile is read on from where it was.
+    /// Reads the next eight buckets, whose entries do not fit into the region, in portions. Nothing is handed out
+    /// before all portions are complete, so that a reading of a resized table can continue from the same position.
     fn by_portions(&mut self) -> Result<(), SysError> {
         let (start, partly) = (self.next, self.is_partly_out());
         let (program, regions) = self.walk.portioned(self.host).map_err(failed_for)?;
@@ -263,7 +266,7 @@ impl<'w> Walking<'w> {
                     self.judge(ended, next)?;
                 }
                 _ => {
-                    // Each pass meets all nodes.
+                    // Each pass visits all nodes.
                     met.nodes = context.get(Context::NODES).into();
                     met.longest = met.longest.max(context.get(Context::LONGEST));
                     met.gone += u64::from(context.get(Context::GONE));
@@ -280,7 +283,7 @@ impl<'w> Walking<'w> {
         Ok(())
     }
 
-    /// Notes blocks as handed out, but for rows that are out already.
+    /// Records blocks as handed out, without the rows that were handed out before.
     fn note_portions(&mut self, blocks: Vec<Vec<u8>>, partly: bool) {
         let mut recent = Vec::new();
         for block in blocks.into_iter().filter(|block| block.len() > HEAD) {
@@ -297,17 +300,17 @@ impl<'w> Walking<'w> {
         }
     }
 
-    /// Whether rows from here on may be out.
+    /// True if rows from the current position may have been handed out.
     fn is_partly_out(&self) -> bool {
         self.done().is_before(self.out_until)
     }
 
-    /// The table was exchanged for a larger or smaller one: the rest begins at the same share of it. Where that is
-    /// within a bucket, or within eight, rows come again that are out, and are known by the newest block.
+    /// Continues in a larger or smaller table, at the same fraction of it. If that position is within a bucket, or
+    /// within a group of eight, rows that were handed out are read again; the newest block identifies them.
     fn resized(&mut self, new: CtTable) -> Result<(), SysError> {
         self.counts.resizes += 1;
         if new == self.table && self.stay().is_err() {
-            // Something else changes among the variables, all the time: they are no help.
+            // One of the variables changes all the time for some other reason, so they are useless.
             self.without_variables();
             self.contended = 0;
         }
@@ -318,7 +321,7 @@ impl<'w> Walking<'w> {
         self.keep_newest();
         self.table = new;
         self.next = done.in_table(new.buckets) & !7;
-        // Not as far back as that, or who knows what was missed.
+        // Positions further back than the newest block are lost, because unknown rows may be missing.
         let lost = self.done().is_before(self.newest.from) || self.unproved;
         if lost { Err(failed(Errno::AGAIN)) } else { Ok(()) }
     }
@@ -329,7 +332,7 @@ impl<'w> Walking<'w> {
         }
     }
 
-    /// Notes a block as handed out.
+    /// Records a block as handed out.
     fn handed_out(&mut self, block: Newest) {
         if block.filled >= RECENT_BYTES || self.newest.filled == 0 {
             self.newest = block;
@@ -339,7 +342,7 @@ impl<'w> Walking<'w> {
         self.keep_newest();
         let mut recent = std::mem::take(&mut self.recent);
         recent.extend_from_slice(self.block(block).get(HEAD..).unwrap_or_default());
-        // Enough of the like: what was before may be forgotten.
+        // There are enough of these rows: older ones can be discarded.
         if recent.len() > 8 * RECENT_BYTES {
             self.newest.from = block.from;
             recent.clear();
@@ -349,7 +352,7 @@ impl<'w> Walking<'w> {
         self.newest.region = block.region;
     }
 
-    /// Keeps what of a block is not out; true if there is any.
+    /// Keeps the rows of a block that have not been handed out; true if there are any.
     fn pass(&mut self, block: &[u8]) -> bool {
         let out: HashSet<Vec<u8>> = rows(&self.recent).map(|(row, at)| telling(row, at)).collect();
         let mut passed = std::mem::take(&mut self.passed);
@@ -404,7 +407,7 @@ fn run_with(program: &Program, mut context: Context) -> Result<Context, SysError
     }
 }
 
-/// What a call wrote to a region.
+/// The block that a call wrote to a region.
 fn block_of(regions: &Mapped, region: u32, filled: usize) -> &[u8] {
     let bytes = regions.bytes();
     let size = bytes.len() / 2;

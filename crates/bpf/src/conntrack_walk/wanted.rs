@@ -1,9 +1,9 @@
-//! Which entries a walk shall find.
+//! The entries that a walk selects.
 
 const AF_INET: u8 = 2;
 pub(super) const AF_INET6: u8 = 10;
 
-// Which conditions a walk was loaded with.
+// The conditions with which a walk was loaded.
 pub(super) const ORIG: u32 = 1;
 pub(super) const ANSWER: u32 = 2;
 pub(super) const STATUS: u32 = 4;
@@ -11,7 +11,7 @@ pub(super) const MARK: u32 = 8;
 pub(super) const STATES: u32 = 16;
 pub(super) const ZONE: u32 = 32;
 
-/// What a tuple must be like, as far as anything was said.
+/// A condition on a tuple: only the given parts must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TupleIs {
     pub(super) value: [u8; 40],
@@ -27,10 +27,10 @@ impl TupleIs {
     const DPORT: usize = 36;
     const PROTO: usize = 38;
 
-    /// Any.
+    /// Matches any tuple.
     pub const ANY: TupleIs = TupleIs { value: [0; 40], mask: [0; 40] };
 
-    /// True if it says nothing.
+    /// True if it matches any tuple.
     pub fn is_any(&self) -> bool {
         self.mask.iter().all(|bits| *bits == 0)
     }
@@ -53,63 +53,63 @@ impl TupleIs {
         self.family(if addr.len() == 4 { AF_INET } else { AF_INET6 }).with(at, addr, &masks)
     }
 
-    /// Of this family: 2 AF_INET, 10 AF_INET6.
+    /// Requires this address family: 2 AF_INET, 10 AF_INET6.
     pub fn family(self, family: u8) -> TupleIs {
         self.with(TupleIs::FAMILY, &u16::from(family).to_ne_bytes(), &[0xff; 2])
     }
 
-    /// Of this IP protocol.
+    /// Requires this IP protocol.
     pub fn proto(self, proto: u8) -> TupleIs {
         self.with(TupleIs::PROTO, &[proto], &[0xff])
     }
 
-    /// From an address whose first `bits` are those of `addr` (4 or 16 bytes).
+    /// Requires a source address whose first `bits` bits equal those of `addr` (4 or 16 bytes).
     pub fn src(self, addr: &[u8], bits: u8) -> TupleIs {
         self.with_net(TupleIs::SRC, addr, bits)
     }
 
-    /// To an address whose first `bits` are those of `addr` (4 or 16 bytes).
+    /// Requires a destination address whose first `bits` bits equal those of `addr` (4 or 16 bytes).
     pub fn dst(self, addr: &[u8], bits: u8) -> TupleIs {
         self.with_net(TupleIs::DST, addr, bits)
     }
 
-    /// With this beside the source: a port, an ICMP id, a GRE key. Host order.
+    /// Requires this value with the source address: a port, an ICMP id, a GRE key. Host order.
     pub fn sport(self, port: u16) -> TupleIs {
         self.with(TupleIs::SPORT, &port.to_be_bytes(), &[0xff; 2])
     }
 
-    /// With this beside the destination: a port, ICMP type and code, a GRE key. Host order.
+    /// Requires this value with the destination address: a port, ICMP type and code, a GRE key. Host order.
     pub fn dport(self, port: u16) -> TupleIs {
         self.with(TupleIs::DPORT, &port.to_be_bytes(), &[0xff; 2])
     }
 }
 
-/// Which entries.
+/// The entries to select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WantedEntries {
-    /// Entries of every namespace, not of the calling thread's alone.
+    /// True for entries of every namespace, false for those of the calling thread's namespace only.
     pub all: bool,
-    /// Entries that live.
+    /// True to include live entries.
     pub live: bool,
-    /// Entries whose time is over, which wait to be collected.
+    /// True to include expired entries, which wait to be collected.
     pub expired: bool,
     /// Status bits: value and mask.
     pub status: Option<(u32, u32)>,
     /// Mark: value and mask.
     pub mark: Option<(u32, u32)>,
-    /// States of the protocol: bit n is TCP's state n, bit 16 + n SCTP's, bit 32 + n DCCP's. Protocols without states
-    /// do not pass.
+    /// Protocol states: bit n is TCP's state n, bit 16 + n SCTP's, bit 32 + n DCCP's. Protocols without states never
+    /// match.
     pub states: Option<u64>,
     /// Zone.
     pub zone: Option<u16>,
-    /// The direction that made the entry.
+    /// The direction of the packet that created the entry.
     pub orig: TupleIs,
-    /// What answers look like.
+    /// The reply direction.
     pub reply: TupleIs,
 }
 
 impl WantedEntries {
-    /// Every living entry of the calling thread's namespace.
+    /// All live entries of the calling thread's namespace.
     pub const LIVE: WantedEntries = WantedEntries {
         all: false,
         live: true,

@@ -1,4 +1,4 @@
-//! Certificates for tests of TLS, made by openssl(1).
+//! Certificates for TLS tests, made by openssl(1).
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const NEW_KEY: &str = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
 
-/// An authority of its own, and what it signs, made by openssl(1).
+/// A certificate authority for a test, run through openssl(1).
 pub struct Authority {
     dir: PathBuf,
 }
@@ -18,12 +18,12 @@ impl Default for Authority {
 }
 
 impl Authority {
-    /// A new one.
+    /// Makes a new authority.
     pub fn new() -> Authority {
         Authority::named("test authority")
     }
 
-    /// A new one of this name.
+    /// Makes a new authority with this name.
     pub fn named(name: &str) -> Authority {
         let authority = Authority { dir: own_folder() };
         let settings = format!(
@@ -45,7 +45,7 @@ impl Authority {
         self.dir.join(name)
     }
 
-    /// Signs a certificate for `alt_names` that is valid from so many seconds from now to so many.
+    /// Signs a certificate for `alt_names` that is valid between these two times, in seconds from now.
     pub fn sign(&self, name: &str, alt_names: &str, valid_s: (i64, i64)) {
         self.openssl(
             &format!("{NEW_KEY} -config settings -keyout {name}.key -out {name}.csr"),
@@ -70,14 +70,14 @@ impl Authority {
     }
 }
 
-/// A moment so many seconds from now, as openssl wants it.
+/// The time `from_now_s` seconds from now, in openssl's format.
 fn moment(from_now_s: i64) -> String {
     let mut time = sys::clock::wall();
     time.seconds += from_now_s;
     format!("{:.0}", time.rfc3339()).replace(['-', ':', 'T'], "")
 }
 
-/// A folder that nobody else has.
+/// Makes a folder that only this authority uses.
 fn own_folder() -> PathBuf {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Entries of connection tracking, made by ctnetlink: any state without a packet.
+//! Makes conntrack entries through ctnetlink, in any state and without packets.
 
 use crate::netns::Lab;
 use netlink::{Messages, Request};
@@ -14,26 +14,26 @@ const CT_DELETE: u16 = 1 << 8 | 2;
 const CREATE: u16 = 0x400 | 0x200;
 /// -ENOSPC: the chain of the entry's bucket is too long.
 const NO_ROOM: i32 = -28;
-/// How many requests go out before their acknowledgements are read: those must fit into one receive buffer.
+/// Number of requests sent before their acknowledgements are read, which must fit into one receive buffer.
 const BATCH: usize = 64;
 
 /// Status bits, include/uapi/linux/netfilter/nf_conntrack_common.h.
 pub mod status {
-    /// A packet came back.
+    /// A reply was seen.
     pub const SEEN_REPLY: u32 = 1 << 1;
-    /// Spared when the table is full.
+    /// Not evicted early when the table is full.
     pub const ASSURED: u32 = 1 << 2;
-    /// In the table; every entry has it.
+    /// The entry is in the table; every entry has this bit.
     pub const CONFIRMED: u32 = 1 << 3;
 }
 
-/// An entry to be made. Begin with [`Entry::tcp`] and the like.
+/// An entry to create. Start with [`Entry::tcp`] or a similar function.
 #[derive(Debug, Clone)]
 pub struct Entry {
     proto: u8,
     src: (IpAddr, u16),
     dst: (IpAddr, u16),
-    /// Type and code of an ICMP request and of what answers it.
+    /// Type and code of an ICMP request and of its reply.
     icmp: Option<([u8; 2], [u8; 2])>,
     status: u32,
     timeout_s: u32,
@@ -48,7 +48,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A protocol that has no ports (ESP 50, OSPF 89 …).
+    /// An entry for a protocol without ports (ESP 50, OSPF 89 …).
     pub fn generic(proto: u8, src: IpAddr, dst: IpAddr) -> Entry {
         Entry {
             proto,
@@ -68,12 +68,12 @@ impl Entry {
         }
     }
 
-    /// A protocol with ports: UDP 17, UDP-Lite 136, GRE 47 (keys), TCP 6, SCTP 132.
+    /// An entry for a protocol with ports: UDP 17, UDP-Lite 136, GRE 47 (keys), TCP 6, SCTP 132.
     pub fn ports(proto: u8, src: (IpAddr, u16), dst: (IpAddr, u16)) -> Entry {
         Entry { src, dst, ..Entry::generic(proto, src.0, dst.0) }
     }
 
-    /// TCP in a state: `enum tcp_conntrack`, 1 SYN_SENT to 9 SYN_SENT2. Answered and assured as the state has it.
+    /// A TCP entry in a state: `enum tcp_conntrack`, 1 SYN_SENT to 9 SYN_SENT2. Its status bits match the state.
     pub fn tcp(src: (IpAddr, u16), dst: (IpAddr, u16), state: u8) -> Entry {
         let mut entry = Entry { state: Some(state), ..Entry::ports(6, src, dst) };
         entry.status |= match state {
@@ -84,65 +84,65 @@ impl Entry {
         entry
     }
 
-    /// UDP, unanswered.
+    /// A UDP entry without a reply.
     pub fn udp(src: (IpAddr, u16), dst: (IpAddr, u16)) -> Entry {
         Entry::ports(17, src, dst)
     }
 
-    /// SCTP in a state: `enum sctp_conntrack`, 1 CLOSED to 8 HEARTBEAT_SENT.
+    /// An SCTP entry in a state: `enum sctp_conntrack`, 1 CLOSED to 8 HEARTBEAT_SENT.
     pub fn sctp(src: (IpAddr, u16), dst: (IpAddr, u16), state: u8) -> Entry {
         Entry { state: Some(state), ..Entry::ports(132, src, dst) }
     }
 
-    /// An echo request with this id, ICMP or ICMPv6 by the addresses.
+    /// An entry for an echo request with this id: ICMP or ICMPv6, depending on the addresses.
     pub fn ping(src: IpAddr, dst: IpAddr, id: u16) -> Entry {
         let (proto, icmp) = if src.is_ipv4() { (1, ([8, 0], [0, 0])) } else { (58, ([128, 0], [129, 0])) };
         Entry { icmp: Some(icmp), src: (src, id), ..Entry::generic(proto, src, dst) }
     }
 
-    /// With these status bits beside CONFIRMED.
+    /// Sets these status bits in addition to CONFIRMED.
     pub fn status(mut self, bits: u32) -> Entry {
         self.status = bits | status::CONFIRMED;
         self
     }
 
-    /// Ends after so many seconds; 3600 if not said.
+    /// Sets the timeout in seconds; the default is 3600.
     pub fn timeout_s(mut self, seconds: u32) -> Entry {
         self.timeout_s = seconds;
         self
     }
 
-    /// The same to another address.
+    /// Changes the destination address.
     pub fn to(mut self, dst: IpAddr) -> Entry {
         self.dst.0 = dst;
         self
     }
 
-    /// With its destination rewritten to this; port 0 keeps the port.
+    /// Sets a destination NAT; port 0 keeps the port.
     pub fn dnat(mut self, to: IpAddr, port: u16) -> Entry {
         self.dnat = Some((to, port));
         self
     }
 
-    /// With its source rewritten to this; port 0 keeps the port where it is free.
+    /// Sets a source NAT; port 0 keeps the port if it is free.
     pub fn snat(mut self, to: IpAddr, port: u16) -> Entry {
         self.snat = Some((to, port));
         self
     }
 
-    /// With this mark.
+    /// Sets the mark.
     pub fn mark(mut self, mark: u32) -> Entry {
         self.mark = mark;
         self
     }
 
-    /// In this zone, both directions.
+    /// Sets the zone for both directions.
     pub fn zone(mut self, zone: u16) -> Entry {
         self.zone = zone;
         self
     }
 
-    /// With these label bits. The namespace must have a rule that uses labels: see [`Lab::use_conntrack_labels`].
+    /// Sets these label bits. The namespace must have a rule that uses labels: see [`Lab::use_conntrack_labels`].
     pub fn label_bits(mut self, bits: &[u8]) -> Entry {
         let mut words = [0; 16];
         bits.iter().filter(|bit| **bit < 128).for_each(|bit| words[usize::from(bit / 8)] |= 1 << (bit % 8));
@@ -150,13 +150,13 @@ impl Entry {
         self
     }
 
-    /// With this helper (`ftp`), which the kernel must have.
+    /// Sets the helper (`ftp`), which the kernel must have.
     pub fn helper(mut self, name: &'static str) -> Entry {
         self.helper = Some(name);
         self
     }
 
-    /// As what `master`, an entry that is there, made a helper expect.
+    /// Makes it an expected connection of `master`, an existing entry.
     pub fn master(mut self, master: &Entry) -> Entry {
         self.master = Some(Box::new(master.clone()));
         self
@@ -202,7 +202,7 @@ impl Entry {
         request.bytes().expect("nothing in it is long").to_vec()
     }
 
-    // By the original direction alone.
+    // Identifies the entry by its original direction only.
     fn removal(&self) -> Vec<u8> {
         let mut request = Request::one_with(CT_DELETE, 0);
         request.body(&[if self.src.0.is_ipv4() { 2 } else { 10 }, 0, 0, 0]);
@@ -217,7 +217,7 @@ impl Entry {
     fn put_tuples(&self, request: &mut Request) {
         let [asks, answers] = self.icmp.map_or([[0; 2]; 2], |(asks, answers)| [asks, answers]);
         put_tuple(request, 1, self.proto, [self.src, self.dst], asks);
-        // What the answer looks like without NAT; the kernel works out what NAT makes of it.
+        // The reply without NAT; the kernel applies the NAT to it.
         let back = if self.icmp.is_some() { [(self.dst.0, self.src.1), self.src] } else { [self.dst, self.src] };
         put_tuple(request, 2, self.proto, back, answers);
         if let Some(master) = &self.master {
@@ -225,7 +225,7 @@ impl Entry {
         }
     }
 
-    // A range of one address, and of one port unless it is left as it is.
+    // Adds a range of one address, and of one port unless it is kept.
     fn put_nat(&self, request: &mut Request, kind: u16, (to, port): (IpAddr, u16)) {
         request.nested(kind, |nat| {
             let (first, last, octets) = match to {
@@ -265,19 +265,19 @@ fn put_tuple(request: &mut Request, kind: u16, proto: u8, ends: [(IpAddr, u16); 
     });
 }
 
-/// Makes the entries in the calling thread's namespace; returns how many there were.
+/// Creates the entries in the calling thread's namespace; returns their number.
 ///
 /// # Panics
-/// When the kernel refuses one, with its error and the entry.
+/// If the kernel refuses one, with its error and the entry.
 #[track_caller]
 pub fn insert(entries: impl IntoIterator<Item = Entry>) -> usize {
     ask_for_each(entries, Entry::request)
 }
 
-/// Takes the entries, which must be there, out of the calling thread's namespace; returns how many there were.
+/// Removes the entries, which must exist, from the calling thread's namespace; returns their number.
 ///
 /// # Panics
-/// When the kernel refuses one, with its error and the entry.
+/// If the kernel refuses one, with its error and the entry.
 #[track_caller]
 pub fn remove(entries: impl IntoIterator<Item = Entry>) -> usize {
     ask_for_each(entries, Entry::removal)
@@ -288,7 +288,7 @@ fn ask_for_each(entries: impl IntoIterator<Item = Entry>, request: fn(&Entry) ->
     let socket = NetlinkSocket::open(NETLINK_NETFILTER).expect("nfnetlink is there");
     socket.make_room(1 << 20);
     let (mut made, mut again) = ask_once(&socket, entries.into_iter(), request);
-    // Another test may have made the hash table small, and its chains too long: that passes.
+    // Another test may have shrunk the hash table temporarily, so that its chains are too long.
     crate::wait_until("room in the hash table for every entry", || {
         let (more, left) = ask_once(&socket, std::mem::take(&mut again).into_iter(), request);
         made += more;
@@ -298,7 +298,7 @@ fn ask_for_each(entries: impl IntoIterator<Item = Entry>, request: fn(&Entry) ->
     made
 }
 
-/// How many the kernel took, and those for which there was no room in the hash table.
+/// The number of entries that the kernel accepted, and the entries that did not fit into the hash table.
 #[track_caller]
 fn ask_once(
     socket: &NetlinkSocket,
@@ -332,25 +332,25 @@ fn ask_once(
     }
 }
 
-/// `count` entries of every kind, distinct and always the same: TCP in all its states, UDP, ICMP, SCTP, UDP-Lite, GRE,
-/// a protocol without ports; IPv4 and, one of seven, IPv6; a quarter with its destination rewritten, a fifth with its
-/// source, some with both; marks and zones. Clients are few and of unequal weight.
+/// `count` distinct entries of every kind, the same in every run: TCP in all its states, UDP, ICMP, SCTP, UDP-Lite,
+/// GRE, a protocol without ports; IPv4 and, one in seven, IPv6; a quarter with destination NAT, a fifth with source
+/// NAT, some with both; marks and zones. There are few clients, with unequal numbers of entries.
 pub fn mixed(count: u32) -> impl Iterator<Item = Entry> {
     (0..count).map(one_of_a_mix)
 }
 
-/// Destination that the entries of [`mixed`] with rewritten destination name.
+/// The original destination of entries with destination NAT in [`mixed`].
 pub const PUBLISHED: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 30);
-/// Source that they get where it is rewritten.
+/// The source address after source NAT.
 pub const OUTSIDE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 
 fn one_of_a_mix(n: u32) -> Entry {
-    // A multiplicative hash: looks random, and is no walk in step with any of the divisors below.
+    // A multiplicative hash, which looks random and is not correlated with the divisors below.
     let r = n.wrapping_mul(0x9e37_79b1) >> 7;
     let client = if r % 5 == 0 { r % 3 } else { r % 97 };
     let v6 = n % 7 == 3;
     let (src, dst) = ends(v6, client, r % 61);
-    // Ports make each entry one of its own, whatever the rest is.
+    // Ports make each entry unique, regardless of the rest.
     let sport = 1024 + (n % 60_000) as u16;
     let dport = [80, 443, 8080, 5201][(r / 61 % 4) as usize] + (n / 60_000) as u16;
     let entry = match n % 20 {
@@ -374,7 +374,7 @@ fn ends(v6: bool, client: u32, server: u32) -> (IpAddr, IpAddr) {
     (Ipv4Addr::from(0x0a00_0002 + client).into(), Ipv4Addr::from(0xc633_6402 + server).into())
 }
 
-// Without ports only the addresses tell entries apart.
+// For protocols without ports, only the addresses distinguish entries.
 fn spread(v6: bool, n: u32) -> IpAddr {
     let [_, b, c, d] = n.to_be_bytes();
     if v6 {
@@ -394,12 +394,12 @@ fn with_nat(mut entry: Entry, n: u32, v6: bool) -> Entry {
         entry.dst = (PUBLISHED.into(), 8000 + (n / 60_000) as u16);
         entry = entry.dnat(backend.into(), 80 + (n / 60_000) as u16);
     }
-    // Hundreds of entries behind one outside address and port would make the kernel look for a free one.
+    // With hundreds of entries on one outside address and port, the kernel would search for a free port.
     if n % 5 == 2 || n % 20 == 1 { entry.snat(Ipv4Addr::from(u32::from(OUTSIDE) + n % 16).into(), port) } else { entry }
 }
 
 impl Lab {
-    /// Makes the entries in the lab's table; returns how many there were.
+    /// Creates the entries in the lab's table; returns their number.
     #[track_caller]
     pub fn track(&self, entries: impl IntoIterator<Item = Entry>) -> usize {
         self.shares_conntrack();
@@ -407,13 +407,13 @@ impl Lab {
         self.inside(|| insert(entries))
     }
 
-    /// A setting of connection tracking in the lab's namespace: `nf_conntrack_acct`, `nf_conntrack_timestamp` …
+    /// Changes a conntrack setting in the lab's namespace: `nf_conntrack_acct`, `nf_conntrack_timestamp` …
     pub fn set_conntrack(&self, setting: &str, value: &str) {
         let path = format!("/proc/sys/net/netfilter/{setting}");
         self.inside(|| std::fs::write(&path, value)).unwrap_or_else(|e| panic!("cannot write {path}: {e}"));
     }
 
-    /// Makes entries have room for labels from now on: a rule that looks at them. Needs nft(8).
+    /// Reserves room for labels in new entries, by adding a rule that tests labels. Needs nft(8).
     pub fn use_conntrack_labels(&self) {
         let rules = "table inet labels {\n chain never {\n ct label 1 accept\n }\n}\n";
         let file = self.dir().join("labels.nft");
@@ -421,7 +421,7 @@ impl Lab {
         self.output("nft", &["-f", file.to_str().expect("a plain path")]);
     }
 
-    /// Makes the lab's namespace track connections from now on: a rule that looks at their state. Needs nft(8).
+    /// Enables connection tracking in the lab's namespace, by adding a rule that tests the state. Needs nft(8).
     pub fn use_conntrack(&self) {
         self.shares_conntrack();
         self.nft(
@@ -437,12 +437,12 @@ impl Lab {
         self.output("nft", &["-f", file.to_str().expect("a plain path")]);
     }
 
-    /// Sends `count` datagrams, each of which makes a UDP entry: from one port to one port, at addresses of 127.0.0.0/8
-    /// from 127.1.0.0 + `first` on.
+    /// Sends `count` datagrams, each of which creates a UDP entry: from one port to one port, at addresses of
+    /// 127.0.0.0/8, starting at 127.1.0.0 + `first`.
     pub fn new_udp_flows(&self, first: u32, count: u32) {
         self.shares_conntrack();
         self.inside(|| {
-            // With somebody there who does not listen nothing comes back.
+            // The receiving socket exists but is never read, so that no ICMP error comes back.
             let there = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");
             let here = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
             let port = there.local_addr().expect("it is bound").port();
@@ -453,7 +453,7 @@ impl Lab {
         });
     }
 
-    /// How many entries the lab's table has, expired ones included.
+    /// Number of entries in the lab's table, including expired ones.
     pub fn conntrack_count(&self) -> u64 {
         let path = "/proc/sys/net/netfilter/nf_conntrack_count";
         let text = self.inside(|| std::fs::read_to_string(path)).expect("connection tracking is there");

@@ -1,4 +1,5 @@
-//! Sockets of the rarer families, made inside a [`Lab`] and held by it: raw, UDP-Lite, packet, netlink, MPTCP.
+//! Sockets of less common families, created inside a [`Lab`] and kept open by it: raw, UDP-Lite, packet, netlink,
+//! MPTCP.
 
 use crate::attach_filter;
 use crate::netns::Lab;
@@ -17,18 +18,18 @@ const PACKET_AUXDATA: i32 = 8;
 const PACKET_VERSION: i32 = 10;
 const PACKET_TX_RING: i32 = 13;
 const PACKET_FANOUT: i32 = 18;
-/// Promiscuous, in `struct packet_mreq`.
+/// Promiscuous mode in `struct packet_mreq`.
 const PACKET_MR_PROMISC: u16 = 1;
 /// Index of the loopback interface in every namespace.
 const LO: u32 = 1;
 
-/// Every frame, Ethernet's protocol of IPv4, of LLDP (include/uapi/linux/if_ether.h).
+/// Ethernet protocols: every frame, IPv4, LLDP (include/uapi/linux/if_ether.h).
 const ETH_P_ALL: u16 = 3;
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_LLDP: u16 = 0x88cc;
 
 impl Lab {
-    /// Raw sockets: ICMP, ICMPv6, OSPF between 127.0.0.1 and 127.0.0.2, and one for whatever it writes itself.
+    /// Raw sockets: ICMP, ICMPv6, OSPF between 127.0.0.1 and 127.0.0.2, and one that only sends.
     pub fn raw_sockets(&self) {
         let any4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let any6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
@@ -44,7 +45,7 @@ impl Lab {
         self.hold(ospf);
     }
 
-    /// A UDP-Lite socket of each family. False where the kernel has none.
+    /// A UDP-Lite socket of each family. False if the kernel does not support it.
     pub fn udplite_sockets(&self) -> bool {
         let sockets = [
             (socket::AF_INET, SocketAddr::from((Ipv4Addr::LOCALHOST, 5001))),
@@ -84,8 +85,8 @@ impl Lab {
         self.hold(filtered);
     }
 
-    /// Netlink sockets: one that listens to the groups 1, 5 and 33 of rtnetlink, one of nfnetlink, one for the
-    /// kernel's events that is connected.
+    /// Netlink sockets: one that listens to the groups 1, 5 and 33 of rtnetlink, one of nfnetlink, and a connected one
+    /// for the kernel's events.
     pub fn netlink_sockets(&self) {
         const SOL_NETLINK: i32 = 270;
         const NETLINK_ADD_MEMBERSHIP: i32 = 1;
@@ -101,7 +102,8 @@ impl Lab {
         [route, filter, events].into_iter().for_each(|fd| self.hold(fd));
     }
 
-    /// An MPTCP listener with one connection over 127.0.0.1, all three sockets held. False where the kernel has none.
+    /// An MPTCP listener with one connection over 127.0.0.1; all three sockets stay open. False if the kernel does not
+    /// support it.
     pub fn mptcp_connection(&self) -> bool {
         let open = || socket::open(socket::AF_INET, socket::SOCK_STREAM, IPPROTO_MPTCP);
         let (Ok(listener), Ok(client)) = (self.inside(open), self.inside(open)) else { return false };
@@ -130,7 +132,7 @@ impl Lab {
     }
 }
 
-/// `struct sockaddr_ll`: family, protocol (network order), interface, and what nobody looks at here.
+/// `struct sockaddr_ll`: family, protocol (network order), interface, and fields that bind(2) ignores.
 fn bind_packet(packet: &Fd, ethertype: u16, ifindex: u32) {
     let mut address = (socket::AF_PACKET as u16).to_ne_bytes().to_vec();
     address.extend_from_slice(&ethertype.to_be_bytes());

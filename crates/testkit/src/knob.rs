@@ -1,36 +1,36 @@
-//! Settings that belong to the whole machine.
+//! Machine-wide settings.
 
 use crate::lock::{MachineLock, shared_dir};
 use crate::tables::Alone;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One file under /proc/sys or /sys with another value until drop.
+/// Changes a file under /proc/sys or /sys until drop.
 ///
-/// Machine-wide: while one exists, every other test that wants one waits. The old value is
-/// kept in a file first, so a test that was killed is put right by the next taker.
+/// Machine-wide: while one exists, every other test that needs one waits. The old value is first saved to a file, so
+/// that the next user can restore it after a test was killed.
 #[derive(Debug)]
 pub struct HostKnob {
     path: PathBuf,
     saved: PathBuf,
-    /// Further files and where their values are kept.
+    /// Additional files, and the files with their old values.
     more: Vec<(PathBuf, PathBuf)>,
-    // Last fields: let go after the value is back.
+    // These are the last fields, so that they are released after the value is restored.
     _lock: MachineLock,
     _alone: Option<Alone>,
 }
 
 impl HostKnob {
-    /// Writes `value` to `path` and remembers what was there.
+    /// Writes `value` to `path` and remembers the old value.
     ///
     /// # Panics
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn set(path: impl Into<PathBuf>, value: &str) -> HostKnob {
         HostKnob::set_in(&shared_dir().join("knobs"), path.into(), value)
     }
 
     fn set_in(store: &Path, path: PathBuf, value: &str) -> HostKnob {
-        // First the table, then the knob: everybody in this order.
+        // The order is the same everywhere: first the table, then the setting.
         let alone = path.to_string_lossy().contains("nf_conntrack").then(Alone::take);
         let lock = MachineLock::take("knob");
         fs::create_dir_all(store).unwrap_or_else(|e| panic!("cannot make {}: {e}", store.display()));
@@ -41,10 +41,10 @@ impl HostKnob {
         knob
     }
 
-    /// The same with another file; the value of the last one comes back first.
+    /// Also changes another file; the last one is restored first.
     ///
     /// # Panics
-    /// As [`HostKnob::set`].
+    /// Like [`HostKnob::set`].
     pub fn and(mut self, path: impl Into<PathBuf>, value: &str) -> HostKnob {
         let path = path.into();
         let saved = save_in(&shared_dir().join("knobs"), &path);
@@ -61,7 +61,7 @@ impl Drop for HostKnob {
     }
 }
 
-/// Keeps the value of a file for later; returns where.
+/// Saves the value of a file; returns the path of the copy.
 fn save_in(store: &Path, path: &Path) -> PathBuf {
     let old = fs::read_to_string(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
     let saved = store.join(path.to_string_lossy().replace('/', "%"));
@@ -69,7 +69,7 @@ fn save_in(store: &Path, path: &Path) -> PathBuf {
     saved
 }
 
-/// Puts back whatever a killed test left changed. The caller holds the lock.
+/// Restores changes that a killed test left behind. The caller holds the lock.
 fn restore_all(store: &Path) {
     for found in fs::read_dir(store).into_iter().flatten().flatten() {
         let path = PathBuf::from(found.file_name().to_string_lossy().replace('%', "/"));
@@ -79,7 +79,7 @@ fn restore_all(store: &Path) {
 }
 
 fn restore(path: &Path, saved: &Path) {
-    // No panic: this also runs while one unwinds. The saved file stays for the next try.
+    // Must not panic, because it also runs during unwinding. The saved file stays for the next attempt.
     match fs::read_to_string(saved).and_then(|old| fs::write(path, old)) {
         Ok(()) => drop(fs::remove_file(saved)),
         Err(e) => eprintln!("testkit: cannot restore {}: {e}", path.display()),
@@ -104,7 +104,7 @@ mod tests {
         drop(knob);
         assert_eq!(fs::read_to_string(&one).unwrap(), "1\n");
 
-        // A crash: changed, old value in the store, nobody there to restore it.
+        // As after a crash: changed, with the old value in the store, and not restored.
         fs::write(store.join(one.to_string_lossy().replace('/', "%")), "1\n").unwrap();
         fs::write(&one, "9").unwrap();
         drop(HostKnob::set_in(&store, two.clone(), "8"));

@@ -1,11 +1,10 @@
-//! What tests share: namespaces of their own, sockets in every state, masks, locks.
+//! Shared code for tests: separate namespaces, sockets in every state, masks, locks.
 //!
-//! A test takes a [`netns::Lab`], makes its sockets there, runs the program under
-//! test ([`program::netwren`]) and its peers (`lab.command("ss")`) inside, and
-//! compares. Everything is undone on drop, also when the test panics; what a killed
-//! test left behind, the next one removes. Knows nothing of rows, sinks or flags.
+//! A test makes a [`netns::Lab`], creates its sockets there, runs the program under test ([`program::netwren`]) and
+//! its peers (`lab.command("ss")`) inside, and compares their output. Everything is undone on drop, even if the test
+//! panics; the next test removes what a killed test left behind. This crate does not know rows, sinks or flags.
 #![forbid(unsafe_code)]
-// A helper of tests fails by panicking: that is its job.
+// Test code fails by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod authority;
@@ -30,15 +29,15 @@ mod wait;
 mod watchdog;
 
 pub use knob::HostKnob;
-/// The allocator that counts, for crates that may not name `sys`.
+/// The counting allocator, for crates that may not name `sys`.
 pub use socket_filter::{attach_filter, try_filter};
 pub use sys::allocator;
 pub use traffic::{Listener, Pair};
 pub use wait::{told_if_late, until_equal, wait_until};
 
-/// Says something that the test harness does not swallow, as it does with `eprintln`.
+/// Prints a line that the test harness does not capture, unlike `eprintln`.
 pub fn loud(line: &str) {
     use std::io::Write;
-    // One write: lines of two tests do not mix. A closed stderr is nobody's concern here.
+    // A single write, so that lines of two tests do not mix. A closed stderr is ignored.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

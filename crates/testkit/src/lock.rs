@@ -1,17 +1,17 @@
-//! A lock that all test processes of this machine share.
+//! A lock shared by all test processes of this machine.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Held until drop, or until this process dies: the kernel lets go when the file is closed.
+/// Held until drop or the death of this process: the kernel releases it when the file is closed.
 #[derive(Debug)]
 pub struct MachineLock {
     _file: sys::Fd,
 }
 
-/// The folder for what test processes share with each other. One for each user: what is the
-/// whole machine's (namespaces, settings) is root's anyway.
+/// The folder for files shared by test processes. Each user has one; machine-wide resources (namespaces, settings)
+/// belong to root anyway.
 pub fn shared_dir() -> PathBuf {
     let user = fs::metadata("/proc/self").map_or(0, |meta| meta.uid());
     let dir = std::env::temp_dir().join(format!("netwren-testkit-{user}"));
@@ -20,18 +20,18 @@ pub fn shared_dir() -> PathBuf {
 }
 
 impl MachineLock {
-    /// Waits until nobody else on this machine holds the lock called `name`.
+    /// Waits until no other process on this machine holds the lock called `name`.
     ///
     /// # Panics
-    /// When its file cannot be made.
+    /// If its file cannot be created.
     pub fn take(name: &str) -> MachineLock {
         MachineLock::open(name, sys::socket::lock_file)
     }
 
-    /// Waits until nobody on this machine has taken the lock called `name`; others may share it.
+    /// Waits until no process on this machine holds the lock called `name` exclusively; others may share it.
     ///
     /// # Panics
-    /// When its file cannot be made.
+    /// If its file cannot be created.
     pub fn share(name: &str) -> MachineLock {
         MachineLock::open(name, sys::socket::share_file)
     }

@@ -1,9 +1,9 @@
-//! What byte compares may not look at, in this one place.
+//! Masks values that byte comparisons must ignore, all in this one place.
 //!
-//! Only values that move by themselves between two runs on an idle table: times that run
-//! down, times since. Everything else must be equal.
+//! Only values that change by themselves between two runs on an idle table are masked: remaining and elapsed times.
+//! Everything else must be equal.
 
-/// Marks in the text of `ss`: what stands between the first and the second moves.
+/// Marks in the text of `ss`: the text between a mark and one of its ends changes.
 const SS: &[(&str, &[char])] = &[
     ("timer:(keepalive,", &[',']),
     ("timer:(timewait,", &[',']),
@@ -21,7 +21,7 @@ const SS: &[(&str, &[char])] = &[
     (" sndbuf_limited:", &[' ', '\n']),
 ];
 
-/// The same for the timer column of `netstat`; its probes and retransmits stay.
+/// Marks in the timer column of `netstat`; its probes and retransmits are compared.
 const NETSTAT: &[(&str, &[char])] = &[
     (" keepalive (", &['/']),
     (" timewait (", &['/']),
@@ -31,8 +31,8 @@ const NETSTAT: &[(&str, &[char])] = &[
     (" unkn-", &['/']),
 ];
 
-/// Text of `ss` with running times as `*` and without blanks at line ends (the masked
-/// cells are of different width, so the padding behind them moves as well).
+/// Text of `ss` with running times as `*` and without blanks at line ends, because the masked cells and their padding
+/// vary in width.
 pub fn ss(text: &str) -> String {
     trailing_blanks(&between(text, SS))
 }
@@ -42,7 +42,7 @@ pub fn netstat(text: &str) -> String {
     trailing_blanks(&between(text, NETSTAT))
 }
 
-/// What moves in the output of `conntrack`, beside the timeout of a line of text.
+/// Marks in the output of `conntrack`, except for the timeout of a text line.
 const CONNTRACK: &[(&str, &[char])] = &[
     ("conntrack v", &[' ']),
     ("system. Version ", &['\n']),
@@ -59,20 +59,20 @@ pub fn conntrack(text: &str) -> String {
     by_line(text, |line| between(&without_timeout(line), CONNTRACK))
 }
 
-/// Each line by itself: a mark that is nowhere would be looked for in all that follows.
+/// Masks each line separately, because a mark missing from a line would otherwise match in a later one.
 fn by_line(text: &str, masked: impl Fn(&str) -> String) -> String {
     text.split('\n').map(masked).collect::<Vec<_>>().join("\n")
 }
 
-/// The same, with the ids of entries as `*` too: for two tables that were made alike.
+/// Like [`conntrack`], with entry ids also as `*`: for two tables created alike.
 pub fn conntrack_twins(text: &str) -> String {
     by_line(&conntrack(text), |line| between(line, &[(" use=* id=", &[' ']), ("<id>", &['<'])]))
 }
 
-/// A line of text with `*` for the number behind `tcp      6 `, or, of an expectation, in front of `proto=`.
+/// A text line with `*` for the number after `tcp      6 `, or for an expectation before `proto=`.
 fn without_timeout(line: &str) -> String {
     let head = line.find("src=").map_or(line, |at| &line[..at]);
-    // A time in front ends in a tab, not in a blank.
+    // A leading time ends in a tab, not in a blank.
     let mut words: Vec<&str> = head.split([' ', '\t']).collect();
     let tab = head.contains('\t');
     let filled: Vec<usize> = (0..words.len()).filter(|at| !words[*at].is_empty()).collect();
@@ -91,7 +91,7 @@ fn without_timeout(line: &str) -> String {
     }
 }
 
-/// JSON lines with the numbers under these keys as `*`.
+/// JSON lines with the numbers of these keys as `*`.
 pub fn json(text: &str, keys: &[&str]) -> String {
     keys.iter().fold(text.to_owned(), |text, key| {
         let mark = format!("\"{key}\":");
@@ -99,27 +99,27 @@ pub fn json(text: &str, keys: &[&str]) -> String {
     })
 }
 
-/// Every line without the blanks at its end.
+/// The text without blanks at line ends.
 pub fn trailing_blanks(text: &str) -> String {
     let lines = text.split('\n').map(|line| line.trim_end_matches(' '));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The lines in byte order: the kernel's dump order is not part of any contract.
+/// The lines in byte order, because the kernel's dump order is unspecified.
 pub fn sorted_lines(text: &str) -> String {
     let mut lines = text.lines().collect::<Vec<_>>();
     lines.sort_unstable();
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
 
-/// As [`sorted_lines`], but the first `head` lines (titles, column names) stay in front.
+/// Like [`sorted_lines`], but the first `head` lines (titles, column names) stay at the top.
 pub fn sorted_below(text: &str, head: usize) -> String {
     let at = text.match_indices('\n').nth(head.wrapping_sub(1)).map_or(0, |(at, _)| at + 1);
     let (head, rest) = text.split_at(if head == 0 { 0 } else { at });
     head.to_owned() + &sorted_lines(rest)
 }
 
-/// Replaces what follows each mark, up to one of its ends, by `*`.
+/// Replaces the text after each mark, up to one of its ends, by `*`.
 fn between(text: &str, marks: &[(&str, &[char])]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

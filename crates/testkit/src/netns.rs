@@ -12,17 +12,16 @@ use sys::netns::NetNs;
 
 pub use sys::netns::Inside;
 
-/// Where ip(8) keeps its named namespaces.
+/// The folder of ip(8)'s named namespaces.
 const RUN_NETNS: &str = "/run/netns";
 
-/// Prefix of everything a lab makes: `nw-NAME-PID-N`.
+/// Prefix of everything that a lab creates: `nw-NAME-PID-N`.
 const PREFIX: &str = "nw-";
 
-/// An own network namespace: `lo` is up, nothing else is in it.
+/// A separate network namespace that only contains `lo`, which is up.
 ///
-/// What is opened through it (listeners, connections, children) is held until drop; drop
-/// also runs while a panic unwinds. A lab of a process that was killed is removed by the
-/// next `Lab::new` on the machine.
+/// Sockets and processes opened through it (listeners, connections, children) stay open until drop, which also happens
+/// while a panic unwinds. The next `Lab::new` on the machine removes labs of killed processes.
 #[derive(Debug)]
 pub struct Lab {
     name: String,
@@ -30,17 +29,17 @@ pub struct Lab {
     pub(crate) held: Mutex<Held>,
 }
 
-/// What a lab keeps open.
+/// Resources that a lab keeps open.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     pub(crate) sockets: Vec<OwnedFd>,
     pub(crate) children: Vec<Child>,
-    /// While entries of connection tracking are made here.
+    /// Held while conntrack entries are created here.
     pub(crate) tracking: Option<Together>,
 }
 
-/// Log groups from this number on are for tests that bind them in every namespace of the machine: the others must not
-/// take them for theirs ([`Lab::log_groups`]).
+/// Log groups from this number on are for tests that bind them in every namespace of the machine, so that other tests
+/// do not mistake them for their own ([`Lab::log_groups`]).
 pub const LOG_GROUPS_OF_ALL: u16 = 30_000;
 
 impl Lab {
@@ -54,7 +53,7 @@ impl Lab {
         let name = format!("{PREFIX}{purpose}-{}-{n}", std::process::id());
         let dir = std::env::temp_dir().join(&name);
         {
-            // Two first `ip netns add` at once would mount /run/netns on top of itself.
+            // Two concurrent first calls of `ip netns add` would mount /run/netns on top of itself.
             let _lock = MachineLock::take("netns");
             remove_leftovers();
             run("ip", &["netns", "add", &name]);
@@ -65,32 +64,32 @@ impl Lab {
         lab
     }
 
-    /// The namespace's name, as `ip netns` and `--netns` take it.
+    /// The namespace's name for `ip netns` and `--netns`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The namespace as a file to be opened.
+    /// The namespace's file.
     pub fn path(&self) -> PathBuf {
         Path::new(RUN_NETNS).join(&self.name)
     }
 
-    /// A folder of the lab's own, for unix sockets and files; removed with it.
+    /// The lab's folder, for unix sockets and files; removed with the lab.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// A command that will run inside, in the C locale.
+    /// A command that runs inside, in the C locale.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name]).arg(program).env("LC_ALL", "C");
         command
     }
 
-    /// What a command that must succeed prints on stdout.
+    /// The stdout of a command that must succeed.
     ///
     /// # Panics
-    /// When it does not start, fails, or prints no UTF-8; with its stderr.
+    /// If it does not start, fails, or prints invalid UTF-8; with its stderr.
     #[track_caller]
     pub fn output(&self, program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> String {
         let mut command = self.command(program);
@@ -100,25 +99,25 @@ impl Lab {
         String::from_utf8(out.stdout).expect("output is UTF-8")
     }
 
-    /// `ip -n NAME ARGS`, which must succeed.
+    /// Runs `ip -n NAME ARGS`, which must succeed.
     ///
     /// # Panics
-    /// When it does not.
+    /// If it fails.
     #[track_caller]
     pub fn ip(&self, args: &[&str]) {
         run("ip", &[&["-n", &self.name], args].concat());
     }
 
-    /// Puts the calling thread inside until the guard is dropped.
+    /// Moves the calling thread inside until the guard is dropped.
     ///
     /// # Panics
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn enter(&self) -> Inside {
         let lab = NetNs::open_path(&self.path()).unwrap_or_else(|e| panic!("the lab is gone: {e}"));
         lab.enter().unwrap_or_else(|e| panic!("cannot enter the lab {}: {e}", self.name))
     }
 
-    /// Runs `work` inside, on a thread of its own.
+    /// Runs `work` inside, in a separate thread.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let run = || {
             let _inside = self.enter();
@@ -128,14 +127,14 @@ impl Lab {
         done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Starts a command inside; it is killed when the lab goes. Returns its pid.
+    /// Starts a command inside; it is killed with the lab. Returns its pid.
     ///
     /// # Panics
-    /// When it does not start.
+    /// If it does not start.
     pub fn spawn(&self, program: &str, args: &[&str]) -> u32 {
         let mut command = Command::new(program);
         command.args(args).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null());
-        // From inside, not through `ip netns exec`: the pid is the program's from the start.
+        // Started from inside instead of through `ip netns exec`, so that the pid is the program's from the start.
         let child = self.inside(|| command.spawn());
         let child = child.unwrap_or_else(|e| panic!("cannot run {program}: {e}"));
         let pid = child.id();
@@ -143,8 +142,8 @@ impl Lab {
         pid
     }
 
-    /// The log groups (nfnetlink_log) that are bound inside, ascending; without those from [`LOG_GROUPS_OF_ALL`] on,
-    /// which come and go with a test that binds them in every namespace of the machine.
+    /// The log groups (nfnetlink_log) bound inside, in ascending order; without those from [`LOG_GROUPS_OF_ALL`] on,
+    /// which a test binds temporarily in every namespace of the machine.
     pub fn log_groups(&self) -> Vec<u16> {
         let list = self.output("cat", &["/proc/net/netfilter/nfnetlink_log"]);
         let groups = list.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
@@ -153,7 +152,7 @@ impl Lab {
         groups
     }
 
-    /// As [`crate::wait_until`]; in vain, it shows the log groups, netlink sockets and rules inside.
+    /// Like [`crate::wait_until`]; on failure it shows the log groups, netlink sockets and rules inside.
     #[track_caller]
     pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
         let told = || {
@@ -163,24 +162,24 @@ impl Lab {
         wait_or_tell(what, told, holds);
     }
 
-    /// Number of TCP sockets inside, listeners and minisocks included, as ss(8) counts them.
+    /// Number of TCP sockets inside as counted by ss(8), including listeners and minisockets.
     pub fn ss_count(&self) -> usize {
         self.output("ss", &["-Htan"]).lines().count()
     }
 
-    /// From now on entries of connection tracking are made here: nobody changes the size of the machine's table until
-    /// the lab goes.
+    /// Declares that conntrack entries are created here: until the lab is dropped, no test changes the size of the
+    /// machine's table.
     pub fn shares_conntrack(&self) {
         let mut held = self.held.lock().expect("no holder panicked");
         held.tracking.get_or_insert_with(Together::share);
     }
 
-    /// Lets go of every socket and child now; the namespace stays.
+    /// Closes every socket and child now; the namespace stays.
     pub fn close_all(&self) {
         if let Ok(mut held) = self.held.lock() {
             held.sockets.clear();
             for mut child in held.children.drain(..) {
-                // Gone already is as good.
+                // The child may already have ended.
                 let _ = child.kill();
                 let _ = child.wait();
             }
@@ -195,7 +194,7 @@ impl Drop for Lab {
     }
 }
 
-/// Removes the labs of processes that are no more. The caller holds the lock.
+/// Removes the labs of processes that have ended. The caller holds the lock.
 fn remove_leftovers() {
     let temp = std::env::temp_dir();
     for place in [Path::new(RUN_NETNS), temp.as_path()] {
@@ -209,7 +208,7 @@ fn remove_leftovers() {
     }
 }
 
-/// Ends the children of a killed test: only processes in a namespace that a lab made.
+/// Kills the children of a killed test: only processes in a namespace made by a lab.
 fn kill_inside(name: &str) {
     let Ok(out) = Command::new("ip").args(["netns", "pids", name]).stderr(Stdio::null()).output() else { return };
     for pid in String::from_utf8_lossy(&out.stdout).split_whitespace() {
@@ -217,14 +216,14 @@ fn kill_inside(name: &str) {
     }
 }
 
-/// The pid in `nw-NAME-PID-N`, or in the name of something more that the lab's test made: `nw-NAME-PID-N-MORE`.
+/// The pid in `nw-NAME-PID-N`, or in the name of an additional object of the lab's test: `nw-NAME-PID-N-MORE`.
 fn maker(name: &str) -> Option<u32> {
     let parts: Vec<&str> = name.strip_prefix(PREFIX)?.split('-').collect();
     let numbers = |two: &[&str]| Some((two.first()?.parse().ok()?, two.get(1)?.parse::<u32>().ok()?));
     parts.windows(2).rev().find_map(numbers).map(|(pid, _)| pid)
 }
 
-/// No panic: this also runs while one unwinds, and another process may have been faster.
+/// Removes a lab. Must not panic, because it also runs during unwinding and another process may have removed the lab.
 fn remove(name: &str) {
     if Path::new(RUN_NETNS).join(name).exists() {
         let _ = Command::new("ip").args(["netns", "del", name]).stderr(Stdio::null()).status();
@@ -287,7 +286,7 @@ mod tests {
     #[test]
     fn root_leftover_of_a_dead_process_is_removed() {
         crate::require_root!();
-        // A pid above the kernel's limit is nobody's.
+        // A pid above the kernel's limit is never in use.
         let name = format!("{PREFIX}left{}-4194999-0", std::process::id());
         let lock = MachineLock::take("netns");
         run("ip", &["netns", "add", &name]);

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test's own: a new cluster in a temporary directory, run by an unprivileged user.
+//! A PostgreSQL server for one test: a new cluster in a temporary directory, run by an unprivileged user.
 
 use crate::wait_until;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `nobody`: the server refuses to be run by root.
+/// The uid of `nobody`, because the server refuses to run as root.
 const NOBODY: &str = "65534";
 
-/// A server on a unix socket and a port of loopback; anybody may log in as `postgres` by the former.
+/// A server on a unix socket and a loopback port; on the socket any user may log in as `postgres`.
 pub struct Server {
     dir: PathBuf,
     bin: PathBuf,
@@ -18,7 +18,7 @@ pub struct Server {
     process: Option<Child>,
 }
 
-/// Where a package, installed or unpacked below target/tools, has the server's programs: the newest.
+/// The folder of the newest server's programs, from a package that is installed or unpacked below target/tools.
 fn programs() -> Option<PathBuf> {
     let tools =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::program::workspace().join("target"), PathBuf::from);
@@ -33,7 +33,7 @@ fn programs() -> Option<PathBuf> {
 }
 
 impl Server {
-    /// Starts one; `None`, and said so, where there is no PostgreSQL or nobody to run it.
+    /// Starts a server; returns `None` and prints a message if PostgreSQL or an unprivileged user is missing.
     pub fn start(purpose: &str) -> Option<Server> {
         let skipped = |why: &str| {
             crate::loud(&format!("skipped: a test of {purpose} needs PostgreSQL: {why}"));
@@ -65,14 +65,14 @@ impl Server {
         Some(server)
     }
 
-    /// A program of the server's, as the user that runs it.
+    /// A program of the server, run as the server's user.
     fn command(&self, program: &str) -> Command {
         let path = self.bin.join(program);
         let mut command = if sys::caps::euid() == 0 {
             let mut setpriv = Command::new("setpriv");
             setpriv.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--pdeathsig", "KILL"]);
             if let Some(root) = self.unpacked() {
-                // What lies below a home that only root may enter is seen in /mnt, by this process only.
+                // A package below a home that only root can enter is mounted at /mnt, for this process only.
                 let script = "mount --make-rprivate / && mount --bind \"$1\" /mnt && shift && exec \"$@\"";
                 let mut unshare = Command::new("unshare");
                 unshare.args(["-m", "sh", "-c", script, "sh"]).arg(&root).arg("setpriv").args(setpriv.get_args());
@@ -94,12 +94,12 @@ impl Server {
         command
     }
 
-    /// The folder that the package was unpacked in, if it is not installed.
+    /// The folder that the package was unpacked to, if it is not installed.
     fn unpacked(&self) -> Option<PathBuf> {
         (!self.bin.starts_with("/usr")).then(|| self.bin.ancestors().nth(5).unwrap().to_owned())
     }
 
-    /// Starts it, and waits until it answers.
+    /// Starts the server and waits until it answers.
     pub fn begin(&mut self) {
         let mut command = self.command("postgres");
         command.arg("-D").arg(self.dir.join("data"));
@@ -111,7 +111,7 @@ impl Server {
         wait_until("the server answers", || self.try_query("SELECT 1").is_ok());
     }
 
-    /// Starts it anew with these lines of configuration, and files of its own for what they name.
+    /// Restarts the server with additional lines of configuration, and copies of the files that they name.
     pub fn configure(&mut self, lines: &str, files: &[(&str, &Path)]) {
         self.kill();
         for (name, from) in files {
@@ -125,7 +125,7 @@ impl Server {
         self.begin();
     }
 
-    /// Ends it as a crash does: connections break, what is not committed is gone.
+    /// Kills the server as in a crash: connections break, and uncommitted data is lost.
     pub fn kill(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         let number = fs::read_to_string(self.dir.join("data/postmaster.pid")).unwrap_or_default();
@@ -138,10 +138,10 @@ impl Server {
         let _ = process.wait();
     }
 
-    /// The number of its process.
+    /// The server's pid.
     ///
     /// # Panics
-    /// While it does not run.
+    /// If it is not running.
     pub fn pid(&self) -> u32 {
         let text = fs::read_to_string(self.dir.join("data/postmaster.pid")).unwrap();
         text.lines().next().unwrap().trim().parse().unwrap()
@@ -157,21 +157,21 @@ impl Server {
         self.port
     }
 
-    /// A target on its socket, with more parameters.
+    /// A `--to` target on its socket, with more parameters.
     pub fn url(&self, more: &str) -> String {
         format!("postgres://postgres@:{}/postgres?host={}{more}", self.port, self.dir.display())
     }
 
-    /// Lines of a statement's rows, cells between `|`.
+    /// The rows of a statement as lines, with cells separated by `|`.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     #[track_caller]
     pub fn query(&self, sql: &str) -> Vec<String> {
         self.try_query(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// The same, or what psql says.
+    /// The rows of a statement, or psql's error.
     pub fn try_query(&self, sql: &str) -> Result<Vec<String>, String> {
         let out = self.psql(&["-c", sql]).output().map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&out.stdout);
@@ -188,7 +188,7 @@ impl Server {
     }
 }
 
-/// Where the unpacked server's libraries are, as it sees them.
+/// The paths of the unpacked server's libraries, as the server sees them.
 fn libraries(root: &Path) -> String {
     let found = ["usr/lib", "lib"].map(|lib| root.join(lib));
     let dirs = found.iter().flat_map(|lib| fs::read_dir(lib).into_iter().flatten().map_while(Result::ok));

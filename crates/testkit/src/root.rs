@@ -1,9 +1,9 @@
-//! Privileged tests: run, or skip loudly, or fail where a skip is forbidden.
+//! Privileged tests: runs them, skips them with a message, or fails if skipping is forbidden.
 
 /// CAP_NET_ADMIN and CAP_SYS_ADMIN, `include/uapi/linux/capability.h`.
 const NEEDED: u64 = 1 << 12 | 1 << 21;
 
-/// Whether this process has the capabilities that namespaces need.
+/// True if this process has the capabilities that namespaces need.
 pub fn have() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let caps = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -11,7 +11,7 @@ pub fn have() -> bool {
     caps & NEEDED == NEEDED
 }
 
-/// Why tests that need privileges cannot run here.
+/// The reason why tests that need privileges cannot run here.
 fn lack() -> Option<&'static str> {
     if !have() {
         return Some("needs CAP_NET_ADMIN and CAP_SYS_ADMIN (run it as root)");
@@ -19,10 +19,10 @@ fn lack() -> Option<&'static str> {
     (!sys::sandbox::has_mounted_root()).then_some(sys::sandbox::PLAIN_CHROOT)
 }
 
-/// True: go on. False: the test has said that it is skipped and returns.
+/// Returns true to continue; false after a message that the test is skipped, and the test must return.
 ///
 /// # Panics
-/// Without privileges under `NETWREN_REQUIRE_ROOT=1`, so that no run in CI skips unseen.
+/// Without privileges under `NETWREN_REQUIRE_ROOT=1`, so that no run in CI skips tests unnoticed.
 #[track_caller]
 pub fn require() -> bool {
     let Some(lack) = lack() else {
@@ -38,7 +38,7 @@ pub fn require() -> bool {
     false
 }
 
-/// First line of a `root_` test: leaves it, loudly, when there are no privileges.
+/// First line of a `root_` test: returns with a message if privileges are missing.
 #[macro_export]
 macro_rules! require_root {
     () => {

@@ -1,8 +1,8 @@
-//! Three hosts in a row: a client, a box that routes, a server behind it.
+//! Three hosts in a row: a client, a router, and a server.
 
 use crate::netns::Lab;
 
-/// A client in 192.0.2.0/24 and 2001:db8::/64, a server in 172.17.0.0/24 and fd17::/64, and the box between.
+/// A client in 192.0.2.0/24 and 2001:db8::/64, a server in 172.17.0.0/24 and fd17::/64, and the router between them.
 #[derive(Debug)]
 pub struct Routed {
     /// 192.0.2.10 and 2001:db8::10, on `c0`.
@@ -14,10 +14,10 @@ pub struct Routed {
 }
 
 impl Routed {
-    /// Makes the three with `purpose` in their names.
+    /// Makes the three labs with `purpose` in their names.
     ///
     /// # Panics
-    /// As [`Lab::new`].
+    /// Like [`Lab::new`].
     pub fn new(purpose: &str) -> Routed {
         let [client, router, server] = ["c", "r", "s"].map(|part| Lab::new(&format!("{purpose}{part}")));
         let sides = [

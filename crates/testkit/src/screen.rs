@@ -1,8 +1,8 @@
-//! A terminal for tests: a program runs in a pseudo-terminal of a given size, and what it writes becomes lines.
+//! A terminal for tests: a program runs in a pseudo-terminal of a given size, and its output becomes lines.
 //!
-//! A [`Screen`] starts the program, types, resizes, and waits until the screen shows what it should. What stands on it
-//! is in [`Grid`], which knows the sequences that netwren and common shells write and no others: an unknown one fails
-//! the test that reads the screen.
+//! A [`Screen`] starts the program, types, resizes, and waits for expected content. [`Grid`] holds the content. It
+//! supports only the sequences that netwren and common shells write; an unknown sequence fails the test that reads the
+//! screen.
 
 mod grid;
 mod sequences;
@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use sys::pty::Pty;
 
-/// True if there are terminals: a sandbox may have no /dev/ptmx.
+/// True if terminals are available: a sandbox may lack /dev/ptmx.
 pub fn are_there() -> bool {
     Pty::open(TermSize { rows: 1, columns: 1 }).is_ok()
 }
 
-/// A program and the terminal that it runs in. A program that still runs on drop is killed.
+/// A program and its terminal. A program still running on drop is killed.
 pub struct Screen {
     pty: Arc<Pty>,
     child: Child,
@@ -33,16 +33,16 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Starts `command` in a terminal of so many rows and columns.
+    /// Starts `command` in a terminal with this many rows and columns.
     ///
     /// # Panics
-    /// When there are no terminals, or the program does not start.
+    /// If no terminal is available, or the program does not start.
     pub fn start(mut command: Command, rows: usize, columns: usize) -> Screen {
         let size = TermSize { rows, columns };
         let pty = Arc::new(Pty::open(size).unwrap_or_else(|e| panic!("no terminal: {e}")));
         pty.attach(&mut command).unwrap_or_else(|e| panic!("no terminal: {e}"));
         let child = command.spawn().unwrap_or_else(|e| panic!("cannot run {:?}: {e}", command.get_program()));
-        // It holds copies of the program's end: the screen would never end.
+        // It holds copies of the program's end, which would keep the terminal open.
         drop(command);
         let grid = Arc::new(Mutex::new(Grid::new(size)));
         let (into, from) = (Arc::clone(&grid), Arc::clone(&pty));
@@ -50,25 +50,25 @@ impl Screen {
         Screen { pty, child, grid, reader: Some(reader) }
     }
 
-    /// What stands on the screen now.
+    /// The current content of the screen.
     pub fn grid(&self) -> MutexGuard<'_, Grid> {
         self.grid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the screen `shows` it.
+    /// Waits until `shows` is true for the screen.
     ///
     /// # Panics
-    /// With the screen, when it never did.
+    /// With the screen's content, if it does not happen in time.
     #[track_caller]
     pub fn wait(&self, what: &str, shows: impl Fn(&Grid) -> bool) {
         let told = || format!("\nscreen:\n{}", self.grid().text());
         wait_or_tell(what, told, || shows(&self.grid()));
     }
 
-    /// Types.
+    /// Types a text.
     ///
     /// # Panics
-    /// When the terminal is gone.
+    /// If the terminal is closed.
     pub fn type_text(&self, text: &str) {
         self.pty.master().write_all(text.as_bytes()).expect("a terminal takes what is typed");
     }
@@ -76,16 +76,16 @@ impl Screen {
     /// Changes the size of the terminal.
     ///
     /// # Panics
-    /// When it cannot be changed.
+    /// If it cannot be changed.
     pub fn resize(&self, rows: usize, columns: usize) {
         let size = TermSize { rows, columns };
-        // The program may write for the new size as soon as it has it.
+        // The grid is resized first, because the program may write for the new size immediately.
         let mut grid = self.grid();
         grid.resize(size);
         self.pty.resize(size).expect("a terminal takes a size");
     }
 
-    /// The process id of the program.
+    /// The program's pid.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -93,16 +93,16 @@ impl Screen {
     /// Sends the program a signal by its name (`INT`).
     ///
     /// # Panics
-    /// When kill(1) fails.
+    /// If kill(1) fails.
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()), "cannot send SIG{name}");
     }
 
-    /// Waits until the program has ended and all that it wrote stands on the screen; returns how it ended.
+    /// Waits until the program has ended and its whole output is on the screen; returns its exit status.
     ///
     /// # Panics
-    /// When it does not end.
+    /// If it does not end.
     #[track_caller]
     pub fn wait_end(&mut self) -> ExitStatus {
         let mut ended = None;
@@ -124,7 +124,7 @@ impl Drop for Screen {
     }
 }
 
-/// Reads until the last program has closed the terminal (EIO), and answers what it asks of the terminal.
+/// Reads until the last program has closed the terminal (EIO), and answers queries to the terminal.
 fn read_into(pty: &Pty, grid: &Mutex<Grid>) {
     let mut bytes = [0; 16 << 10];
     while let Ok(n @ 1..) = pty.master().read(&mut bytes) {

@@ -1,4 +1,4 @@
-//! Programs of classic BPF on sockets.
+//! Attaches classic BPF programs to sockets.
 
 use sys::{Fd, SysError, socket};
 
@@ -8,7 +8,7 @@ const SO_ATTACH_FILTER: i32 = 26;
 /// Code, the two jumps and the constant of an instruction (`struct sock_filter`).
 type Instruction = (u16, u8, u8, u32);
 
-/// Attaches a program: the kernel checks it then.
+/// Attaches a program, which the kernel then verifies.
 pub fn attach_filter(socket: &Fd, program: &[Instruction]) -> Result<(), SysError> {
     let mut bytes = Vec::new();
     for (code, jt, jf, k) in program {
@@ -16,13 +16,13 @@ pub fn attach_filter(socket: &Fd, program: &[Instruction]) -> Result<(), SysErro
         bytes.extend_from_slice(&[*jt, *jf]);
         bytes.extend_from_slice(&k.to_ne_bytes());
     }
-    // `struct sock_fprog`: how many instructions, padding, where they are.
+    // `struct sock_fprog`: number of instructions, padding, address.
     let mut wanted = program.len().to_ne_bytes().to_vec();
     wanted.extend_from_slice(&(bytes.as_ptr() as usize).to_ne_bytes());
     socket::set_bytes(socket, socket::SOL_SOCKET, SO_ATTACH_FILTER, &wanted)
 }
 
-/// Attaches a program to a socket of its own, that receives nothing.
+/// Attaches a program to a separate socket that receives nothing.
 pub fn try_filter(program: &[Instruction]) -> Result<(), SysError> {
     const AF_INET: i32 = 2;
     const SOCK_DGRAM: i32 = 2;

@@ -1,7 +1,7 @@
-//! Who may fill the machine's connection-tracking table, and who may change its size.
+//! Coordinates tests that fill the machine's conntrack table or change its size.
 //!
-//! The limit, the number of buckets and the slabs belong to the whole machine, whatever namespace an entry is in. Tests
-//! that make entries share the table; one that changes its size, or weighs it, has it alone.
+//! The limit, the number of buckets and the slabs belong to the whole machine, regardless of the namespace of an
+//! entry. Tests that create entries share the table; a test that changes or measures its size has exclusive use.
 
 use crate::lock::MachineLock;
 use std::cell::Cell;
@@ -9,19 +9,19 @@ use std::cell::Cell;
 const NAME: &str = "conntrack";
 
 thread_local! {
-    /// Whether this thread has the table alone: then it may fill it, too.
+    /// True if this thread has exclusive use, so that it may also fill the table.
     static IS_ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The table for oneself, until drop. Taken before the first entry is made: who shares it already would wait for
-/// himself.
+/// Exclusive use of the table until drop. Must be taken before the first entry is created, because a thread that
+/// already shares the table would wait for itself.
 #[derive(Debug)]
 pub struct Alone {
     lock: Option<MachineLock>,
 }
 
 impl Alone {
-    /// Waits until nobody else uses the table. A thread that has it already has it still.
+    /// Waits until no other test uses the table. Returns at once if this thread already has exclusive use.
     pub fn take() -> Alone {
         if IS_ALONE.get() {
             return Alone { lock: None };
@@ -40,14 +40,14 @@ impl Drop for Alone {
     }
 }
 
-/// The table together with others, until drop; nothing to wait for where this thread has it alone.
+/// Shared use of the table until drop; free if this thread has exclusive use.
 #[derive(Debug)]
 pub struct Together {
     _lock: Option<MachineLock>,
 }
 
 impl Together {
-    /// Waits until nobody has the table alone.
+    /// Waits until no test has exclusive use of the table.
     pub fn share() -> Together {
         Together { _lock: (!IS_ALONE.get()).then(|| MachineLock::share(NAME)) }
     }

@@ -1,22 +1,22 @@
-//! How processes of a test stand, for messages about one that does not answer.
+//! Describes the processes of a test, for messages about one that does not respond.
 
 use std::fmt::Write;
 use std::fs;
 
-/// Children of children are followed so deep.
+/// Maximum depth to which child processes are followed.
 const DEPTH_MAX: usize = 4;
-/// Lines of a thread's stack in the kernel.
+/// Maximum number of lines of a thread's kernel stack.
 const FRAMES_MAX: usize = 8;
 
-/// The threads of process `pid`: number, name (a test's thread is called as its test), state, system call, and the
-/// stack in the kernel as far as it is told.
+/// The threads of process `pid`: tid, name (a test's thread has the name of the test), state, system call, and the
+/// kernel stack if it is readable.
 pub(crate) fn threads(pid: u32) -> String {
     let mut told = String::new();
     for task in numbers_in(&format!("/proc/{pid}/task")) {
         let of = |file: &str| read(&format!("/proc/{pid}/task/{task}/{file}"));
         let (name, status, call, stack) = (of("comm"), of("status"), of("syscall"), of("stack"));
         let state = status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or("gone").trim();
-        // Text in memory: nothing to fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(told, "{task} {}: {state}, system call {call}", name.escape_debug());
         for frame in stack.lines().take(FRAMES_MAX) {
             let _ = writeln!(told, "    {frame}");
@@ -25,8 +25,8 @@ pub(crate) fn threads(pid: u32) -> String {
     told
 }
 
-/// The processes that this one has started and those that they have started, each with its threads and with what its
-/// first descriptors are.
+/// The child processes of this process and their children, each with its threads and the targets of its first
+/// descriptors.
 pub(crate) fn children() -> String {
     let mut told = String::new();
     add_children(std::process::id(), &mut told, 0);
@@ -57,7 +57,7 @@ fn numbers_in(dir: &str) -> Vec<u32> {
     list.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Text of a file without the end of its last line; empty where it cannot be read.
+/// Text of a file without the last newline; empty if it is unreadable.
 fn read(path: &str) -> String {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned()).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! The peers: the installed tools that we are compared with.
+//! The peers: installed tools that netwren is compared with.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where `name` is, looking also into the sbin folders that a user's PATH may lack.
+/// The path of `name`; also searches the sbin folders that a user's PATH may lack.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = std::env::split_paths(&path).collect::<Vec<_>>();
@@ -11,16 +11,15 @@ pub fn find(name: &str) -> Option<PathBuf> {
     own.into_iter().chain(more).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
-/// Whether `name` is installed. For peers that are optional everywhere (lstf).
+/// True if `name` is installed. For peers that are optional everywhere (lstf).
 pub fn have(name: &str) -> bool {
     find(name).is_some()
 }
 
-/// True: go on. False: the test has said that it is skipped and returns.
+/// Returns true to continue; false after a message that the test is skipped, and the test must return.
 ///
 /// # Panics
-/// When the tool is missing under `NETWREN_REQUIRE_TOOLS=1` (`./netwren.sh test` sets it
-/// after installing them).
+/// If the tool is missing under `NETWREN_REQUIRE_TOOLS=1` (`./netwren.sh test` sets it after installing them).
 #[track_caller]
 pub fn require(name: &str) -> bool {
     if have(name) {
@@ -35,7 +34,7 @@ pub fn require(name: &str) -> bool {
     false
 }
 
-/// First line of a test that compares with a peer: leaves it, loudly, when it is missing.
+/// First line of a test that compares with a peer: returns with a message if the peer is missing.
 #[macro_export]
 macro_rules! require_tool {
     ($name:expr) => {
@@ -45,8 +44,8 @@ macro_rules! require_tool {
     };
 }
 
-/// First line of a test that compares with one version of a peer, whose output ours is to equal: leaves it, loudly,
-/// when another one is installed.
+/// First line of a test that requires the output of one version of a peer: returns with a message if a different
+/// version is installed.
 #[macro_export]
 macro_rules! require_version {
     ($name:expr, $version:expr) => {
@@ -56,10 +55,11 @@ macro_rules! require_version {
     };
 }
 
-/// True: the installed tool has this version. False: the test has said that it is skipped and returns.
+/// Returns true if the installed tool has this version; false after a message that the test is skipped, and the test
+/// must return.
 ///
 /// # Panics
-/// As [`require`].
+/// Like [`require`].
 #[track_caller]
 pub fn require_version(name: &str, wanted: Version) -> bool {
     if !require(name) {
@@ -74,16 +74,16 @@ pub fn require_version(name: &str, wanted: Version) -> bool {
     found == Some(wanted)
 }
 
-/// The tcpdump whose text the face has.
+/// The version of tcpdump that the face reproduces.
 pub const TCPDUMP: Version = Version(4, 99, 3);
-/// The nstat whose text the face has.
+/// The version of nstat that the face reproduces.
 pub const NSTAT: Version = Version(6, 1, 0);
 
-/// A tool's version: the first dotted number that it prints about itself.
+/// A tool's version: the first dotted number that it prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
-/// Asks the installed tool (`-V`, then `--version`). None: not installed, or it does not say.
+/// Queries the installed tool (`-V`, then `--version`). None if it is not installed or prints no version.
 pub fn version(name: &str) -> Option<Version> {
     let file = find(name)?;
     ["-V", "--version"].iter().find_map(|flag| {

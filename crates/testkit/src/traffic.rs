@@ -1,4 +1,4 @@
-//! Sockets of every sort and state, made inside a [`Lab`] and held by it.
+//! Sockets of every type and state, created inside a [`Lab`] and kept open by it.
 
 use crate::netns::Lab;
 use crate::wait::wait_until;
@@ -13,15 +13,15 @@ use sys::socket;
 /// The interface that [`Lab::link_local`] makes.
 const LINK: &str = "nwl0";
 
-/// A listening socket that the lab holds.
+/// A listening socket that the lab keeps open.
 #[derive(Debug)]
 pub struct Listener {
-    /// What it is bound to.
+    /// Its bound address.
     pub addr: SocketAddr,
     socket: TcpListener,
 }
 
-/// Both ends of a connection, as each end sees itself.
+/// The two ends of a connection, each as it sees itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The side that connected.
@@ -31,12 +31,12 @@ pub struct Pair {
 }
 
 impl Lab {
-    /// Takes a socket into the lab's keeping.
+    /// Keeps a socket open until the lab is dropped.
     pub(crate) fn hold(&self, socket: impl Into<OwnedFd>) {
         self.held.lock().expect("no holder panicked").sockets.push(socket.into());
     }
 
-    /// Opens `n` listeners on 0.0.0.0; returns their ports, ascending.
+    /// Opens `n` listeners on 0.0.0.0; returns their ports in ascending order.
     pub fn listen_tcp(&self, n: usize) -> Vec<u16> {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let mut ports: Vec<u16> = (0..n).map(|_| self.listen(any).addr.port()).collect();
@@ -44,17 +44,17 @@ impl Lab {
         ports
     }
 
-    /// Listens on `addr` (port 0: any). `[::]` takes IPv4 as well, as it does by default.
+    /// Listens on `addr` (port 0 for any). `[::]` also accepts IPv4, as is the default.
     ///
     /// # Panics
-    /// When the address cannot be bound.
+    /// If the address cannot be bound.
     pub fn listen(&self, addr: SocketAddr) -> Listener {
         let socket = self.inside(|| TcpListener::bind(addr)).unwrap_or_else(|e| panic!("cannot listen on {addr}: {e}"));
         self.hold(socket.try_clone().expect("a listener can be cloned"));
         Listener { addr: socket.local_addr().expect("a listener has an address"), socket }
     }
 
-    /// Connects `n` times to `listener` at the address `to` and accepts; both ends are held.
+    /// Connects `n` times to `listener` at the address `to` and accepts; both ends stay open.
     pub fn connect(&self, listener: &Listener, to: IpAddr, n: usize) -> Vec<Pair> {
         (0..n).map(|_| self.keep(connect_one(self, listener, to))).collect()
     }
@@ -71,23 +71,23 @@ impl Lab {
         self.connect(&listener, Ipv6Addr::LOCALHOST.into(), n)
     }
 
-    /// `n` IPv4 connections to a dual-stack listener: the server's ends are AF_INET6 sockets
-    /// with v4-mapped addresses, the clients' are AF_INET.
+    /// `n` IPv4 connections to a dual-stack listener: the server's ends are AF_INET6 sockets with v4-mapped addresses,
+    /// the clients' ends are AF_INET.
     pub fn connect_mapped(&self, n: usize) -> Vec<Pair> {
         let listener = self.listen((Ipv6Addr::UNSPECIFIED, 0).into());
         self.connect(&listener, Ipv4Addr::LOCALHOST.into(), n)
     }
 
-    /// `n` connections between link-local addresses, scope included: an interface is made
-    /// for them (once), the listener is bound to `fe80::1%nwl0`.
+    /// `n` connections between link-local addresses with their scope: creates an interface once, and binds the
+    /// listener to `fe80::1%nwl0`.
     pub fn connect_link_local(&self, n: usize) -> Vec<Pair> {
         let listener = self.listen(self.link_local().into());
         self.connect(&listener, listener.addr.ip(), n)
     }
 
-    /// fe80::1 on an interface `nwl0` that exists from then on; port 0, scope set.
+    /// fe80::1 on the interface `nwl0`, which is created if necessary; port 0, scope set.
     pub fn link_local(&self) -> SocketAddrV6 {
-        // sysfs shows the namespace of whoever mounted it; `ip netns exec` mounts it anew.
+        // sysfs shows the namespace of the process that mounted it; `ip netns exec` mounts it again.
         let ask = || self.command("cat").arg(format!("/sys/class/net/{LINK}/ifindex")).output();
         let known = |out: std::io::Result<std::process::Output>| {
             let out = out.ok().filter(|out| out.status.success())?;
@@ -103,13 +103,13 @@ impl Lab {
         SocketAddrV6::new(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), 0, 0, scope)
     }
 
-    /// `n` connections whose client ends are in TIME_WAIT; nobody holds a descriptor.
+    /// `n` connections whose client ends are in TIME_WAIT, without a descriptor.
     pub fn time_wait(&self, n: usize) -> Vec<Pair> {
         let listener = self.listen((Ipv4Addr::LOCALHOST, 0).into());
         let pairs = (0..n).map(|_| {
             let (client, mut server) = connect_one(self, &listener, Ipv4Addr::LOCALHOST.into());
             let pair = pair_of(&client, &server);
-            // Who closes first gets the TIME_WAIT.
+            // The end that closes first enters TIME_WAIT.
             drop(client);
             assert_eq!(server.read(&mut [0]).expect("the end of the stream arrives"), 0);
             pair
@@ -119,15 +119,15 @@ impl Lab {
         pairs
     }
 
-    /// Waits until `n` clients of this listener are in the state that ss(8) calls `state`: the last packet may still be
-    /// on its way when our calls have returned.
+    /// Waits until `n` clients of this listener are in the state that ss(8) calls `state`, because the last packet may
+    /// still be on its way when our calls have returned.
     fn wait_for_clients(&self, state: &str, listener: &Listener, n: usize) {
         let port = format!(":{}", listener.addr.port());
         let there = || self.output("ss", &["-Htan", "state", state, "dport", "=", &port]).lines().count();
         wait_until(&format!("{n} clients in {state}"), || there() == n);
     }
 
-    /// `n` connections shut down by the client alone: client FIN_WAIT2, server CLOSE_WAIT.
+    /// `n` connections shut down by the client only: client FIN_WAIT2, server CLOSE_WAIT.
     pub fn half_closed(&self, n: usize) -> Vec<Pair> {
         let listener = self.listen((Ipv4Addr::LOCALHOST, 0).into());
         let pairs = (0..n).map(|_| {
@@ -141,8 +141,8 @@ impl Lab {
         pairs
     }
 
-    /// `n` connections that nobody accepted: the server's ends have inode 0, and the
-    /// listener's queue holds them. Returns the clients and the listener's address.
+    /// `n` connections that were not accepted: the server's ends have inode 0 and are in the listener's queue. Returns
+    /// the clients and the listener's address.
     pub fn unaccepted(&self, n: usize) -> (Vec<SocketAddr>, SocketAddr) {
         let listener = self.listen((Ipv4Addr::LOCALHOST, 0).into());
         let clients = (0..n).map(|_| {
@@ -152,15 +152,15 @@ impl Lab {
             addr
         });
         let clients: Vec<SocketAddr> = clients.collect();
-        // The third packet of the handshake makes the server's end; its port is the listener's.
+        // The third packet of the handshake creates the server's end; its port is the listener's.
         let port = format!(":{}", listener.addr.port());
         let there = || self.output("ss", &["-Htan", "state", "established", "sport", "=", &port]).lines().count();
         wait_until("all wait to be accepted", || there() == n);
         (clients, listener.addr)
     }
 
-    /// A connection that is never answered (SYN_SENT), held by a child. The packets end at
-    /// an interface of the lab. Returns the peer and the child's pid.
+    /// A connection that never gets a reply (SYN_SENT), kept open by a child. The packets end at an interface of the
+    /// lab. Returns the peer and the child's pid.
     pub fn syn_sent(&self) -> (SocketAddr, u32) {
         let _ = self.link_local();
         self.ip(&["addr", "replace", "192.0.2.1/24", "dev", LINK]);
@@ -171,10 +171,10 @@ impl Lab {
         (SocketAddr::from(([192, 0, 2, 9], 7)), pid)
     }
 
-    /// An unconnected UDP socket bound to `addr` (port 0: any).
+    /// An unconnected UDP socket bound to `addr` (port 0 for any).
     ///
     /// # Panics
-    /// When the address cannot be bound.
+    /// If the address cannot be bound.
     pub fn udp(&self, addr: SocketAddr) -> SocketAddr {
         let socket = self.inside(|| UdpSocket::bind(addr)).unwrap_or_else(|e| panic!("cannot bind {addr}: {e}"));
         let addr = socket.local_addr().expect("a bound socket has an address");
@@ -182,11 +182,10 @@ impl Lab {
         addr
     }
 
-    /// `n` sockets that share `addr` (SO_REUSEPORT): listeners, or UDP sockets. The limit of open files is raised for
-    /// many.
+    /// `n` sockets that share `addr` (SO_REUSEPORT): listeners, or UDP sockets. Raises the limit on open files.
     ///
     /// # Panics
-    /// When the address cannot be bound so often.
+    /// If the address cannot be bound that often.
     pub fn share(&self, kind: i32, addr: SocketAddr, n: usize) {
         sys::sandbox::raise_open_files(n as u64 + 4096).expect("a limit can be raised");
         let family = if addr.is_ipv4() { socket::AF_INET } else { socket::AF_INET6 };
@@ -216,7 +215,7 @@ impl Lab {
         pair
     }
 
-    /// A listening unix stream socket in the lab's folder with `n` connections to it.
+    /// A listening unix stream socket in the lab's folder with `n` connections.
     pub fn unix_stream(&self, name: &str, n: usize) -> PathBuf {
         let path = self.dir().join(name);
         let addr = UnixAddr::from_pathname(&path).expect("the path is short enough");
@@ -224,7 +223,7 @@ impl Lab {
         path
     }
 
-    /// The same with an abstract name (`@NAME`), which belongs to the namespace.
+    /// Like [`Lab::unix_stream`], with an abstract name (`@NAME`), which belongs to the namespace.
     pub fn unix_abstract(&self, name: &str, n: usize) {
         let addr = UnixAddr::from_abstract_name(name).expect("the name is short enough");
         self.unix_connected(&addr, n);
@@ -258,7 +257,7 @@ impl Lab {
     /// A listening unix SOCK_SEQPACKET socket in the lab's folder.
     pub fn unix_seqpacket(&self, name: &str) -> PathBuf {
         let path = self.dir().join(name);
-        // sockaddr_un: family, then the path with its zero.
+        // sockaddr_un: family, then the path with its terminating zero.
         let mut address = (socket::AF_UNIX as u16).to_ne_bytes().to_vec();
         address.extend_from_slice(path.as_os_str().as_encoded_bytes());
         address.push(0);
@@ -286,7 +285,7 @@ fn pair_of(client: &TcpStream, server: &TcpStream) -> Pair {
 fn connect_one(lab: &Lab, listener: &Listener, to: IpAddr) -> (TcpStream, TcpStream) {
     let mut at = listener.addr;
     match (&mut at, to) {
-        // Keeps the scope.
+        // `set_ip` keeps the scope.
         (SocketAddr::V6(at), IpAddr::V6(to)) => at.set_ip(to),
         (at, to) => at.set_ip(to),
     }

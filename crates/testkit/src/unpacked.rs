@@ -1,11 +1,11 @@
-//! Programs that were unpacked beside their libraries and modules, and not installed.
+//! Programs that were unpacked with their libraries and modules, but not installed.
 
 use crate::tool;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program, and the folder `usr` that it is in.
+/// A program, and the `usr` folder that contains it.
 #[derive(Debug, Clone)]
 pub struct Unpacked {
     /// The file.
@@ -14,7 +14,7 @@ pub struct Unpacked {
 }
 
 impl Unpacked {
-    /// Looks for it as [`tool::find`] does, then in `target/tools`; an installed one will do as well.
+    /// Searches like [`tool::find`], then in `target/tools`; also accepts an installed program.
     pub fn find(name: &str) -> Option<Unpacked> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
         let tools = target.unwrap_or_else(|| crate::program::workspace().join("target")).join("tools/usr");
@@ -24,7 +24,7 @@ impl Unpacked {
         Some(Unpacked { program, usr })
     }
 
-    /// Folders with `name` at their end: in `usr/lib` and in the libraries of each architecture there.
+    /// Folders called `name` in `usr/lib` and in its per-architecture folders.
     pub fn lib_dirs(&self, name: &str) -> Vec<PathBuf> {
         let libs = [self.usr.join("lib"), self.usr.with_file_name("lib")];
         let below = libs.iter().flat_map(|lib| fs::read_dir(lib).into_iter().flatten().map_while(Result::ok));
@@ -33,7 +33,7 @@ impl Unpacked {
         dirs.into_iter().filter(|dir| dir.is_dir()).collect()
     }
 
-    /// The folder among those of `name` that has this file: where a program keeps its modules.
+    /// The folder below `name` with this file, in which a program keeps its modules.
     pub fn modules(&self, name: &str, file: &str) -> Option<PathBuf> {
         let dirs = self.lib_dirs(name);
         let below = dirs.iter().flat_map(|dir| fs::read_dir(dir).into_iter().flatten().map_while(Result::ok));
@@ -41,12 +41,12 @@ impl Unpacked {
         dirs.into_iter().chain(below).find(|dir| dir.join(file).is_file())
     }
 
-    /// False if it was only unpacked somewhere.
+    /// False if it was only unpacked.
     pub fn is_installed(&self) -> bool {
         self.usr == Path::new("/usr")
     }
 
-    /// What env(1) sets for it; nothing for one that is installed.
+    /// The assignments for env(1) that it needs; empty for an installed program.
     pub fn environment(&self) -> Vec<String> {
         if self.is_installed() {
             return Vec::new();
@@ -63,7 +63,7 @@ impl Unpacked {
         command
     }
 
-    /// The version that syslog-ng wants to be told at the beginning of its configuration.
+    /// The version that syslog-ng requires at the start of its configuration.
     pub fn config_version(&self) -> Option<String> {
         let out = self.command().arg("--version").output().ok()?;
         let text = String::from_utf8(out.stdout).ok()?;

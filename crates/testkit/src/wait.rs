@@ -1,30 +1,30 @@
-//! Waiting for a condition instead of for a time.
+//! Waits for conditions instead of fixed times.
 
 use crate::loud;
 use crate::tasks::children;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Longest wait. A healthy condition holds within milliseconds; the bound is for a
-/// machine that builds something else at the same time.
+/// Maximum wait. A condition normally holds within milliseconds; the limit is for a machine that is compiling at the
+/// same time.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Pause between two looks: short enough not to be felt, long enough not to steal the CPU.
+/// Pause between checks: too short to notice, and long enough to save CPU time.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Returns as soon as `holds` does; panics with `what` after a minute.
+/// Returns as soon as `holds` is true; panics with `what` after a minute.
 ///
 /// # Panics
-/// When the condition never held.
+/// If the condition did not hold in time.
 #[track_caller]
 pub fn wait_until(what: &str, holds: impl FnMut() -> bool) {
     wait_or_tell(what, String::new, holds);
 }
 
-/// As [`wait_until`]; where it waited in vain, `told` is added, how things stand then.
+/// Like [`wait_until`]; the panic message includes the result of `told`, which describes the current state.
 ///
 /// # Panics
-/// When the condition never held.
+/// If the condition did not hold in time.
 #[track_caller]
 pub(crate) fn wait_or_tell(what: &str, told: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -39,7 +39,7 @@ pub(crate) fn wait_or_tell(what: &str, told: impl Fn() -> String, mut holds: imp
     }
 }
 
-/// What `run` returns. If that takes half of the longest wait, the programs that run then are told.
+/// Returns the result of `run`. If it takes half of the maximum wait, prints the programs that are running then.
 pub fn told_if_late<T>(what: &str, run: impl FnOnce() -> T) -> T {
     let (running, ended) = channel::<()>();
     std::thread::scope(|scope| {
@@ -54,13 +54,13 @@ pub fn told_if_late<T>(what: &str, run: impl FnOnce() -> T) -> T {
     })
 }
 
-/// How often two programs that show the same moving thing are asked before a difference is one.
+/// Number of times that two programs are run on changing data before a difference counts.
 const ROUNDS: usize = 20;
 
-/// What `both` programs say once it is `equal`, or what they say after as many rounds as show that it will not be.
+/// The results of `both` programs once they are `equal`, or the last results after the maximum number of rounds.
 ///
-/// Between two runs a timer fires, an entry ends, another test's table is resized, a child of another test holds our
-/// sockets until its exec: that goes by. A difference between the programs does not.
+/// Between two runs a timer may fire, an entry may end, another test's table may be resized, or a child of another
+/// test may hold sockets until its exec. Such differences disappear; a difference between the programs does not.
 pub fn until_equal<T>(mut both: impl FnMut() -> T, mut equal: impl FnMut(&T) -> bool) -> T {
     for _ in 1..ROUNDS {
         let said = both();

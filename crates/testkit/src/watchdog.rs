@@ -1,13 +1,13 @@
-//! A test that hangs says where, and ends its process: else a run of all tests would only be cut off by whoever waits
-//! for it.
+//! If a test hangs, prints where and ends its process, because otherwise the whole run would only be killed from
+//! outside.
 use crate::tasks::{children, threads};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Seconds that a process of tests may take; `./netwren.sh test` sets it. Without it nobody watches.
+/// Maximum number of seconds for a test process; `./netwren.sh test` sets it. Unset means no limit.
 const LIMIT: &str = "NETWREN_TEST_LIMIT_S";
 
-/// Watches this process from now on, once.
+/// Starts the watchdog for this process, once.
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     let Some(limit) = std::env::var(LIMIT).ok().and_then(|seconds| seconds.parse().ok()) else { return };

@@ -1,24 +1,24 @@
-//! The cells of a terminal, and what sequences do to them.
+//! The cells of a terminal, and the effects of sequences on them.
 
 use super::TermSize;
 use super::sequences::{Piece, Pieces};
 use super::width::width;
 
-/// One cell: a character with the accents on it; nothing in the right half of a wide one.
+/// One cell: a character with its combining marks; empty for the right half of a wide one.
 type Cell = String;
 
-/// A line and a column, from 0.
+/// A line and a column, starting at 0.
 type Spot = (usize, usize);
 
-/// What stands on a terminal.
+/// The content of a terminal.
 pub struct Grid {
     size: TermSize,
     cells: Vec<Vec<Cell>>,
     cursor: Spot,
-    /// The last column is written: the next character begins a line.
+    /// True if the last column was written, so that the next character begins a new line.
     wraps: bool,
     saved: Spot,
-    /// First and last line that scroll.
+    /// First and last line of the scrolling region.
     region: (usize, usize),
     /// Cells and cursor of the normal screen, while the alternate one is shown.
     normal: Option<(Vec<Vec<Cell>>, Spot)>,
@@ -34,7 +34,7 @@ fn blank() -> Cell {
 }
 
 impl Grid {
-    /// A screen without anything on it.
+    /// Makes an empty screen.
     pub fn new(size: TermSize) -> Grid {
         Grid {
             size,
@@ -52,40 +52,40 @@ impl Grid {
         }
     }
 
-    /// The lines without blanks at their ends.
+    /// The lines without trailing blanks.
     ///
     /// # Panics
-    /// When a sequence was received that this terminal does not know.
+    /// If an unsupported sequence was received.
     pub fn lines(&self) -> Vec<String> {
         assert!(self.unknown.is_empty(), "sequences that testkit's terminal does not know: {:?}", self.unknown);
         self.cells.iter().map(|line| line.concat().trim_end().to_owned()).collect()
     }
 
-    /// The lines as one text, without empty ones at the end.
+    /// The lines as one text, without empty lines at the end.
     ///
     /// # Panics
-    /// As [`Grid::lines`].
+    /// Like [`Grid::lines`].
     pub fn text(&self) -> String {
         self.lines().join("\n").trim_end().to_owned()
     }
 
-    /// The line of that number, from 0; empty beyond the last one.
+    /// The line with this number, starting at 0; empty beyond the last one.
     ///
     /// # Panics
-    /// As [`Grid::lines`].
+    /// Like [`Grid::lines`].
     pub fn line(&self, number: usize) -> String {
         self.lines().into_iter().nth(number).unwrap_or_default()
     }
 
-    /// True if one line contains this.
+    /// True if some line contains this text.
     ///
     /// # Panics
-    /// As [`Grid::lines`].
+    /// Like [`Grid::lines`].
     pub fn has(&self, text: &str) -> bool {
         self.lines().iter().any(|line| line.contains(text))
     }
 
-    /// Line and column of the cursor, from 0.
+    /// Line and column of the cursor, starting at 0.
     pub fn cursor(&self) -> (usize, usize) {
         self.cursor
     }
@@ -100,12 +100,12 @@ impl Grid {
         self.normal.is_some()
     }
 
-    /// All bytes that the program has written so far.
+    /// The program's entire output so far.
     pub fn received(&self) -> &[u8] {
         &self.received
     }
 
-    /// Takes what the program has written; returns what the terminal answers.
+    /// Processes output of the program; returns the terminal's answers.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.received.extend_from_slice(bytes);
         for piece in self.pieces.take(bytes) {
@@ -153,7 +153,7 @@ impl Grid {
                     let received = std::mem::take(&mut self.received);
                     *self = Grid { received, ..Grid::new(self.size) };
                 }
-                // Keypads and character sets.
+                // Keypad modes and character sets.
                 b"=" | b">" | b"\\" => {}
                 [b'(' | b')' | b'*' | b'+' | b' ' | b'%', ..] => {}
                 _ => self.unknown.push(piece),
@@ -166,7 +166,7 @@ impl Grid {
             Piece::Csi { mark: b'?', ref numbers, last: last @ (b'h' | b'l') } => {
                 numbers.iter().for_each(|mode| self.mode(*mode, last == b'h'));
             }
-            // Modes of the keyboard, and questions that may stay without an answer.
+            // Keyboard modes, and queries that need no answer.
             Piece::Csi { .. } => {}
         }
     }
@@ -184,7 +184,7 @@ impl Grid {
                     self.go(cursor);
                 }
             }
-            // Mouse, paste, blinking and the like change no cell.
+            // Mouse, paste, blinking and similar modes change no cells.
             _ => {}
         }
     }
@@ -220,7 +220,7 @@ impl Grid {
         true
     }
 
-    /// Sequences that change cells and leave the cursor where it is.
+    /// Applies sequences that change cells but not the cursor.
     fn edit(&mut self, last: u8, number: usize, count: usize) -> bool {
         let (row, column) = self.cursor;
         let columns = self.size.columns;
@@ -255,7 +255,7 @@ impl Grid {
         true
     }
 
-    /// Erases from one place up to another one, which stays.
+    /// Erases from one position up to, but not including, another.
     fn erase(&mut self, from: Spot, to: Spot) {
         for row in from.0..=to.0 {
             let first = if row == from.0 { from.1 } else { 0 };
@@ -316,7 +316,7 @@ mod tests {
 
     fn shown(rows: usize, columns: usize, bytes: &str) -> Grid {
         let mut grid = Grid::new(TermSize { rows, columns });
-        // Cut anywhere.
+        // Sequences may be cut at any position.
         bytes.as_bytes().chunks(3).for_each(|part| drop(grid.feed(part)));
         grid
     }

@@ -1,42 +1,42 @@
-//! Bytes of a terminal's output in pieces: characters, controls, sequences.
+//! Splits a terminal's output into pieces: characters, controls, sequences.
 
 /// A piece of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// A character that is shown.
+    /// A visible character.
     Char(char),
     /// A control character.
     Control(u8),
-    /// `ESC`, bytes between, a letter: `ESC 7`, `ESC ( B`.
+    /// `ESC`, intermediate bytes, a letter: `ESC 7`, `ESC ( B`.
     Escape(Vec<u8>),
-    /// `CSI`: the private mark (`?`, `>` …) or 0, numbers, the last byte.
+    /// `CSI`: the private mark (`?`, `>` …) or 0, numbers, the final byte.
     Csi {
         /// `?`, `>`, `=`, or 0 for none.
         mark: u8,
-        /// The numbers; 0 for one that is left out.
+        /// The numbers; 0 for an omitted one.
         numbers: Vec<usize>,
-        /// What is done.
+        /// The final byte, which selects the operation.
         last: u8,
     },
 }
 
-/// Takes bytes as they come; a piece may be cut anywhere.
+/// Parses bytes incrementally; a piece may be cut at any position.
 #[derive(Default)]
 pub(super) struct Pieces {
     waiting: Vec<u8>,
 }
 
-/// What stands at the beginning of the bytes.
+/// The first piece in some bytes.
 enum FirstPiece {
     Piece(Piece, usize),
-    /// A string to the terminal (titles and the like), which nobody shows.
+    /// A string for the terminal (such as a title), which is not displayed.
     Ignored(usize),
     /// More bytes are needed.
     Part,
 }
 
 impl Pieces {
-    /// The pieces that are complete with these bytes.
+    /// Returns the pieces completed by these bytes.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Piece> {
         self.waiting.extend_from_slice(bytes);
         let (mut pieces, mut at) = (Vec::new(), 0);
@@ -83,7 +83,7 @@ fn csi(rest: &[u8]) -> FirstPiece {
     FirstPiece::Piece(Piece::Csi { mark, numbers, last: rest[end] }, end + 3)
 }
 
-/// Ends with BEL or `ESC \`.
+/// Parses a string, which ends with BEL or `ESC \`.
 fn string(rest: &[u8]) -> FirstPiece {
     let end = rest.iter().position(|b| *b == 7 || *b == 0x1b);
     match end {

@@ -1,7 +1,7 @@
-//! What one row of a face costs from the typed row to bytes: nanoseconds a row.
+//! The cost of one row of a face, from the typed row to bytes, in nanoseconds.
 //!
-//! `cargo run --profile quick -p sinks --example face_cost [ROUNDS]`; the best of several passes is shown. For
-//! instructions a row: the same below a profiler, with and without more rounds.
+//! `cargo run --profile quick -p sinks --example face_cost [ROUNDS]`; the best of several passes is shown. To get
+//! instructions per row, run it under a profiler with two different numbers of rounds.
 #![allow(clippy::print_stdout)]
 
 use record::rows::{Endpoint, Socket};
@@ -11,7 +11,7 @@ use sinks::face::{netstat, ss};
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// Takes all bytes, keeps a hash of them.
+/// Takes all bytes and keeps a hash of them.
 #[derive(Default)]
 struct Hash {
     bytes: u64,

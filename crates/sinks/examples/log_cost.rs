@@ -1,7 +1,7 @@
-//! What one log record costs from cells to bytes: nanoseconds a record for each format that is sent or stored.
+//! The cost of one log record, from cells to bytes, in nanoseconds for each format that is sent or stored.
 //!
-//! `cargo run --profile quick -p sinks --example log_cost`. The best of several passes is shown: everything else
-//! is noise of the machine.
+//! `cargo run --profile quick -p sinks --example log_cost`. The best of several passes is shown: the others have noise
+//! of the machine.
 #![allow(clippy::print_stdout)]
 
 use record::rows::{LogRecord, LogRecords, PacketHeaders, TcpHeader, Transport};
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const ROWS: usize = 256;
 const PASSES: usize = 2000;
-/// Text of a record as LOGEMU writes it.
+/// The text of a record in LOGEMU's format.
 const TEXT: &[u8] = b"fwd-new:  IN=rc OUT=rs MAC=02:00:00:00:00:01:02:00:00:00:00:10:08:00 SRC=192.0.2.10 \
     DST=198.51.100.20 LEN=60 TOS=00 PREC=0x00 TTL=63 ID=41447 DF PROTO=TCP SPT=47548 DPT=80 SEQ=2598664499 ACK=0 \
     WINDOW=64240 SYN URGP=0 MARK=0x0 ";
@@ -69,7 +69,7 @@ fn report(format: &str, mut run: impl FnMut(&mut Vec<u8>)) {
     println!("{format}: {best:.1} ns a record, {} bytes", out.len() / ROWS);
 }
 
-/// As `log --to` writes them: most of the text is that of the record before.
+/// Writes records like `log --to`: most of the text is the same as in the record before.
 fn alike(records: &[LogRecord<'_>], fields: &[&'static Field<LogRecords>], columns: &Columns, lookups: &Lookups<'_>) {
     let mut json = JsonRows::of_alike(columns, LogRecord::varying);
     let origin = Origin { hostname: "fw1.example", pid: 7, priority: Priority::default() };

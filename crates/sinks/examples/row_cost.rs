@@ -1,7 +1,7 @@
-//! What one row costs from cells to bytes: nanoseconds a row for each native format, default and wide columns.
+//! The cost of one row, from cells to bytes, in nanoseconds for each native format, default and wide columns.
 //!
-//! `cargo run --profile quick -p sinks --example row_cost [ROWS A PASS]`. The hash of the bytes tells whether two runs
-//! did the same work; the best of several passes is shown, because everything else is noise of the machine.
+//! `cargo run --profile quick -p sinks --example row_cost [ROWS A PASS]`. The hash of the bytes shows whether two runs
+//! did the same work. The best of several passes is shown, because the others have noise of the machine.
 #![allow(clippy::print_stdout)]
 
 use record::rows::{Endpoint, Socket, Sockets};
@@ -11,7 +11,7 @@ use sinks::{Csv, FormatOptions, Json, Out, Text};
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// Takes all bytes, keeps a hash of them.
+/// Takes all bytes and keeps a hash of them.
 #[derive(Default)]
 struct Hash {
     bytes: u64,
@@ -31,7 +31,7 @@ impl Write for Hash {
     }
 }
 
-/// Takes all bytes for nothing: what is timed is the writer.
+/// Takes all bytes at no cost, so that only the writer is timed.
 struct Nowhere;
 
 impl Write for Nowhere {
@@ -43,7 +43,7 @@ impl Write for Nowhere {
     }
 }
 
-/// One process holds every socket.
+/// One process owns every socket.
 struct Owners([Owner; 1]);
 
 impl Lookup for Owners {
@@ -56,7 +56,7 @@ impl Lookup for Owners {
 }
 
 const ROWS: usize = 256;
-/// Short passes, many of them: one falls between the disturbances.
+/// Many short passes, so that some are undisturbed.
 const PASSES: usize = 300;
 
 fn main() {
@@ -90,7 +90,7 @@ fn main() {
     }
 }
 
-/// A socket of a host with private and documentation addresses, IPv4 three times of four.
+/// A socket of a host with private and documentation addresses; three in four are IPv4.
 fn socket(n: usize) -> Socket<'static> {
     let (a, b) = ((n / 7) as u8, n as u8);
     let addr = |v4: [u8; 4]| match n % 4 {

@@ -1,7 +1,7 @@
-//! What one log record costs from the typed row to the bytes of ulogd2's formats: nanoseconds a message.
+//! The cost of one log record, from the typed row to the bytes of ulogd2's formats, in nanoseconds per message.
 //!
 //! `cargo run --release -p sinks --example ulogd_cost [ROUNDS]`; the best of several passes is shown. The packets are
-//! TCP SYNs from random addresses by one interface.
+//! TCP SYNs from random addresses on one interface.
 #![allow(clippy::print_stdout)]
 
 use record::rows::{LogRecord, PacketHeaders, TcpHeader, Transport};

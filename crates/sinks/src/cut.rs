@@ -1,20 +1,21 @@
-//! Escaped text cut to the columns that it may take on a screen.
+//! Cutting of escaped text to a number of columns on a screen.
 //!
-//! A text is cut between its units only: an escape (`\x1b`, `\u{202e}`, `\\`) stays whole, and so does a character with
-//! what combines with it. A cut text therefore never reads as another escape, and no accent changes its letter.
+//! A text is cut only between its units: an escape (`\x1b`, `\u{202e}`, `\\`) stays whole, and so does a character
+//! with its combining characters. A cut text therefore never reads as another escape, and no accent moves to another
+//! letter.
 
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The sign of what is left out.
+/// The sign in place of omitted text.
 const CUT: char = '…';
 
-/// Columns of the screen that escaped text takes.
+/// Returns the columns of the screen that escaped text takes.
 pub fn width_of(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.width() }
 }
 
-/// Both ends of a text, with a sign for what is left out between them.
+/// Returns both ends of a text, with a sign in place of the omitted middle.
 pub(crate) fn both_ends(text: &str, columns: usize) -> Cow<'_, str> {
     match ends(text, columns) {
         None => Cow::Borrowed(text),
@@ -22,7 +23,7 @@ pub(crate) fn both_ends(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Appends both ends of a text, as [`both_ends`], without an allocation.
+/// Appends both ends of a text, like [`both_ends`], but without an allocation.
 pub(crate) fn put_both_ends(out: &mut Vec<u8>, text: &str, columns: usize) {
     let (head, tail) = ends(text, columns).unwrap_or((text, ""));
     out.extend_from_slice(head.as_bytes());
@@ -32,7 +33,7 @@ pub(crate) fn put_both_ends(out: &mut Vec<u8>, text: &str, columns: usize) {
     out.extend_from_slice(tail.as_bytes());
 }
 
-/// Both ends of a text that fit with the sign between them; `None` if all of it fits.
+/// Returns both ends of a text that fit with the sign between them; `None` if all of it fits.
 fn ends(text: &str, columns: usize) -> Option<(&str, &str)> {
     if width_of(text) <= columns {
         return None;
@@ -50,7 +51,7 @@ fn ends(text: &str, columns: usize) -> Option<(&str, &str)> {
     Some((text.get(..head)?, text.get(tail..)?))
 }
 
-/// The beginning of a text, with a sign where the rest is left out.
+/// Returns the beginning of a text, with a sign in place of the omitted rest.
 pub(crate) fn beginning(text: &str, columns: usize) -> Cow<'_, str> {
     if width_of(text) <= columns {
         return Cow::Borrowed(text);
@@ -71,7 +72,7 @@ pub(crate) fn put_beginning(out: &mut Vec<u8>, text: &str, columns: usize) {
     out.extend_from_slice(CUT.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// Bytes of the first units that fit.
+/// Returns the length in bytes of the first units that fit.
 fn fitting<'t>(units: impl Iterator<Item = &'t str>, columns: usize) -> usize {
     let (mut left, mut bytes) = (columns, 0);
     for unit in units {
@@ -81,7 +82,7 @@ fn fitting<'t>(units: impl Iterator<Item = &'t str>, columns: usize) -> usize {
     bytes
 }
 
-/// The parts of a text between which it may be cut.
+/// Iterates over the units of a text, between which it may be cut.
 struct Units<'t>(&'t str);
 
 impl<'t> Iterator for Units<'t> {
@@ -91,7 +92,7 @@ impl<'t> Iterator for Units<'t> {
         let first = self.0.chars().next()?;
         let escape = escape_len(self.0.as_bytes()).filter(|len| self.0.is_char_boundary(*len));
         let mut len = escape.unwrap_or(first.len_utf8());
-        // What combines has no width of its own.
+        // A combining character has no width of its own.
         let behind = self.0.get(len..).unwrap_or_default().chars();
         len += behind.take_while(|c| c.width() == Some(0)).map(char::len_utf8).sum::<usize>();
         let (unit, rest) = self.0.split_at_checked(len)?;
@@ -100,7 +101,7 @@ impl<'t> Iterator for Units<'t> {
     }
 }
 
-/// Length of the escape that the text begins with, if it does.
+/// Returns the length of the escape at the beginning of the text, if there is one.
 fn escape_len(text: &[u8]) -> Option<usize> {
     match text {
         [b'\\', b'x', _, _, ..] => Some(4),
@@ -128,7 +129,7 @@ mod tests {
             ("日本語の名前です", 7, "日…す"),
             ("short", 5, "short"),
             ("short", 1, "…"),
-            // The last escape takes four columns where three are left.
+            // The last escape needs four columns, but only three are left.
             ("\\x1b[2Jname\\x1b", 8, "\\x1b…"),
             ("\\x1b[2Jname\\x1b", 9, "\\x1b…\\x1b"),
             ("ab\\\\\\\\\\\\cd", 5, "ab…cd"),

@@ -1,7 +1,7 @@
-//! The last writers: table, text, JSON, CSV, pcap, pcapng, syslog and the faces of the old tools.
+//! The final writers: table, text, JSON, CSV, pcap, pcapng, syslog and the faces of the old tools.
 //!
-//! Cells or typed rows in, bytes out through one buffer. Knows no source, no plan, no flag; it reads nothing.
-//! Start reading at [`Text`], the plainest of them, and [`Out`], the buffer under all.
+//! They take cells or typed rows and write bytes through one buffer. The crate knows no source, no plan and no flag,
+//! and reads nothing. Start reading at [`Text`], the simplest writer, and [`Out`], the buffer that all use.
 #![forbid(unsafe_code)]
 
 mod cut;

@@ -1,17 +1,17 @@
-//! The buffer between a writer of rows and the system: many rows a system call.
+//! The buffer between a writer of rows and the system: many rows per system call.
 
 use record::{Hole, Next, Rendered, SinkError};
 use std::io::{ErrorKind, Write};
 use std::ops::Range;
 
-/// Rows are written out once so many bytes wait. A pipe holds 64 KiB: one block fits if a row is no longer than the
-/// difference, so that the reader is woken once a block.
+/// Rows are written out once this many bytes wait. A pipe holds 64 KiB: a block fits unless its last row is longer
+/// than the difference, so the reader wakes up once per block.
 const FULL: usize = 63 << 10;
 const CAPACITY: usize = 64 << 10;
 
 /// A buffered output. Writers append to [`Out::buf`] and call [`Out::line_done`] after each line.
 ///
-/// Nothing is written on drop: whoever ends a round calls [`Out::flush`] and learns what became of it.
+/// Nothing is written on drop: the code that ends a round calls [`Out::flush`] and gets the result.
 pub struct Out<W> {
     to: W,
     buf: Vec<u8>,
@@ -19,24 +19,24 @@ pub struct Out<W> {
 }
 
 impl<W: Write> Out<W> {
-    /// A buffer of 64 KiB before `to`, which should have none of its own.
+    /// A buffer of 64 KiB before `to`, which should not be buffered itself.
     pub fn new(to: W) -> Out<W> {
         Out { to, buf: Vec::with_capacity(CAPACITY), each_line: false }
     }
 
-    /// The same, writing every line when it is complete if `yes`: for terminals and for rows that arrive slowly.
+    /// If `yes`, writes every line once it is complete: for terminals, and for rows that arrive slowly.
     pub fn each_line(mut self, yes: bool) -> Out<W> {
         self.each_line = yes;
         self
     }
 
-    /// What waits to be written. Append only.
+    /// Returns the waiting bytes. Append only.
     #[inline]
     pub fn buf(&mut self) -> &mut Vec<u8> {
         &mut self.buf
     }
 
-    /// Appends a line that was written before, with the cell that it lacks as `put` writes it, and completes it.
+    /// Appends a line that was written before, with `put` writing its missing cell, and completes it.
     #[inline]
     pub(crate) fn put_line(
         &mut self,
@@ -54,7 +54,7 @@ impl<W: Write> Out<W> {
         self.line_done().map(|()| Next::More)
     }
 
-    /// Completes the line behind `start`, of which all but `gap` goes to `rendered` as well.
+    /// Completes the line that begins at `start`, and also copies all of it except `gap` to `rendered`.
     #[inline]
     pub(crate) fn keep_line(
         &mut self,
@@ -68,7 +68,7 @@ impl<W: Write> Out<W> {
         self.line_done().map(|()| Rendered { next: Next::More, hole_at: gap.start - start })
     }
 
-    /// A line is complete. Costs a comparison, and a write once the block is full.
+    /// Completes a line. Costs a comparison, and a write once the block is full.
     #[inline]
     pub fn line_done(&mut self) -> Result<(), SinkError> {
         if self.buf.len() < FULL && !self.each_line {
@@ -77,23 +77,23 @@ impl<W: Write> Out<W> {
         self.write_out()
     }
 
-    /// Writes everything that waits.
+    /// Writes all waiting bytes.
     pub fn flush(&mut self) -> Result<(), SinkError> {
         self.write_out()?;
         self.to.flush().map_err(into_sink_error)
     }
 
-    /// The output itself; what still waits in the buffer is dropped.
+    /// Returns the output itself; waiting bytes are dropped.
     pub fn into_inner(self) -> W {
         self.to
     }
 
-    /// What could not be written is dropped: an error is final, nothing is tried twice.
+    /// Bytes that could not be written are dropped: an error is final, and nothing is retried.
     fn write_out(&mut self) -> Result<(), SinkError> {
         if self.buf.is_empty() {
             return Ok(());
         }
-        // `write_all` goes on after short writes and EINTR.
+        // `write_all` continues after short writes and EINTR.
         let outcome = self.to.write_all(&self.buf);
         self.buf.clear();
         self.buf.shrink_to(CAPACITY);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use std::io;
 
-    /// Takes at most `at_most` bytes a call, interrupted every other time, until `room` is used up.
+    /// Takes at most `at_most` bytes per call, interrupted every other time, until `room` is used up.
     struct Stingy {
         got: Vec<u8>,
         calls: usize,

@@ -1,4 +1,4 @@
-//! Rows that are alike are written by a template: the same bytes as without one.
+//! Similar rows are written with a template, which gives the same bytes as without one.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn origin() -> Origin<'static> {
     Origin { hostname: "fw1.example", pid: 7, priority: Priority::default() }
 }
 
-/// What a record is made of: many of them are alike.
+/// A record made from a few numbers, so that many are alike.
 fn record(bits: u32, number: u32, prefix: &[u8]) -> LogRecord<'_> {
     let has = |bit: u32| bits >> bit & 1 == 1;
     let set = |bit: u32| has(bit).then_some(number);
@@ -40,7 +40,7 @@ fn record(bits: u32, number: u32, prefix: &[u8]) -> LogRecord<'_> {
     }
 }
 
-/// Columns, and their cells in a row.
+/// Returns columns, and their cells' indexes in a row.
 fn planned(names: &[&str]) -> (Columns, Vec<usize>) {
     let of = |name: &&str| LogRecords::FIELDS.iter().position(|field| field.name == *name).unwrap();
     let at: Vec<usize> = names.iter().map(of).collect();
@@ -54,7 +54,7 @@ fn prefixes() -> impl Strategy<Value = Vec<Vec<u8>>> {
     proptest::collection::vec(prop_oneof![3 => any_text, 1 => long], 1..3)
 }
 
-/// Each record by a template, and without.
+/// Writes each record with a template and without.
 fn both(columns: &Columns, rows: &[(LogRecord<'_>, Vec<Value<'_>>)]) -> [(Vec<u8>, Vec<u8>); 2] {
     let (mut plain, mut alike) = (JsonRows::new(columns), JsonRows::of_alike(columns, LogRecord::varying));
     let mut json = (Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ proptest! {
         for (row, (_, number, _, more)) in records.iter().zip(&rows) {
             let own = at.iter().map(|at| LogRecords::FIELDS[*at].cell(row, &Lookups::none()));
             let mut cells: Vec<Value<'_>> = own.collect();
-            // Some stand for others, and have more cells.
+            // Some records stand for others, and have more cells.
             cells.extend(vec![Value::U64((*number).into()); 2 * more]);
             written.push((*row, cells));
         }

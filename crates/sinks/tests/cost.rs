@@ -1,4 +1,4 @@
-//! What a row may cost, counted and not timed: no allocation, and a system call for many rows.
+//! The cost of a row, counted and not timed: no allocation, and one system call for many rows.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
@@ -49,7 +49,7 @@ fn columns() -> Columns {
     Columns(kinds.iter().map(|&(name, kind)| Column { name: name.into(), kind }).collect())
 }
 
-/// `rows` rows, some hostile, after a first round that gives the buffers their size. Returns the allocations.
+/// Writes `rows` rows, some of them hostile, after a first round that sizes the buffers. Returns the allocations.
 fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
     let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"a\n\xffb\""), started: 0 }; 3];
     let path = [b"/run/".as_slice(), &[b'x'; 100], b"\x1b\xe2\x80\xae,\"\\"].concat();
@@ -98,7 +98,7 @@ fn a_row_allocates_nothing() {
     }
 }
 
-/// Widths, headings and the last line are made once a round.
+/// Widths, headings and the last line are made once per round.
 #[test]
 fn a_row_within_a_terminal_allocates_nothing() {
     let narrow = Some(Room { width: 60, ..Room::default() });
@@ -125,7 +125,7 @@ fn a_write_takes_many_rows() {
     check(csv.into_out().into_inner());
 }
 
-/// Two rounds: a write a block of 63 KiB, and one more at each end.
+/// Two rounds: one write per block of 63 KiB, and one more at each end.
 fn check(calls: Calls) {
     assert!(calls.writes <= calls.bytes.div_ceil(63 << 10) + 2, "{} writes, {} bytes", calls.writes, calls.bytes);
     let per_thousand = calls.writes * 1_000 / (2 * ROWS);
@@ -143,7 +143,7 @@ fn a_line_at_a_time_if_asked() {
     assert_eq!(text.into_out().into_inner().writes, 10);
 }
 
-/// A face too, once its buffers have their size: rows that are held back included.
+/// A face does not allocate either, once its buffers have their size, even for rows that are held back.
 #[test]
 fn a_line_of_netstat_allocates_nothing() {
     let options = netstat::SocketLayout {

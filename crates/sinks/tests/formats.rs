@@ -149,7 +149,8 @@ fn csv_is_quoted_where_it_must_be() {
     );
 }
 
-/// A process names itself: no name writes a second owner, in text, table and CSV. JSON has fields and stays as it is.
+/// A process chooses its name: no name forges a second owner in text, table and CSV. JSON has fields and needs no
+/// escapes.
 #[test]
 fn issue_10_a_process_name_forges_no_owner() {
     let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"init[1].3,sshd"), started: 0 }];
@@ -264,7 +265,7 @@ impl Object for Range {
     }
 }
 
-/// Text and CSV write lists and objects as JSON does: escaped, and one cell.
+/// Text and CSV write lists and objects like JSON: escaped, and in one cell.
 #[test]
 fn lists_and_objects_are_json_in_every_format() {
     let columns = columns(&[("texts", Kind::Texts), ("ranges", Kind::Objects(&[])), ("mean", Kind::Thousandths)]);
@@ -339,7 +340,7 @@ fn wide_characters_count_as_two_columns() {
     assert_eq!(as_table(options, &columns, &rows), "表  1\nab  2\ne\u{301}   3\n");
 }
 
-/// The first 200 rows decide; what comes later streams and may overflow.
+/// The first 200 rows determine the widths; later rows stream and may overflow.
 #[test]
 fn a_longer_cell_after_the_sample_overflows() {
     let columns = columns(&[("process", Kind::Text), ("pid", Kind::Id)]);
@@ -359,7 +360,7 @@ fn a_longer_cell_after_the_sample_overflows() {
     assert_eq!(lines, ["abc  12", "abc  12", "longer   7", "abc  12"]);
 }
 
-/// Every row without its cell of one column, and then with that of each row there: kept and written again.
+/// Renders every row without its cell of one column, then writes it again with that cell.
 fn kept(sink: &mut dyn Sink, column: usize) {
     let owners = owners();
     let rows = socket_rows(&owners);
@@ -379,7 +380,7 @@ fn kept(sink: &mut dyn Sink, column: usize) {
     sink.flush().unwrap();
 }
 
-/// The same, each made from its cells.
+/// Writes every row from its cells.
 fn made(sink: &mut dyn Sink, column: usize) {
     let owners = owners();
     let mut rows = socket_rows(&owners);

@@ -46,7 +46,7 @@ fn write(sink: &mut dyn Sink, rows: &[Hostile]) {
     sink.end(&Accounting::default()).unwrap();
 }
 
-/// What `record::text::put_text` wrote, read back.
+/// Reverses `record::text::put_text`.
 fn unescape(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text.chars();
@@ -71,7 +71,7 @@ fn unescape(text: &str) -> Vec<u8> {
     out
 }
 
-/// A field of CSV: quoted or not.
+/// A field of CSV, with true if it was quoted.
 type CsvField = (bool, String);
 
 /// Parses CSV strictly by RFC 4180, except that records end in LF: quotation marks may only enclose whole fields.

@@ -1,4 +1,4 @@
-//! netstat's lines made of hostile bytes: one line a socket, no control character, no panic.
+//! netstat's lines from hostile bytes: one line per socket, no control character, no panic.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use record::{Addr, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto, State, Ti
 use sinks::Out;
 use sinks::face::netstat::{Counted, Names, Show, SocketLayout, Statistics, Writer};
 
-/// Answers everything with the same bytes.
+/// Returns the same bytes for every lookup.
 struct Same {
     text: Vec<u8>,
     owners: [Owner; 1],
@@ -40,7 +40,7 @@ fn options(bits: u16, bug_compatible: bool) -> SocketLayout {
     }
 }
 
-/// The numbers of a row, anything at all.
+/// The numbers of a row, with any values.
 type AddressNumbers = ((u8, u8, u8), (u32, u32, u32), (u16, u16), ([u8; 16], bool));
 
 fn row<'b>(numbers: AddressNumbers, bytes: &'b [u8]) -> Socket<'b> {
@@ -106,10 +106,10 @@ proptest! {
         let rows: Vec<Socket<'_>> = numbers.iter().map(|&n| row(n, &text)).collect();
         let ours = write(options(bits, false), &rows, &text);
         prop_assert_eq!(ours.split(|&b| b == b'\n').count(), rows.len() + 5);
-        // A character may be cut in two at the end of a cell, as netstat cuts it.
+        // Like in netstat, a character may be cut in two at the end of a cell.
         let shown = String::from_utf8_lossy(&ours);
         prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'), "{shown}");
-        // The old bytes may be anything, but they come.
+        // The old bytes may be anything, but writing must not panic.
         write(options(bits, true), &rows, &text);
     }
 

@@ -1,4 +1,4 @@
-//! The real tcpdump reads what the writers of packets write.
+//! The real tcpdump reads the output of the packet writers.
 #![allow(clippy::unwrap_used)]
 
 use record::rows::LogRecord;
@@ -7,7 +7,7 @@ use sinks::packets::{Pcap, PcapNg};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Every interface is called so.
+/// Gives every interface this name.
 struct Names;
 
 impl Lookup for Names {
@@ -20,18 +20,18 @@ impl Lookup for Names {
     }
 }
 
-/// UDP from port 1234 to 53 over IPv4; 8 bytes of header and as many of data.
+/// UDP from port 1234 to 53 over IPv4: 8 bytes of header and 8 bytes of data.
 const V4: &[u8] = &[
     0x45, 0, 0, 36, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x04, 0xd2, 0x1f, 0x40, 0, 16, 0, 0, 1, 2, 3,
     4, 5, 6, 7, 8,
 ];
-/// The same over IPv6, of which the data were not copied.
+/// UDP over IPv6, whose data was not copied.
 const V6: &[u8] = &[
     0x60, 0, 0, 0, 0, 16, 17, 64, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x20, 1, 0xd, 0xb8, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 2, 0x04, 0xd2, 0x1f, 0x40, 0, 16, 0, 0,
 ];
 
-/// Who has 192.0.2.2?
+/// An ARP request for 192.0.2.2.
 const ARP: &[u8] = &[0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 2];
 
 fn rows() -> [LogRecord<'static>; 3] {
@@ -92,7 +92,7 @@ fn tcpdump_reads_pcapng() {
         writer.begin_section();
         rows().iter().for_each(|row| writer.write(row, &[], &lookups, section));
     }
-    // One was lost on its way to the file.
+    // One section was lost on its way to the file.
     let file = [&sections[0][..], &sections[2]].concat();
     let lines = tcpdump(&["-tt", "--nano"], &file);
     let arp = "ARP, Request who-has 192.0.2.2 tell 192.0.2.1, length 28";

@@ -1,4 +1,4 @@
-//! Syslog messages read back as the rows that they were, whatever stood in those.
+//! Syslog messages can be read back as the rows that they were, for any contents.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -78,7 +78,7 @@ fn a_text_that_is_appended_is_the_same_as_one_that_is_copied() {
 }
 
 proptest! {
-    /// The text of a log record is one line whatever its prefix, and is not looked at again.
+    /// The text of a log record is one line for any prefix, and is not checked again.
     #[test]
     fn the_text_of_log_records_is_a_line(
         bytes in prop::collection::vec(any::<u8>(), 0..60), text in ".{0,30}", is_text: bool, bug_compatible: bool,
@@ -169,7 +169,7 @@ fn old_messages_by_example() {
 /// Name, and parameters with their values.
 type Element = (String, Vec<(String, String)>);
 
-/// A message read back, as RFC 5424 has it.
+/// A message parsed according to RFC 5424.
 #[derive(Debug, PartialEq)]
 struct Parsed {
     /// Priority and version, time, host, program, process, kind.
@@ -179,7 +179,7 @@ struct Parsed {
     text: Option<String>,
 }
 
-/// A parser that takes nothing but what the grammar allows.
+/// A strict parser that accepts only the grammar.
 fn parse(message: &str) -> Parsed {
     let mut rest = message;
     let header = (0..6)
@@ -201,7 +201,7 @@ fn parse(message: &str) -> Parsed {
     Parsed { header, elements, text }
 }
 
-/// One element behind its `[`, and what comes behind its `]`.
+/// Parses one element after its `[`; returns the text after its `]`.
 fn parse_element(text: &str) -> (Element, &str) {
     let end = text.find([' ', ']']).unwrap();
     let (id, mut rest) = text.split_at(end);
@@ -226,7 +226,7 @@ fn parse_element(text: &str) -> (Element, &str) {
     ((id.to_owned(), params), rest.strip_prefix(']').unwrap())
 }
 
-/// One message by its length, and what is behind it.
+/// Takes one message by its length; returns the rest.
 fn take_frame(stream: &[u8]) -> (&str, &[u8]) {
     let blank = stream.iter().position(|byte| *byte == b' ').unwrap();
     let length: usize = std::str::from_utf8(&stream[..blank]).unwrap().parse().unwrap();

@@ -21,7 +21,7 @@ fn socket_columns() -> Columns {
     Columns(names.iter().map(field).map(|field| Column { name: field.name.into(), kind: field.kind }).collect())
 }
 
-/// Names that attack terminals, wide ones, ones that combine, and long ones.
+/// Names that attack terminals, wide ones, ones with combining characters, and long ones.
 fn names() -> Vec<Vec<u8>> {
     vec![
         b"nginx".to_vec(),
@@ -85,7 +85,7 @@ fn fits(text: &str, width: usize) {
     }
 }
 
-/// Compares with the file; `SNAPSHOTS=overwrite` takes the new text.
+/// Compares with the file; `SNAPSHOTS=overwrite` stores the new text.
 #[track_caller]
 fn same_as_golden(text: &str, width: usize) {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/terminal-{width}.txt"));
@@ -106,7 +106,7 @@ fn hostile_and_wide_names_at_three_sizes() {
     }
 }
 
-/// A cell that comes behind the sample is cut where its column ends, unless there is room behind the last column.
+/// A cell after the sample is cut where its column ends, unless there is room after the last column.
 #[test]
 fn later_rows_fit_too() {
     let columns = columns(&[("process", Kind::Text), ("count", Kind::Count), ("path", Kind::Text)]);

@@ -1,21 +1,21 @@
-//! dropwatch's lines.
+//! The lines of dropwatch.
 
 use super::conntrack::{Civil, put_moment};
 use record::text::{put_face, put_hex, put_u64};
 
-/// Packets that were dropped at one address.
+/// Packets dropped at one address.
 #[derive(Clone, Copy, Debug)]
 pub struct DropsAt<'d> {
-    /// How many.
+    /// Number of packets.
     pub count: u64,
     /// The address.
     pub address: u64,
-    /// The function and the offset in it, if they are wanted and known.
+    /// The function and the offset in it, if they are requested and known.
     pub place: Option<(&'d [u8], u64)>,
 }
 
-/// Appends `3 drops at nf_hook_slow+7d (0xffffffff81f2afcd) [software]`; without the place
-/// `3 drops at location 0xffffffff81f2afcd [software]`.
+/// Appends `3 drops at nf_hook_slow+7d (0xffffffff81f2afcd) [software]`; without the place, `3 drops at location
+/// 0xffffffff81f2afcd [software]`.
 pub fn put_drops(out: &mut Vec<u8>, drops: &DropsAt<'_>) {
     put_u64(out, drops.count);
     out.extend_from_slice(b" drops at ");
@@ -36,7 +36,7 @@ pub fn put_drops(out: &mut Vec<u8>, drops: &DropsAt<'_>) {
     out.extend_from_slice(b" [software]\n");
 }
 
-/// Appends `3 drops at source_mac_is_multicast [hardware]`: packets that hardware dropped by a trap.
+/// Appends `3 drops at source_mac_is_multicast [hardware]`, for packets that hardware dropped with a trap.
 pub fn put_hardware_drops(out: &mut Vec<u8>, count: u64, trap: &[u8]) {
     put_u64(out, count);
     out.extend_from_slice(b" drops at ");
@@ -44,33 +44,33 @@ pub fn put_hardware_drops(out: &mut Vec<u8>, count: u64, trap: &[u8]) {
     out.extend_from_slice(b" [hardware]\n");
 }
 
-/// The function in which a packet was dropped, or the trap by which hardware did.
+/// The function in which a packet was dropped, or the trap with which hardware dropped it.
 #[derive(Clone, Copy, Debug)]
 pub enum AlertPlace<'d> {
-    /// The function as `%pS` writes it, and the address in it.
+    /// The function in the form of `%pS`, and the address in it.
     Function(&'d [u8], u64),
     /// The trap and its group.
     Trap(&'d [u8], &'d [u8]),
 }
 
-/// A packet that was dropped, as `set alertmode packet` shows it. What is 0 or empty has no line.
+/// A dropped packet, in the form of `set alertmode packet`. Values that are 0 or empty have no line.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketAlert<'d> {
     /// The function or trap that dropped it.
     pub place: AlertPlace<'d>,
-    /// Number and name of the interface that it came by.
+    /// Number and name of its input interface.
     pub port: (u32, &'d [u8]),
-    /// The second, in local time; `None` if that cannot be told. And the nanoseconds in it.
+    /// The second in local time, `None` if it is unknown, and the nanoseconds in it.
     pub time: (Option<Civil>, u64),
     /// EtherType.
     pub ethertype: u16,
-    /// The number of bytes that were handed over, and that it has.
+    /// The number of copied bytes, and its original length.
     pub lengths: (usize, u32),
-    /// The kernel's name of the reason.
+    /// The kernel's name for the reason.
     pub reason: &'d [u8],
 }
 
-/// Appends the lines of a packet, and an empty one.
+/// Appends the lines of a packet and an empty line.
 pub fn put_packet(out: &mut Vec<u8>, alert: &PacketAlert<'_>) {
     out.extend_from_slice(b"drop at: ");
     let origin: &[u8] = match alert.place {

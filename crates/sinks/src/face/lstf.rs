@@ -1,6 +1,6 @@
-//! The bytes of lstf 0.7.2: flows as a table laid out with tabs, or as one JSON array.
+//! The bytes of lstf 0.7.2: flows as a table aligned with tabs, or as one JSON array.
 //!
-//! The table's widths come from all rows, so a row's text is kept until [`LstfTable::write`]: some 50 bytes a flow.
+//! The table's widths depend on all rows, so a row's text is kept until [`LstfTable::write`]: about 50 bytes per flow.
 
 use crate::Out;
 use crate::face::put_quoted;
@@ -9,45 +9,45 @@ use record::text::{put_addr, put_face, put_u64};
 use record::{Addr, SinkError};
 use std::io::Write;
 
-/// Host name of an address, if it has one.
+/// Returns the host name of an address, if it has one.
 pub type NameOf<'a> = dyn Fn(Addr) -> Option<&'a [u8]> + 'a;
-/// Process group of a process; 0 where it is not known.
+/// Returns the process group of a process; 0 if it is unknown.
 pub type GroupOf<'a> = dyn Fn(u32) -> u32 + 'a;
 
-/// What lstf was asked to show.
+/// The requested layout of lstf.
 #[derive(Clone, Copy, Default)]
 pub struct LstfStyle<'a> {
-    /// Names instead of addresses; `None` is `-n`.
+    /// The source of host names; `None` for `-n`.
     pub names: Option<&'a NameOf<'a>>,
-    /// Processes with their group (`-p`).
+    /// The source of process groups, to show processes with their group (`-p`).
     pub groups: Option<&'a GroupOf<'a>>,
-    /// The old bytes: no tab behind a cell that fills its column, widths of the Connections column from the
-    /// neighbours only, raw names, no newline behind JSON.
+    /// The old bytes: no tab after a cell that fills its column, the width of the Connections column taken only from
+    /// the neighbouring lines, raw names, no newline after JSON.
     pub bug_compatible: bool,
 }
 
-/// Columns that are padded; the last one of a line never is.
+/// Columns that are padded; the last column of a line never is.
 const PADDED: usize = 4;
-/// Place of the Connections column, the last one of a line without a process.
+/// Index of the Connections column, the last one of a line without a process.
 const CONNECTIONS: usize = 3;
 const HEADS: [&str; 5] = ["Local Address:Port", "<-->", "Peer Address:Port", "Connections", "Process"];
-/// A tab stop, in characters.
+/// Width of a tab stop, in characters.
 const STOP: usize = 8;
-/// Text is kept in pieces of about this size: growing must not copy what is there.
+/// Text is kept in pieces of about this size, so that growing does not copy earlier text.
 const PIECE: usize = 64 << 10;
 
-/// Lines that follow each other and have a process, or have none.
+/// Consecutive lines that all have a process, or all have none.
 struct LineRun {
     lines: usize,
     processes: bool,
-    /// Widest Connections cell.
+    /// Width of the widest Connections cell.
     width: usize,
 }
 
-/// A table of flows that is complete once every row is known.
+/// A table of flows, which is complete once every row is known.
 pub struct LstfTable<'a> {
     style: LstfStyle<'a>,
-    /// Lines with a tab between cells and a newline at the end; neither can stand in a cell.
+    /// Lines with a tab between cells and a newline at the end; neither can occur in a cell.
     pieces: Vec<Vec<u8>>,
     widths: [usize; PADDED],
     runs: Vec<LineRun>,
@@ -101,7 +101,7 @@ impl<'a> LstfTable<'a> {
         put_port(&mut self.cell, port);
     }
 
-    /// Moves the cell into the line. The last cell of a line has no say in the width of its column.
+    /// Moves the cell into the line. The last cell of a line does not affect the width of its column.
     fn end_cell(&mut self, column: usize, last: bool) {
         if !last {
             let width = characters(&self.cell);
@@ -160,13 +160,13 @@ impl<'a> LstfTable<'a> {
     }
 }
 
-/// The tab stop where the next column begins. lstf takes one that a widest cell of 8, 16, … characters has reached
-/// already, and the columns run together.
+/// Returns the tab stop where the next column begins. lstf uses a stop that a widest cell of 8, 16, … characters has
+/// already reached, so that the columns run together.
 fn stop_behind(width: usize, bug_compatible: bool) -> usize {
     if bug_compatible { width.next_multiple_of(STOP) } else { (width / STOP + 1) * STOP }
 }
 
-/// How wide lstf takes a text to be: one for each character and for each byte that is none.
+/// Returns the width that lstf assumes for a text: one for each character and for each invalid byte.
 fn characters(text: &[u8]) -> usize {
     if text.is_ascii() {
         return text.len();
@@ -178,12 +178,12 @@ fn arrow(direction: Direction) -> &'static [u8] {
     match direction {
         Direction::In => b"<--",
         Direction::Out => b"-->",
-        // lstf knows only two; it would have said "active".
+        // lstf knows only two directions; it would have printed "active".
         Direction::Unknown => b"<->",
     }
 }
 
-/// An address as it stands before `:port`.
+/// Appends an address in the form that is used before `:port`.
 fn put_joinable(out: &mut Vec<u8>, addr: Addr) {
     if matches!(addr, Addr::V4(_)) {
         return put_addr(out, addr);
@@ -200,7 +200,7 @@ fn put_port(out: &mut Vec<u8>, port: Option<u16>) {
     }
 }
 
-/// A process name. lstf reads it by words, so white space comes out as single blanks whatever it was.
+/// Appends a process name. lstf splits it into words, so any white space becomes a single blank.
 fn put_process(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
     if !bug_compatible {
         return put_quoted(out, name);
@@ -215,14 +215,14 @@ fn put_process(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
     }
 }
 
-/// Flows as one JSON array on one line; written while they come.
+/// Writes flows as one JSON array on one line, as they arrive.
 pub struct LstfJson<'a> {
     style: LstfStyle<'a>,
     rows: u64,
 }
 
 impl<'a> LstfJson<'a> {
-    /// An array without elements.
+    /// Starts an empty array.
     pub fn new(style: LstfStyle<'a>) -> LstfJson<'a> {
         LstfJson { style, rows: 0 }
     }
@@ -254,7 +254,7 @@ impl<'a> LstfJson<'a> {
             buf.push(b'}');
         }
         buf.push(b'}');
-        // Not the end of a line, but the block may be full.
+        // This is not the end of a line, but the block may be full.
         out.line_done()
     }
 
@@ -263,7 +263,7 @@ impl<'a> LstfJson<'a> {
         match self.style.names.map(|name_of| name_of(addr)) {
             None => {}
             Some(Some(name)) => put_go_json(buf, name),
-            // What has no name is called by its address.
+            // An address without a name stands for itself.
             Some(None) => put_addr(buf, addr),
         }
         buf.extend_from_slice(b"\",\"addr\":\"");
@@ -288,8 +288,8 @@ impl<'a> LstfJson<'a> {
     }
 }
 
-/// Text between the quotation marks of a JSON string as Go's encoder writes it: `<`, `>` and `&` are escaped, so that
-/// the text may stand in a web page; other characters than ASCII are not, but for the two that end a line in scripts.
+/// Appends the contents of a JSON string like Go's encoder: `<`, `>` and `&` are escaped, so that the text can be used
+/// in a web page; non-ASCII characters are not, except the two that end a line in scripts.
 fn put_go_json(out: &mut Vec<u8>, text: &[u8]) {
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -382,7 +382,7 @@ mod tests {
         [style, LstfStyle { bug_compatible: true, ..style }]
     }
 
-    /// The example of the format's description: both ways the same bytes.
+    /// The example from the format's description: both modes give the same bytes.
     #[test]
     fn columns_end_at_tab_stops() {
         let flows = [
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(table(LstfStyle::default(), &[]), "Local Address:Port\t<-->\tPeer Address:Port\tConnections\n");
     }
 
-    /// A widest cell of 24 characters: lstf lets it run into the next column.
+    /// A widest cell of 24 characters, which lstf lets run into the next column.
     #[test]
     fn a_cell_that_fills_its_column() {
         let flows = [
@@ -424,7 +424,7 @@ mod tests {
         );
     }
 
-    /// A line without a process ends a column of the old layout: below it the column is as narrow as it can.
+    /// A line without a process ends a column of the old layout: after it, the column is as narrow as possible.
     #[test]
     fn processes() {
         let (nginx, psql) = ([owner(b"nginx", 7)], [owner(b"a \n\x1b b", 8)]);

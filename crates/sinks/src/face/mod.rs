@@ -1,6 +1,6 @@
-//! Writers that print what the old tools print, byte for byte, from typed rows.
+//! Writers that print the output of the old tools, byte for byte, from typed rows.
 //!
-//! A writer knows layout and words; switches, exit codes and the order of questions are the command line's job.
+//! A writer knows layout and words; the command line handles switches, exit codes and the order of queries.
 
 pub mod conntrack;
 pub mod dropwatch;
@@ -13,8 +13,8 @@ pub mod ulogd;
 
 use record::text::put_face;
 
-/// Text between quotation marks, from outside: with a backslash before each quotation mark, and before each backslash,
-/// which would take the mark's own away.
+/// Appends text from outside in quotation marks, with a backslash before each quotation mark inside, and before each
+/// backslash, which would otherwise cancel the mark's own.
 fn put_quoted(out: &mut Vec<u8>, text: &[u8]) {
     for part in text.split_inclusive(|byte| matches!(byte, b'"' | b'\\')) {
         match part.split_last() {

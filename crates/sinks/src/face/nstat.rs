@@ -1,8 +1,8 @@
-//! The bytes of nstat (iproute2 6.1): a counter a line, or one object.
+//! The bytes of nstat (iproute2 6.1): one counter per line, or one JSON object.
 
 use record::text::{put_face, put_u64};
 
-/// The word for what the kernel itself says, which nstat writes above the counters and into its history.
+/// The word for the kernel's own counters, which nstat writes above the counters and into its history.
 pub const NSTAT_SOURCE: &str = "kernel";
 
 /// Columns of a name, and of a value.
@@ -12,11 +12,11 @@ const VALUE: usize = 16;
 /// The form of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NstatStyle {
-    /// A line for each counter.
+    /// One line for each counter.
     Lines,
-    /// JSON in one line.
+    /// JSON on one line.
     Json,
-    /// JSON, a line for each counter.
+    /// JSON with one line for each counter.
     PrettyJson,
 }
 
@@ -38,7 +38,7 @@ impl NstatWriter {
         NstatWriter { style, is_first: true }
     }
 
-    /// Appends a counter; `overflow`: it is smaller than it was.
+    /// Appends a counter; `overflow` is true if it is smaller than before.
     pub fn put(&mut self, out: &mut Vec<u8>, name: &str, value: u64, overflow: bool) {
         if self.style == NstatStyle::Lines {
             put_padded(out, NAME, |out| put_face(out, name.as_bytes(), false));

@@ -1,23 +1,23 @@
-//! Texts in cells of a fixed width, and numbers that take few columns.
+//! Texts in cells of a fixed width, and numbers in few columns.
 
 use crate::cut::{both_ends, width_of};
 use record::text::put_text;
 
-/// Text from outside as a terminal may have it.
+/// Escapes text from outside for a terminal.
 pub(super) fn escaped(bytes: &[u8]) -> String {
     let mut text = Vec::new();
     put_text(&mut text, bytes);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A text with blanks behind it, or cut in the middle: exactly `columns` wide.
+/// Pads a text with blanks, or cuts it in the middle, to exactly `columns`.
 pub(super) fn cell(text: &str, columns: usize) -> String {
     let mut out = both_ends(text, columns).into_owned();
     out.extend(std::iter::repeat_n(' ', columns.saturating_sub(width_of(&out))));
     out
 }
 
-/// A number in five columns at most: `9999`, `10.0k`, `123M`.
+/// Formats a number in at most five columns: `9999`, `10.0k`, `123M`.
 pub(super) fn short(n: u64) -> String {
     let (unit, sign) = match n {
         0..10_000 => return n.to_string(),

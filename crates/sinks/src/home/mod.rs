@@ -1,7 +1,7 @@
-//! The home screen for people: 80 columns and 24 lines, whatever names there are.
+//! The home screen for people: 80 columns and 24 lines, for any names.
 //!
-//! A row of the table `home` in, lines out. Names from outside are escaped and cut in the middle, sentences at their
-//! end. Start reading at [`HomeText`]; the lines of each part are in `parts`.
+//! It takes a row of the table `home` and writes lines. Names from outside are escaped and cut in the middle,
+//! sentences at their end. Start reading at [`HomeText`]; the lines of each part are in `parts`.
 
 mod fit;
 mod parts;
@@ -16,15 +16,15 @@ use std::io::Write;
 /// Columns of the label before a line.
 const LABEL: usize = 14;
 
-/// Number of lines if there is no terminal.
+/// Number of lines without a terminal.
 const LINES: usize = 23;
 
-/// Width if there is no terminal.
+/// Width without a terminal.
 const WIDTH: usize = 80;
 
-/// How the screen is written.
+/// The options of the home screen.
 pub struct HomeTextOptions {
-    /// Whether there is colour.
+    /// True for colour.
     pub color: bool,
     /// Columns of the terminal; `None` in a pipe.
     pub width: Option<usize>,
@@ -39,7 +39,7 @@ pub struct HomeText<W> {
 }
 
 impl<W: Write> HomeText<W> {
-    /// Screens into `out`.
+    /// Writes screens to `out`.
     pub fn new(out: Out<W>, options: HomeTextOptions) -> HomeText<W> {
         HomeText { out, options }
     }
@@ -104,18 +104,18 @@ impl<'v> Cells<'_, 'v> {
     }
 }
 
-/// What a colour says.
+/// The meaning of a colour.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tone {
     Plain,
     Heading,
-    /// Something is lost.
+    /// Something was lost.
     Bad,
     /// Something is slow, or will be lost.
     Halfway,
 }
 
-/// ScreenLines that are made.
+/// The lines of a screen.
 struct ScreenLines {
     text: String,
     width: usize,
@@ -132,14 +132,14 @@ impl ScreenLines {
         all.min(own + more)
     }
 
-    /// A line, cut where the screen ends.
+    /// Appends a line, cut at the end of the screen.
     fn put(&mut self, tone: Tone, line: &str) {
         let line = beginning(line.trim_end(), self.width);
         self.paint(tone, &line);
         self.text.push('\n');
     }
 
-    /// A line with a label before it.
+    /// Appends a line with a label before it.
     fn toned(&mut self, label: &str, tone: Tone, text: &str) {
         let label = cell(label, LABEL - 1);
         self.paint(Tone::Heading, &label);

@@ -15,12 +15,12 @@ const FLOWS_MAX: usize = 5;
 const CAUSES_MAX: usize = 3;
 const UNSEEN_MAX: usize = 2;
 
-/// Columns of a flow besides its ends and its process: protocol, direction, numbers, and the gaps between them.
+/// Columns of a flow in addition to its ends and its process: protocol, direction, numbers, and the gaps between them.
 const FLOW_NUMBERS: usize = 2 + 5 + 4 + 5 + 10 + 10 + 2;
-/// Columns of the process of a flow on a screen of 80.
+/// Columns for the process of a flow on a screen of 80.
 const PROCESS: usize = 15;
 
-/// The host: its name, its kernel, its age, and when it was looked at for how long.
+/// The host: its name, kernel and uptime, and when and how long it was looked at.
 pub(super) fn head(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let host = both_ends(&word(cells.value("host")), 24).into_owned();
     let mut line = format!("{host}  Linux {}", both_ends(&word(cells.value("kernel")), 24));
@@ -69,12 +69,12 @@ pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     }
 }
 
-/// True if an interface is known to carry nothing.
+/// True if an interface is known to carry no packets.
 fn is_idle(one: &OwnedObject) -> bool {
     ["packets_in_per_s", "packets_out_per_s"].iter().all(|name| one.get(name) == Value::U64(0))
 }
 
-/// Sockets: of TCP by state, of the other protocols how many.
+/// Sockets: TCP by state, other protocols by their number.
 pub(super) fn sockets(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let mut text = String::new();
     let (mut states, mut others): (Vec<String>, Vec<(String, u64)>) = Default::default();
@@ -98,7 +98,7 @@ pub(super) fn sockets(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     lines.folded("sockets", if text.is_empty() { "none" } else { text }, SOCKET_LINES_MAX);
 }
 
-/// The fullest table of connection tracking.
+/// The fullest connection-tracking table.
 pub(super) fn conntrack(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("conntrack");
     let Some(one) = all.first() else { return lines.labelled("conntrack", "no table that can be read") };
@@ -120,7 +120,7 @@ pub(super) fn conntrack(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     lines.labelled("conntrack", &text);
 }
 
-/// Segments that were sent again.
+/// Retransmitted segments.
 pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let text = match (cells.value("segs_out"), cells.value("retransmits")) {
         (Value::U64(sent), Value::U64(again)) if again > 0 => {
@@ -133,7 +133,7 @@ pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     lines.labelled("tcp", &text);
 }
 
-/// The flows that carry most, with who holds them.
+/// The flows that carry most, with their owners.
 pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("flows");
     let rows = lines.rows(FLOWS_MAX, all.len());
@@ -177,7 +177,7 @@ fn ends_of(one: &OwnedObject, with_netns: bool) -> String {
     if with_netns { format!("{}: {between}", word(one.get("netns"))) } else { between }
 }
 
-/// Packets that were dropped, by cause.
+/// Dropped packets, by cause.
 pub(super) fn drops(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("drops");
     let by_counters = matches!(cells.value("drops_via"), Value::Name("counters"));
@@ -225,7 +225,7 @@ pub(super) fn findings(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     }
 }
 
-/// What could not be seen.
+/// Reasons why something is missing.
 pub(super) fn unseen(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let mut all = Vec::new();
     cells.value("unseen").for_each_item(&mut |item| all.push(word(item)));
@@ -235,19 +235,19 @@ pub(super) fn unseen(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     }
 }
 
-/// The label of a part, with how many there are if not all are shown.
+/// Returns the label of a part, with the total number if not all are shown.
 fn counted(label: &str, total: u64, shown: usize) -> String {
     if total > shown as u64 { format!("{label} ({})", short(total)) } else { label.to_owned() }
 }
 
-/// True if the objects are of more than one network namespace.
+/// True if the objects are from more than one network namespace.
 fn has_several_netns(all: &[OwnedObject]) -> bool {
     let mut names = all.iter().map(|one| one.get("netns")).filter(|netns| !netns.is_null()).map(OwnedValue::from);
     let first = names.next();
     names.any(|name| first.as_ref() != Some(&name))
 }
 
-/// The name of an object, with its network namespace before it if that is wanted.
+/// Returns the name of an object, after its network namespace if requested.
 fn name_in(one: &OwnedObject, name: &str, with_netns: bool) -> String {
     match one.get("netns") {
         netns if with_netns && !netns.is_null() => format!("{} {}", word(netns), word(one.get(name))),
@@ -255,7 +255,7 @@ fn name_in(one: &OwnedObject, name: &str, with_netns: bool) -> String {
     }
 }
 
-/// The process of a flow with its number, and its container.
+/// Returns the process of a flow with its pid, and its container.
 fn holder(one: &OwnedObject) -> String {
     let (process, container) = (one.get("process"), one.get("container"));
     if process.is_null() {
@@ -268,7 +268,7 @@ fn holder(one: &OwnedObject) -> String {
     text
 }
 
-/// One end of a flow.
+/// Formats one end of a flow.
 fn end(addr: Value<'_>, port: Value<'_>) -> String {
     let (addr, is_v6) = (word(addr), matches!(addr, Value::Addr(record::Addr::V6(_))));
     match port {
@@ -282,7 +282,7 @@ fn number(value: Value<'_>) -> u64 {
     if let Value::U64(n) = value { n } else { 0 }
 }
 
-/// A value as a terminal may have it.
+/// Formats a value for a terminal.
 fn word(value: Value<'_>) -> String {
     match value {
         Value::Name(word) | Value::Guess(word) => word.to_owned(),
@@ -298,19 +298,19 @@ fn word(value: Value<'_>) -> String {
     }
 }
 
-/// A part of a whole, in tenths of a percent.
+/// Formats a share in percent, to a tenth.
 fn percent(part: u64, whole: u64) -> String {
     let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
 impl ScreenLines {
-    /// A line with a label; cut at its end where it is too long.
+    /// Appends a line with a label, cut at its end if it is too long.
     fn labelled(&mut self, label: &str, text: &str) {
         self.toned(label, Tone::Plain, text);
     }
 
-    /// A text that is folded into this many lines at most.
+    /// Appends a text, folded into at most `lines_max` lines.
     fn folded(&mut self, label: &str, text: &str, lines_max: usize) {
         let room = self.width.saturating_sub(super::LABEL);
         let mut rest = text;
@@ -327,7 +327,8 @@ impl ScreenLines {
     }
 }
 
-/// The place behind the last comma or semicolon within the first `columns`. The text is ASCII: words of ours.
+/// Returns the position after the last comma or semicolon within the first `columns`. The text is ASCII, from our own
+/// words.
 fn fold_at(text: &str, columns: usize) -> usize {
     let head = text.get(..columns).unwrap_or(text);
     head.rfind([',', ';']).map_or(head.len(), |at| at + 1)

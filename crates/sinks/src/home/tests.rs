@@ -8,7 +8,7 @@ fn object(members: &'static [record::Member], values: &[Value<'_>]) -> OwnedObje
     OwnedObject::of(members, values.iter().copied())
 }
 
-/// A host with more of everything than a screen has room for, and names that nobody wants on one.
+/// A host with more of everything than fits on a screen, and with hostile names.
 fn crowded() -> HomeScreen {
     let long = "an-interface\x1b[2J\u{202e}with a name that goes on and on and on and on and on and on and on and on";
     let text = |text: &'static str| Value::Bytes(text.as_bytes());

@@ -3,7 +3,7 @@
 use record::text::{put_addr, put_text, put_u64};
 use record::{Addr, Value};
 
-/// The columns that a line is made of, in the order of `cell`.
+/// The columns that a line needs, in the order of `cell`.
 pub const COLUMNS: [&str; 18] = [
     "time",
     "netns",
@@ -25,7 +25,7 @@ pub const COLUMNS: [&str; 18] = [
     "group",
 ];
 
-/// Places in [`COLUMNS`].
+/// Indexes into [`COLUMNS`].
 pub(super) mod cell {
     pub(in crate::log_tail) const TIME: usize = 0;
     pub(super) const NETNS: usize = 1;
@@ -47,7 +47,7 @@ pub(super) mod cell {
     pub(super) const GROUP: usize = 17;
 }
 
-/// Appends what the record says, without its time. All text from outside is escaped.
+/// Appends the text of a record, without its time. All text from outside is escaped.
 pub(super) fn put_record(out: &mut Vec<u8>, cells: &[Value<'_>], with_netns: bool) {
     let at = |place: usize| cells.get(place).copied().unwrap_or(Value::Null);
     if with_netns {
@@ -74,7 +74,7 @@ pub(super) fn put_record(out: &mut Vec<u8>, cells: &[Value<'_>], with_netns: boo
     put_rule(out, &at);
 }
 
-/// Addresses, protocol, and what kind of packet it is.
+/// Appends addresses, protocol and the type of the packet.
 fn put_packet<'v>(out: &mut Vec<u8>, at: &impl Fn(usize) -> Value<'v>) {
     if at(cell::SRC).is_null() {
         match at(cell::ETHER_TYPE) {
@@ -128,7 +128,7 @@ fn put_packet<'v>(out: &mut Vec<u8>, at: &impl Fn(usize) -> Value<'v>) {
     }
 }
 
-/// The rule, as far as it is known: `(inet filter input #12 "no ssh")`.
+/// Appends the rule, as far as it is known: `(inet filter input #12 "no ssh")`.
 fn put_rule<'v>(out: &mut Vec<u8>, at: &impl Fn(usize) -> Value<'v>) {
     let start = out.len();
     for place in [cell::TABLE, cell::CHAIN, cell::HANDLE, cell::COMMENT] {
@@ -162,7 +162,7 @@ fn verdict_words(verdict: Value<'_>) -> &'static str {
     }
 }
 
-/// Types of ICMP (RFC 792) and ICMPv6 (RFC 4443, 4861) that one meets.
+/// Common types of ICMP (RFC 792) and ICMPv6 (RFC 4443, 4861).
 fn icmp_words(proto: Value<'_>, kind: u64) -> Option<&'static str> {
     Some(match (proto, kind) {
         (Value::Name("icmp"), 8) | (Value::Name("icmpv6"), 128) => "echo request",
@@ -189,7 +189,7 @@ fn put_word(out: &mut Vec<u8>, value: Value<'_>) {
     }
 }
 
-/// Text in quotes; one inside has a backslash, so that no text ends before its end.
+/// Appends text in quotes. A quote inside gets a backslash, so that it cannot end the text.
 fn put_quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     for (n, part) in text.split(|byte| *byte == b'"').enumerate() {

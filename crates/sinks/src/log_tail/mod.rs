@@ -1,8 +1,8 @@
-//! Log records for people: one line each, with the local time, and the same line again counted (`×12`) instead of
-//! written again.
+//! Log records for people: one line each, with the local time. A repeated line is counted (`×12`) instead of written
+//! again.
 //!
-//! On a terminal the count is written into the line, which is cut at the terminal's width; in a pipe it follows on a
-//! line of its own, at the latest after ten seconds.
+//! On a terminal the count is written into the line, which is cut at the terminal's width. In a pipe the count follows
+//! on a separate line, after ten seconds at the latest.
 
 mod line;
 
@@ -14,22 +14,22 @@ use record::text::put_u64;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use std::io::Write;
 
-/// Repetitions in a pipe are told after this time.
+/// Longest time before repetitions are reported in a pipe.
 const TOLD_AFTER_NS: u64 = 10_000_000_000;
 
-/// How lines are written.
+/// The options of the log tail.
 pub struct LogTailOptions {
-    /// Whether there is colour: red for what is dropped or rejected, green for what is accepted, else by direction.
+    /// True for colour: red for dropped or rejected packets, green for accepted ones, otherwise by direction.
     pub color: bool,
     /// Columns of the terminal; `None` in a pipe.
     pub width: Option<usize>,
-    /// Whether each line begins with its network namespace.
+    /// True if each line begins with its network namespace.
     pub with_netns: bool,
-    /// Hour, minute and second of a time in seconds since 1970; `None` if that cannot be told.
+    /// Returns hour, minute and second of a time in seconds since 1970; `None` if they are unknown.
     pub clock: fn(u64) -> Option<[u8; 3]>,
 }
 
-/// Writes the lines of records; their cells are those of [`LOG_TAIL_COLUMNS`].
+/// Writes the lines of records; the cells are in the order of [`LOG_TAIL_COLUMNS`].
 pub struct LogTail<W> {
     out: Out<W>,
     options: LogTailOptions,
@@ -37,24 +37,24 @@ pub struct LogTail<W> {
     newest: Vec<u8>,
     scratch: Vec<u8>,
     color: &'static str,
-    /// When it was written, ns since 1970.
+    /// When it was written, in ns since 1970.
     written_ns: u64,
-    /// When it came the last time.
+    /// When it last occurred.
     seen_ns: u64,
-    /// How often it has come since it was written for the first time; in a pipe, since it was told.
+    /// How often it has occurred since it was first written; in a pipe, since its count was last written.
     times: u64,
-    /// True if the newest line has no end yet: more of the same may follow.
+    /// True if the newest line has no newline yet, because it may be repeated.
     is_open: bool,
 }
 
 impl<W: Write> LogTail<W> {
-    /// Lines into `out`.
+    /// Writes lines to `out`.
     pub fn new(out: Out<W>, options: LogTailOptions) -> LogTail<W> {
         let (newest, scratch) = (Vec::new(), Vec::new());
         LogTail { out, options, newest, scratch, color: "", written_ns: 0, seen_ns: 0, times: 0, is_open: false }
     }
 
-    /// Writes the newest line, again where it stands if it was there before.
+    /// Writes the newest line; if it is already there, overwrites it.
     fn put_newest(&mut self) {
         let LogTailOptions { color, width, clock, .. } = self.options;
         let buf = self.out.buf();
@@ -70,8 +70,8 @@ impl<W: Write> LogTail<W> {
         if color {
             buf.extend_from_slice(self.color.as_bytes());
         }
-        // The clock takes nine columns, the count one a byte but for its two-byte sign, the sign of a cut one; the last
-        // column stays free.
+        // The clock takes nine columns, the count one per byte except for its two-byte sign, and the sign of a cut
+        // line one; the last column stays free.
         let taken = 9 + count.len().saturating_sub(1) + 2;
         let room = width.map(|width| width.max(40).saturating_sub(taken));
         buf.extend_from_slice(room.map_or(&self.newest, |room| cut(&self.newest, room)));
@@ -90,7 +90,7 @@ impl<W: Write> LogTail<W> {
         }
     }
 
-    /// Ends the newest line: another one follows, or none.
+    /// Ends the newest line, before another line or at the end.
     fn close_newest(&mut self) {
         if self.options.width.is_some() {
             if self.is_open {
@@ -105,7 +105,7 @@ impl<W: Write> LogTail<W> {
         self.is_open = false;
     }
 
-    /// In a pipe: how often the line above has come again.
+    /// Writes, in a pipe, how often the line above was repeated.
     fn tell_repetitions(&mut self) {
         let (clock, seen_ns, again) = (self.options.clock, self.seen_ns, self.times - 1);
         let buf = self.out.buf();
@@ -142,7 +142,7 @@ impl<W: Write> Sink for LogTail<W> {
         self.times += 1;
         self.seen_ns = time_ns;
         match self.options.width {
-            // Written by the next flush: of a thousand repetitions in one batch the terminal sees the last count.
+            // The next flush writes it: of a thousand repetitions in one batch, the terminal sees only the last count.
             Some(_) if is_same => {}
             None if is_same => {
                 if time_ns.saturating_sub(self.written_ns) >= TOLD_AFTER_NS {
@@ -175,7 +175,7 @@ fn put_clock(out: &mut Vec<u8>, clock: fn(u64) -> Option<[u8; 3]>, time_ns: u64)
     }
 }
 
-/// Red, green; else cyan, yellow, magenta by direction.
+/// Returns red or green; otherwise cyan, yellow or magenta by direction.
 fn color_of(cells: &[Value<'_>]) -> &'static str {
     match (cells.get(cell::VERDICT), cells.get(cell::DIRECTION)) {
         (Some(Value::Name("drop" | "reject")), _) => "\x1b[31m",
@@ -187,7 +187,8 @@ fn color_of(cells: &[Value<'_>]) -> &'static str {
     }
 }
 
-/// The beginning of a text that takes `columns` at most. Whatever is not ASCII counts twice, but for our own arrow.
+/// Returns the beginning of a text that takes at most `columns`. Non-ASCII characters count twice, except our own
+/// arrow.
 fn cut(text: &[u8], columns: usize) -> &[u8] {
     let text = std::str::from_utf8(text).unwrap_or_default();
     let mut left = columns;

@@ -1,4 +1,4 @@
-//! Cells that are out of bounds, by column: what the table colours.
+//! Bounds of columns: the table colours cells that are out of bounds.
 
 use super::paint::Tone;
 use record::{Columns, Value};
@@ -8,20 +8,20 @@ use record::{Columns, Value};
 enum Bound {
     /// It is not 0: something was lost.
     Lost,
-    /// It is not 0: something was sent again.
+    /// It is not 0: something was retransmitted.
     SentAgain,
     /// It is higher than this.
     Above(u64),
-    /// It is higher than so many percent of another column.
+    /// It is higher than this percentage of another column.
     AboveShare(&'static str, u64),
-    /// It is higher than another column, where the socket listens.
+    /// It is higher than another column, if the socket listens.
     AboveBacklog(&'static str),
 }
 
-/// The column that says whether a socket listens.
+/// The column that shows whether a socket listens.
 const STATE: &str = "state";
 
-/// The bounds of columns. A name means the same in every table.
+/// The bounds of columns. A name has the same meaning in every table.
 const BOUNDS: &[(&str, Bound)] = &[
     ("accept_q", Bound::AboveShare("accept_q_max", 100)),
     ("recv_q", Bound::AboveBacklog("send_q")),
@@ -54,7 +54,7 @@ const BOUNDS: &[(&str, Bound)] = &[
 #[derive(Default)]
 pub(super) struct Bounds(Vec<Option<Placed>>);
 
-/// A bound with the places of the columns that it compares.
+/// A bound with the indexes of the columns that it compares.
 #[derive(Clone, Copy)]
 struct Placed {
     bound: Bound,
@@ -63,7 +63,7 @@ struct Placed {
 }
 
 impl Bounds {
-    /// The bounds of these columns.
+    /// Returns the bounds of these columns.
     pub(super) fn of(columns: &Columns) -> Bounds {
         let place = |name: &str| columns.0.iter().position(|column| &*column.name == name);
         let of = |name: &str| {
@@ -77,7 +77,7 @@ impl Bounds {
         Bounds(columns.0.iter().map(|column| of(&column.name)).collect())
     }
 
-    /// The tone of a cell that is out of bounds.
+    /// Returns the tone of a cell that is out of bounds.
     pub(super) fn tone(&self, column: usize, cells: &[Value<'_>]) -> Option<Tone> {
         let placed = self.0.get(column)?.as_ref()?;
         let number = |place: usize| match cells.get(place) {

@@ -1,25 +1,25 @@
-//! A cell as text: what the table, the tab-separated text and CSV share.
+//! Cells as text, in the form that the table, tab-separated text and CSV share.
 
 use super::value::{put_endpoint, put_json_value, put_prefix, put_thousandths};
 use record::text::Line;
 use record::{Columns, Kind, Owner, Value, Words, text};
 
-/// How one column writes its cells, decided once a round.
+/// The form of a column's cells, chosen once per round.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
-    /// Numbers as `0x…`.
+    /// True for numbers in hexadecimal, `0x…`.
     hex: bool,
-    /// What null looks like.
+    /// The text for null.
     null: &'static str,
 }
 
 impl Form {
-    /// The forms of all columns; `null` names the word for null of a column.
+    /// Returns the forms of all columns; `null` returns the word for null of a column.
     pub(crate) fn of(columns: &Columns, null: impl Fn(&str) -> &'static str) -> Vec<Form> {
         columns.0.iter().map(|c| Form { hex: c.kind == Kind::Hex, null: null(&c.name) }).collect()
     }
 
-    /// Appends the cell, escaped, to `line`, or to `out` behind it if the cell is long.
+    /// Appends the cell, escaped, to `line`, or to `out` after it if the cell is long.
     #[inline]
     pub(super) fn put_fast(self, line: &mut Line, out: &mut Vec<u8>, cell: Value<'_>) {
         line.make_room(out);
@@ -75,7 +75,7 @@ impl Form {
     }
 }
 
-/// `seen_reply,assured`; `none` for the empty set.
+/// Appends `seen_reply,assured`; `none` for the empty set.
 pub(super) fn put_words(out: &mut Vec<u8>, words: Words<'_>) {
     let start = out.len();
     for (i, word) in words.iter().enumerate() {
@@ -94,7 +94,7 @@ fn put_prefixed_hex(out: &mut Vec<u8>, n: u64) {
     text::put_hex(out, n);
 }
 
-/// A text that reads `-` would pass for null: its one byte is escaped.
+/// The text `-` would read as null, so its only byte is escaped.
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     if bytes == b"-" {
         return out.extend_from_slice(b"\\x2d");
@@ -102,8 +102,8 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     text::put_text(out, bytes);
 }
 
-/// `nginx[123].7,nginx[124].7`: process, pid, file descriptor. The separators `,` `[` `]` inside a process name are
-/// escaped as `\xNN`: a process names itself, and must not write a second owner into its name.
+/// Appends `nginx[123].7,nginx[124].7`: process, pid, file descriptor. The separators `,` `[` `]` inside a process
+/// name are escaped as `\xNN`: a process chooses its name, and must not forge a second owner with it.
 pub(super) fn put_owners(out: &mut Vec<u8>, owners: &[Owner]) {
     for (i, owner) in owners.iter().enumerate() {
         if i > 0 {
@@ -122,7 +122,7 @@ fn put_process(out: &mut Vec<u8>, name: &[u8]) {
     if !name.iter().any(is_separator) {
         return text::put_text(out, name);
     }
-    // The separators are ASCII: a cut there splits no character.
+    // The separators are ASCII, so a cut there splits no character.
     for part in name.split_inclusive(is_separator) {
         match part.split_last() {
             Some((last, before)) if is_separator(last) => {

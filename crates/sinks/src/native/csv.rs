@@ -1,7 +1,8 @@
 //! Writes CSV: a header, then rows, with quotation marks around the fields that need them (RFC 4180). Lines end in LF,
 //! as Unix tools expect.
 //!
-//! Text from outside that a spreadsheet would run as a formula gets an apostrophe in front, see [`is_formula`].
+//! Text from outside that a spreadsheet would evaluate as a formula is prefixed with an apostrophe, see
+//! [`is_formula`].
 
 use super::cell::{Form, put_owners, put_words};
 use super::{FormatOptions, round};
@@ -13,7 +14,8 @@ use std::ops::Range;
 
 const LINE_END: &[u8] = b"\n";
 
-/// CSV. Null is the empty field, the empty text is `""`. Text is escaped first, so no field ever holds a line's end.
+/// Writes CSV. Null is the empty field, the empty text is `""`. Text is escaped first, so no field contains a line
+/// break.
 pub struct Csv<W> {
     out: Out<W>,
     options: FormatOptions,
@@ -22,17 +24,17 @@ pub struct Csv<W> {
 }
 
 impl<W: Write> Csv<W> {
-    /// CSV into `out`.
+    /// Writes CSV to `out`.
     pub fn new(out: Out<W>, options: FormatOptions) -> Csv<W> {
         Csv { out, options, forms: Vec::new(), timestamps: TimestampWriter::new() }
     }
 
-    /// The output, for what comes after the table.
+    /// Returns the output, for text after the table.
     pub fn into_out(self) -> Out<W> {
         self.out
     }
 
-    /// Where the cell of the column `lacks` stands in the buffer.
+    /// Appends a row. Returns the position in the buffer of the cell of the column `hole`.
     fn put_row(&mut self, cells: &[Value<'_>], hole: Option<usize>) -> Option<Range<usize>> {
         let buf = self.out.buf();
         let mut gap = None;
@@ -120,14 +122,14 @@ fn put_cell(buf: &mut Vec<u8>, form: Form, cell: Value<'_>) {
     }
 }
 
-/// True for the first byte of a text that gets an apostrophe in front. Spreadsheets compute a cell that begins with
-/// `=`, `+`, `-`, `@`, tab or CR, quoted or not. A text that begins with an apostrophe itself gets one more, so that a
-/// reader who takes one apostrophe away has the text again.
+/// True for the first byte of a text that gets an apostrophe in front. Spreadsheets evaluate a cell that begins with
+/// `=`, `+`, `-`, `@`, tab or CR, quoted or not. A text that itself begins with an apostrophe gets another one, so
+/// that removing one apostrophe always restores the text.
 fn is_formula(first: u8) -> bool {
     matches!(first, b'=' | b'+' | b'-' | b'@' | b'\t' | b'\r' | b'\'')
 }
 
-/// Appends text from outside that `put` writes, as [`put_quoted`] does, never as a formula.
+/// Appends text from outside that `put` writes, like [`put_quoted`], and never as a formula.
 fn put_outside(buf: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     put_quoted(buf, |buf| {
         let start = buf.len();
@@ -138,7 +140,7 @@ fn put_outside(buf: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     });
 }
 
-/// Appends what `put` writes, between quotation marks if it needs them.
+/// Appends the text that `put` writes, in quotation marks if it needs them.
 fn put_quoted(buf: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     let start = buf.len();
     put(buf);
@@ -149,7 +151,7 @@ fn put_quoted(buf: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     quote(buf, start);
 }
 
-/// Puts what stands from `start` on between quotation marks and doubles those inside, in place from the back.
+/// Encloses the text from `start` on in quotation marks and doubles those inside, in place, starting at the end.
 fn quote(buf: &mut Vec<u8>, start: usize) {
     let old_end = buf.len();
     let inside = buf.iter().skip(start).filter(|&&b| b == b'"').count();

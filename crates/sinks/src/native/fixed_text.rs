@@ -1,16 +1,16 @@
-//! Text that comes again in every row: keys with their punctuation.
+//! Text that repeats in every row: keys with their punctuation.
 
 use record::text::{Cursor, Line};
 
-/// A text that is prepared once. A short one is stored whole, by one store of fixed width.
+/// A text that is prepared once. A short one is written with one store of fixed width.
 pub(crate) struct FixedText {
     text: Vec<u8>,
-    /// The same, if it fits.
+    /// The text padded to the width of one store, if it fits.
     short: Option<[u8; Line::SHORT]>,
 }
 
 impl FixedText {
-    /// The text made of these parts.
+    /// Joins these parts.
     pub(crate) fn new(parts: &[&[u8]]) -> FixedText {
         let text = parts.concat();
         let mut short = [0; Line::SHORT];
@@ -18,7 +18,7 @@ impl FixedText {
         FixedText { short: fits.then_some(short), text }
     }
 
-    /// True without any text.
+    /// True if the text is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -28,7 +28,7 @@ impl FixedText {
         &self.text
     }
 
-    /// Appends it to `line`, which has room ([`Cursor::make_room`]), or to `out` behind it if it is long.
+    /// Appends it to `line`, which has room ([`Cursor::make_room`]), or to `out` after it if it is long.
     #[inline(always)]
     pub(crate) fn put(&self, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
         match &self.short {
@@ -38,7 +38,7 @@ impl FixedText {
     }
 }
 
-/// Appends our own text to `line`, or to `out` behind it if it is long.
+/// Appends our own text to `line`, or to `out` after it if it is long.
 #[inline]
 pub(crate) fn put_piece(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     line.make_room(out);

@@ -1,51 +1,51 @@
-//! A text with holes for numbers: what messages share that differ in numbers only.
+//! Texts with holes for numbers, for messages that differ only in numbers.
 //!
-//! The holes are found by comparing texts of which one number is known to differ. So the text comes from the code that
-//! writes whole messages, whichever that is.
+//! The holes are found by comparing two texts in which one known number differs. So the text comes from the code that
+//! writes whole messages, in any format.
 
 use record::text::{SliceWriter, put_u64, put_v4};
 use record::{Addr, NUMBERS};
 
-/// Bytes of a short text, which is stored at once.
+/// Bytes of a short text, which is written with one store.
 const CHUNK: usize = 32;
-/// No number is longer.
+/// Longest text of a number, in bytes.
 const NUMBER: usize = 16;
-/// Bytes that the last stores may need beyond what counts.
+/// Bytes that the last stores may write beyond the text.
 const SLACK: usize = 64;
 
-/// How a number stands in a text.
+/// The form of a number in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HoleForm {
-    /// In decimal.
+    /// A decimal number.
     Decimal,
-    /// As an address of IPv4.
+    /// An IPv4 address.
     Address,
-    /// Nanoseconds of a second in nine digits.
+    /// Nanoseconds of a second, nine digits.
     Nanoseconds,
-    /// The same without the last three.
+    /// Microseconds of a second, six digits.
     Microseconds,
 }
 
-/// Where a number stands.
+/// The position of a number in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hole {
     at: usize,
     bytes: usize,
-    /// Index among the numbers.
+    /// The number's index among all numbers.
     number: usize,
     form: HoleForm,
 }
 
 /// A text without some numbers.
 pub struct HoledText {
-    /// Without what stood in the holes, and with [`CHUNK`] bytes more.
+    /// The text without the contents of the holes, and [`CHUNK`] more bytes.
     shared: Vec<u8>,
     pieces: Vec<TextPiece>,
-    /// Bytes of the longest text, with some to spare.
+    /// Length of the longest text, with some reserve.
     bytes_max: usize,
 }
 
-/// Some of the shared text, and what follows: nothing behind the last one.
+/// A part of the shared text, and the hole after it, which the last part does not have.
 struct TextPiece {
     begin: usize,
     bytes: usize,
@@ -64,9 +64,9 @@ impl HoleForm {
     }
 }
 
-/// The holes of a number in `text`: `varied` is the same text where the number is `other` in place of `value`. Their
-/// texts must differ in the first byte in each of the `forms` that the number may have. `None` if the texts differ
-/// otherwise.
+/// Finds the holes of a number in `text`; `varied` is the same text with `other` in place of `value`. The texts of the
+/// two numbers must differ in the first byte in each of the `forms` that the number may have. Returns `None` if the
+/// texts differ elsewhere.
 pub fn find_holes(
     (text, value): (&[u8], u32),
     (varied, other): (&[u8], u32),
@@ -96,7 +96,7 @@ pub fn find_holes(
 }
 
 impl HoledText {
-    /// `text` without what stands in the holes; `None` if two of them overlap.
+    /// Builds `text` without the contents of the holes; `None` if two of them overlap.
     pub fn new(text: &[u8], holes: &mut [Hole]) -> Option<HoledText> {
         holes.sort_unstable_by_key(|hole| hole.at);
         let (mut shared, mut pieces, mut at) = (Vec::with_capacity(text.len() + CHUNK), Vec::new(), 0);
@@ -119,7 +119,7 @@ impl HoledText {
     #[inline]
     pub fn put(&self, numbers: &[u32; NUMBERS], out: &mut Vec<u8>) {
         let begin = out.len();
-        // One look for room, and zeros, which cost little.
+        // One check for room; the zeros cost little.
         out.resize(begin + self.bytes_max, 0);
         let Some(place) = out.get_mut(begin..) else { return };
         let mut writer = SliceWriter::new(place);
@@ -138,7 +138,7 @@ impl HoledText {
         out.truncate(end);
     }
 
-    /// A short text by one store, whose end is overwritten by what follows.
+    /// Appends a short text with one store, whose end is overwritten by the following text.
     #[inline(always)]
     fn put_shared(&self, piece: &TextPiece, writer: &mut SliceWriter<'_>) {
         let Some(text) = self.shared.get(piece.begin..) else { return };

@@ -1,35 +1,35 @@
-//! Cells for people: bytes, rates and durations in units that one reads at a glance, times by the local clock.
+//! Cells for people: bytes, rates and durations in readable units, times by the local clock.
 //!
-//! Units are those that a filter takes: what is read may be typed. Digits that are left out are cut off, not rounded.
+//! A filter accepts the same units, so displayed values can be typed. Omitted digits are cut off, not rounded.
 
 use super::cell::Form;
 use crate::face::conntrack::Civil;
 use record::text::{put_i64, put_u64};
 use record::{Column, Kind, Value};
 
-/// The local clock. It is asked only for cells that are times.
+/// The local clock. It is read only for cells that are times.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalClock {
-    /// Seconds since 1970, now.
+    /// Returns the present time in seconds since 1970.
     pub now_s: fn() -> i64,
-    /// The local date and time of day of a moment; `None` if that cannot be told.
+    /// Returns the local date and time of a time in seconds since 1970; `None` if it is unknown.
     pub local: fn(i64) -> Option<Civil>,
 }
 
 /// The unit of a column's cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Unit {
-    /// Numbers as they are.
+    /// Unscaled numbers.
     Exact,
     /// Bytes, scaled by powers of 1024.
     Bytes,
     BytesPerSecond,
-    /// Durations; the number is the length of the column's unit in microseconds.
+    /// Durations; the number is the column's unit in microseconds.
     Duration(u64),
     BitsPerSecond,
 }
 
-/// How one column writes its cells.
+/// The form of a column's cells.
 #[derive(Clone, Copy)]
 pub(super) struct Human {
     form: Form,
@@ -38,7 +38,7 @@ pub(super) struct Human {
 }
 
 impl Human {
-    /// The form of a column, in units.
+    /// Returns the form of a column, with units.
     pub(super) fn of(form: Form, column: &Column, clock: LocalClock) -> Human {
         let unit = match column.kind {
             Kind::Bytes if column.name.ends_with("_per_s") => Unit::BytesPerSecond,
@@ -77,8 +77,8 @@ impl Human {
         }
     }
 
-    /// Appends `10:22:33`, with microseconds if there are some, with the date on another day. False, and nothing, if
-    /// the local time cannot be told.
+    /// Appends `10:22:33`, with microseconds if there are any, and with the date if it is another day. Returns false,
+    /// and appends nothing, if the local time is unknown.
     fn put_time(&self, out: &mut Vec<u8>, ns: u64) -> bool {
         let local = |seconds| (self.clock.local)(seconds);
         let Some(at) = i64::try_from(ns / 1_000_000_000).ok().and_then(local) else { return false };
@@ -100,7 +100,7 @@ impl Human {
     }
 }
 
-/// Appends `before`, then a number with zeros in front, `digits` long at least.
+/// Appends `before`, then a number of at least `digits` digits, with leading zeros.
 fn put_padded(out: &mut Vec<u8>, before: &[u8], n: u64, digits: u32) {
     out.extend_from_slice(before);
     let missing = (1..digits).filter(|place| n < 10u64.pow(*place)).count();
@@ -108,7 +108,7 @@ fn put_padded(out: &mut Vec<u8>, before: &[u8], n: u64, digits: u32) {
     put_u64(out, n);
 }
 
-/// The column's heading without the unit that its cells have.
+/// Returns the column's heading without the unit that its cells have.
 pub(super) fn name_of(column: &Column) -> &str {
     let unit = match column.kind {
         Kind::DurationUs => "_us",
@@ -120,7 +120,7 @@ pub(super) fn name_of(column: &Column) -> &str {
     column.name.strip_suffix(unit).unwrap_or(&column.name)
 }
 
-/// `9999`, `12.0KiB`, `1.2GiB`.
+/// Appends `9999`, `12.0KiB`, `1.2GiB`.
 fn put_scaled(out: &mut Vec<u8>, n: u64) {
     if n < 10_000 {
         return put_u64(out, n);
@@ -165,7 +165,7 @@ fn rate(n: u64, unit: &str, units: [&str; 4]) -> String {
     }
 }
 
-/// A number in units of `one`, with three digits or all that are before the dot.
+/// Appends a number in units of `one`, with three digits, or with all digits before the point if there are more.
 fn put_decimals(out: &mut Vec<u8>, n: u64, one: u64, unit: &str) {
     let (whole, rest) = (n / one, u128::from(n % one));
     put_u64(out, whole);
@@ -182,7 +182,7 @@ fn put_decimals(out: &mut Vec<u8>, n: u64, one: u64, unit: &str) {
     out.extend_from_slice(unit.as_bytes());
 }
 
-/// `413us`, `20.5ms`, `1.5s`, `2m13s`, `3h05m`, `12d04h`.
+/// Appends `413us`, `20.5ms`, `1.5s`, `2m13s`, `3h05m`, `12d04h`.
 fn put_duration(out: &mut Vec<u8>, us: u64) {
     const SECOND: u64 = 1_000_000;
     let seconds = us / SECOND;

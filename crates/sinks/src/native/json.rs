@@ -1,4 +1,4 @@
-//! JSON: one object a line.
+//! JSON: one object per line.
 
 use super::FormatOptions;
 use super::json_rows::JsonRows;
@@ -7,7 +7,8 @@ use crate::Out;
 use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value, text};
 use std::io::Write;
 
-/// JSON lines. Numbers are numbers (marks too), addresses text, owners a list of objects, null where unknown.
+/// Writes JSON lines. Numbers are numbers (including marks), addresses text, owners a list of objects; unknown values
+/// are null.
 ///
 /// If requested, the accounting is the last object of a round.
 pub struct Json<W> {
@@ -17,12 +18,12 @@ pub struct Json<W> {
 }
 
 impl<W: Write> Json<W> {
-    /// JSON into `out`.
+    /// Writes JSON to `out`.
     pub fn new(out: Out<W>, options: FormatOptions) -> Json<W> {
         Json { out, options, rows: JsonRows::new(&Columns::default()) }
     }
 
-    /// The output, for what comes after the table.
+    /// Returns the output, for text after the table.
     pub fn into_out(self) -> Out<W> {
         self.out
     }

@@ -1,4 +1,4 @@
-//! Rows as JSON, one object a line: what the output on a terminal or a pipe and the exports share.
+//! Rows as JSON, one object per line, for output to a terminal or a pipe and for the exports.
 
 use super::fixed_text::{FixedText, put_piece};
 use super::templates::{Around, CellForm, CellPen, Templates};
@@ -7,11 +7,11 @@ use record::text::{Cursor, Line};
 use record::{Columns, Likeness, RowCells, Value, Varying, text};
 use std::ops::Range;
 
-/// Writes rows as JSON objects, one a line, into any buffer: numbers are numbers (marks too), addresses text, owners a
-/// list of objects, null where unknown. No allocation but that of the buffer.
+/// Writes rows as JSON objects, one per line, into any buffer: numbers are numbers (including marks), addresses text,
+/// owners a list of objects; unknown values are null. Allocates only in the buffer.
 pub struct JsonRows {
     keys: Vec<JsonKey>,
-    /// Of rows that are alike, if anybody says which are.
+    /// Templates, if the caller says which rows are alike.
     templates: Option<Templates>,
     line: Line,
 }
@@ -39,7 +39,7 @@ impl CellPen for JsonPen<'_> {
     }
 }
 
-/// What stands before the cells of a column: one store for the punctuation, the name, and what the cell begins with.
+/// The text before a column's cells: one store for the punctuation, the name, and the beginning of the cell.
 struct JsonKey {
     /// `,"name":`
     plain: FixedText,
@@ -57,7 +57,7 @@ impl JsonKey {
         JsonKey { plain: with(b""), quoted: with(b"\""), null: with(b"null") }
     }
 
-    /// Appends the key and the cell to `line`, or to `out` behind it if the cell is long or needs escaping.
+    /// Appends the key and the cell to `line`, or to `out` after it if the cell is long or needs escaping.
     #[inline(always)]
     fn put_with(&self, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
         line.make_room(out);
@@ -89,18 +89,18 @@ impl JsonKey {
 }
 
 impl JsonRows {
-    /// A writer of rows that have these columns.
+    /// A writer of rows with these columns.
     pub fn new(columns: &Columns) -> JsonRows {
         let keys = columns.0.iter().enumerate().map(|(i, column)| JsonKey::new(&column.name, i == 0)).collect();
         JsonRows { keys, templates: None, line: Line::new() }
     }
 
-    /// The same for rows of which many are alike; `varying` says how the cells of a column vary then.
+    /// A writer for rows of which many are alike; `varying` returns how the cells of a column then vary.
     pub fn of_alike(columns: &Columns, varying: fn(&str) -> Varying) -> JsonRows {
         JsonRows { templates: Some(Templates::new(columns, varying)), ..JsonRows::new(columns) }
     }
 
-    /// Appends the object of one row and a newline to `out`. With a likeness, only what varies is written anew.
+    /// Appends the object of one row and a newline to `out`. With a likeness, formats only the cells that vary.
     #[inline]
     pub fn put_alike(&mut self, likeness: Option<Likeness<'_>>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
         if let (Some(likeness), Some(templates)) = (&likeness, &mut self.templates) {
@@ -124,7 +124,7 @@ impl JsonRows {
         self.end_row(cells, out);
     }
 
-    /// The same; returns where in `out` the cell of the column `hole` stands.
+    /// Appends the object of one row; returns the position in `out` of the cell of the column `hole`.
     #[inline(always)]
     pub(super) fn put_with_hole(
         &mut self,
@@ -168,7 +168,7 @@ impl JsonRows {
     }
 }
 
-/// Appends the cell to `line`, or to `buf` behind it if it is long or needs escaping.
+/// Appends the cell to `line`, or to `buf` after it if it is long or needs escaping.
 #[inline(never)]
 fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
@@ -188,7 +188,7 @@ fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
     }
 }
 
-/// Our own words, which need no escaping, as a list of texts.
+/// Appends our own words, which need no escaping, as a list of texts.
 fn put_bits(line: &mut Line, out: &mut Vec<u8>, bits: u32, names: &'static [&'static str]) {
     line.byte(b'[');
     for (i, word) in Value::Bits(bits, names).words().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Sinks of the native commands. Each takes planned cells and knows one format.
+//! Sinks of the native commands. Each takes planned cells and writes one format.
 
 mod bounds;
 mod cell;
@@ -29,30 +29,30 @@ pub(crate) use templates::{Around, CellForm, CellPen, Templates};
 pub use text::Text;
 pub use value::put_json_value;
 
-/// What the caller decides about a native format. What a format has no use for, it ignores.
+/// Options of native formats. A format ignores those that it does not use.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatOptions {
-    /// False drops the header line of text, table and CSV (`-H`).
+    /// False omits the header line of text, table and CSV (`-H`).
     pub header: bool,
     /// True colours the table.
     pub color: bool,
     /// Words for null in text and table, by column: `("local_port", "many")`. Elsewhere null is `-`.
     pub null_words: &'static [(&'static str, &'static str)],
-    /// True if JSON ends with the accounting even when nothing was lost (`--stats`).
+    /// True if JSON ends with the accounting even if nothing was lost (`--stats`).
     pub stats: bool,
-    /// Microseconds of CPU that the process has used; asked once a round, for the accounting.
+    /// Returns the microseconds of CPU that the process has used; called once per round, for the accounting.
     pub cpu_us: Option<fn() -> u64>,
 }
 
 impl Default for FormatOptions {
-    /// A header, no colour, no words, no accounting.
+    /// A header, no colour, no null words and no accounting.
     fn default() -> FormatOptions {
         FormatOptions { header: true, color: false, null_words: &[], stats: false, cpu_us: None }
     }
 }
 
 impl FormatOptions {
-    /// The word for null in the column called `name`.
+    /// Returns the word for null in the column called `name`.
     fn null_word(&self, name: &str) -> &'static str {
         self.null_words.iter().find(|(column, _)| *column == name).map_or("-", |(_, word)| word)
     }

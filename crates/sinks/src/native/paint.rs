@@ -1,29 +1,29 @@
-//! Colours of the table: which cell gets which, as bytes made once.
+//! Colours of the table: the tone of each cell, and the escape sequences, which are made once.
 
 use anstyle::{AnsiColor, Reset, Style};
 use record::Value;
 
-/// What a colour says.
+/// The meaning of a colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tone {
-    /// Nothing special.
+    /// A usual value.
     Plain,
     /// The header.
     Heading,
-    /// Absent, or over: little to see here.
+    /// An absent or ended object: of little interest.
     Faint,
-    /// In use, coming in.
+    /// An object in use, or an incoming direction.
     Good,
-    /// Waiting for somebody, going out.
+    /// An object that waits for the other side, or an outgoing direction.
     Open,
-    /// Neither open nor over, or sent again: worth a look when there are many.
+    /// Neither open nor closed, or retransmitted: notable if there are many.
     Halfway,
     /// Out of bounds: over a limit, or lost.
     Bad,
 }
 
 impl Tone {
-    /// The tone of a cell.
+    /// Returns the tone of a cell.
     pub(super) fn of(cell: Value<'_>) -> Tone {
         match cell {
             Value::Null => Tone::Faint,
@@ -33,7 +33,7 @@ impl Tone {
         }
     }
 
-    /// States and directions have a tone, other words have none.
+    /// Returns the tone of a state or a direction; other words are plain.
     fn of_word(word: &str) -> Tone {
         match word {
             "established" | "in" => Tone::Good,
@@ -61,14 +61,14 @@ impl Tone {
 
 const TONES: [Tone; 7] = [Tone::Plain, Tone::Heading, Tone::Faint, Tone::Good, Tone::Open, Tone::Halfway, Tone::Bad];
 
-/// The escape sequences of all tones, or none at all.
+/// The escape sequences of all tones, or none without colour.
 pub(super) struct Palette {
     on: [Box<[u8]>; TONES.len()],
     off: Box<[u8]>,
 }
 
 impl Palette {
-    /// The palette; without `color` it writes nothing.
+    /// The palette; without `color` it writes no escape sequences.
     pub(super) fn new(color: bool) -> Palette {
         let bytes = |text: String| if color { text.into_bytes().into_boxed_slice() } else { Box::default() };
         Palette { on: TONES.map(|t| bytes(t.style().render().to_string())), off: bytes(Reset.render().to_string()) }

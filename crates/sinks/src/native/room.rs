@@ -1,34 +1,34 @@
-//! The room of a table on a terminal: which columns stand there, and how wide.
+//! The room of a table on a terminal: the columns that fit, and their widths.
 //!
-//! Knows widths and names, no cells. Start reading at [`Room::share_out`].
+//! It knows widths and names, but no cells. Start reading at [`Room::share_out`].
 
 /// Blanks between columns.
 pub(super) const GAP: usize = 2;
 
 /// Width to which sentences and lists may be cut before a column is dropped.
 pub(super) const TEXT_MIN: usize = 15;
-/// Width that names keep even if other columns are dropped for it: it fits any process name.
+/// Width that names keep even if other columns are dropped for it: any process name fits.
 pub(super) const NAME_MIN: usize = 24;
-/// Width that addresses keep even if other columns are dropped for it: it fits an IPv6 address with its scope.
+/// Width that addresses keep even if other columns are dropped for it: an IPv6 address with its scope fits.
 pub(super) const ADDRESS_MAX: usize = 48;
 
-/// The room that a table has, and the columns that stay longest where it is scarce.
+/// The room of a table, and the columns that are kept longest if it is scarce.
 ///
 /// A table that is too wide shrinks in three steps: headings break between their words; sentences are cut at their end
 /// and lists in the middle, but not below 15 columns; then columns are dropped, while addresses stay whole and names
-/// keep up to 24 columns. Columns that are neither in `named` nor in `keeps` are dropped first, starting with the last;
-/// then those in `keeps`, from its end; the columns that the user named are dropped last.
+/// keep up to 24 columns. Columns that are neither in `named` nor in `keeps` are dropped first, starting with the
+/// last; then those in `keeps`, from its end; the columns that the user named are dropped last.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     /// Columns of the screen.
     pub width: usize,
-    /// Names of the columns that the user asked for.
+    /// Names of the columns that the user requested.
     pub named: Vec<&'static str>,
-    /// Names of the other columns, the most important one first.
+    /// Names of other columns, the most important one first.
     pub keeps: Vec<&'static str>,
-    /// True if `--columns` names columns of the table, which then stay.
+    /// True if `--columns` can name columns of the table, which are then kept.
     pub can_be_named: bool,
-    /// The words that show all columns; empty if none do.
+    /// The option that shows all columns; empty if there is none.
     pub see_by: &'static str,
 }
 
@@ -48,14 +48,14 @@ pub(super) struct Wishes<'n> {
 }
 
 impl Wishes<'_> {
-    /// The width below which the column is dropped.
+    /// Returns the width below which the column is dropped.
     fn least(&self) -> usize {
         self.cells.min(self.least).max(self.word)
     }
 }
 
 impl Room {
-    /// The widths of the columns; `None` for one that does not fit.
+    /// Returns the widths of the columns; `None` for one that does not fit.
     pub(super) fn share_out(&self, columns: &[Wishes<'_>]) -> Vec<Option<usize>> {
         let mut widths: Vec<Option<usize>> = columns.iter().map(|column| Some(column.least())).collect();
         while taken(&widths) > self.width {
@@ -65,7 +65,7 @@ impl Room {
                         *width = None;
                     }
                 }
-                // The last one is cut, whatever it is.
+                // The last column is cut, regardless of its kind.
                 None => {
                     widths.iter_mut().flatten().for_each(|width| *width = self.width);
                     return widths;
@@ -77,7 +77,7 @@ impl Room {
         widths
     }
 
-    /// The column that leaves next; `None` if only one is left.
+    /// Returns the column to drop next; `None` if only one is left.
     fn leaving(&self, columns: &[Wishes<'_>], widths: &[Option<usize>]) -> Option<usize> {
         let shown = || widths.iter().enumerate().filter(|(_, width)| width.is_some()).map(|(index, _)| index);
         if shown().count() < 2 {
@@ -86,7 +86,7 @@ impl Room {
         shown().max_by_key(|&index| self.turn(columns.get(index).map_or("", |column| column.name), index))
     }
 
-    /// The turn of a column to leave: the highest one leaves first.
+    /// Returns the rank of a column: the one with the highest rank is dropped first.
     fn turn(&self, name: &str, index: usize) -> (u8, usize) {
         if self.named.contains(&name) {
             return (0, index);
@@ -97,7 +97,7 @@ impl Room {
         }
     }
 
-    /// Shares what is left out, a column of the screen at a time, to the narrowest whose cells want more.
+    /// Distributes the remaining width, one column of the screen at a time, to the narrowest column with wider cells.
     fn grow_to_cells(&self, widths: &mut [Option<usize>], columns: &[Wishes<'_>]) {
         for _ in taken(widths)..self.width {
             let shown = widths.iter_mut().zip(columns).filter_map(|(width, column)| Some((width.as_mut()?, column)));
@@ -107,7 +107,7 @@ impl Room {
         }
     }
 
-    /// Makes headings whole with what is left then, those first that lack least.
+    /// Completes headings with the width that then remains, starting with those that need least.
     fn grow_to_headings(&self, widths: &mut [Option<usize>], columns: &[Wishes<'_>]) {
         let mut left = self.width.saturating_sub(taken(widths));
         loop {
@@ -124,7 +124,7 @@ impl Room {
     }
 }
 
-/// Columns of the screen that a line takes.
+/// Returns the width of a line.
 pub(super) fn taken(widths: &[Option<usize>]) -> usize {
     let shown = widths.iter().flatten();
     shown.clone().sum::<usize>() + shown.count().saturating_sub(1) * GAP

@@ -11,10 +11,10 @@ use crate::cut::{both_ends, put_beginning, put_both_ends, width_of};
 use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value, text};
 use std::io::Write;
 
-/// Rows that are held back to learn how wide the columns are.
+/// Rows that are held back to determine the widths of the columns.
 const SAMPLE_ROWS: usize = 200;
 
-/// Columns that contain sentences, whose beginning is most important.
+/// Columns with sentences, whose beginning is most important.
 const PROSE: [&str; 12] = [
     "advice",
     "cmdline",
@@ -30,11 +30,12 @@ const PROSE: [&str; 12] = [
     "why",
 ];
 
-/// A table with aligned columns, field names as headings and, if asked for, colour.
+/// Writes a table with aligned columns, field names as headings and, if requested, colour.
 ///
-/// Widths come from the first 200 rows (or all, if there are fewer). Rows after the sample are written as they come.
-/// A flush ends the sample early. Without a [`Room`] nothing is cut: a longer cell later pushes its line to the right.
-/// In a room no line is wider than it: see there which columns leave; the last line names them.
+/// Widths come from the first 200 rows (or from all, if there are fewer). Rows after this sample are written as they
+/// arrive. A flush ends the sample early. Without a [`Room`] nothing is cut: a longer cell later pushes the rest of
+/// its line to the right. With a room no line exceeds it; [`Room`] decides which columns are dropped, and the last
+/// line names them.
 pub struct TableWriter<W> {
     out: Out<W>,
     options: FormatOptions,
@@ -43,16 +44,16 @@ pub struct TableWriter<W> {
     clock: Option<LocalClock>,
     lanes: Vec<Lane>,
     bounds: Bounds,
-    /// Cells of the rows held back, formatted, behind one another.
+    /// Consecutive formatted cells of the rows held back.
     bytes: Vec<u8>,
     cuts: Vec<Cut>,
     rows_held: usize,
     sampling: bool,
-    /// Columns of the screen behind the widest line: longer cells may push theirs so far.
+    /// Free columns of the screen after the widest line: longer cells may push theirs this far.
     slack: usize,
 }
 
-/// One column on the screen.
+/// A column of the table on the screen.
 struct Lane {
     name: Box<str>,
     heading: Box<str>,
@@ -66,11 +67,11 @@ struct Lane {
     is_prose: bool,
     /// Width of the widest cell of the sample.
     cells: usize,
-    /// Its width; `None` if there is no room for it.
+    /// Its width; `None` if it does not fit.
     width: Option<usize>,
 }
 
-/// One formatted cell: where it ends in the bytes, how wide it is on the screen.
+/// A formatted cell: its end in the bytes, and its width on the screen.
 #[derive(Clone, Copy)]
 struct Cut {
     end: usize,
@@ -79,7 +80,7 @@ struct Cut {
 }
 
 impl<W: Write> TableWriter<W> {
-    /// A table into `out`.
+    /// Writes a table to `out`.
     pub fn new(out: Out<W>, options: FormatOptions) -> TableWriter<W> {
         TableWriter {
             out,
@@ -97,17 +98,17 @@ impl<W: Write> TableWriter<W> {
         }
     }
 
-    /// The same table, no wider than the room.
+    /// Limits the table to the room.
     pub fn within(self, room: Option<Room>) -> TableWriter<W> {
         TableWriter { room, ..self }
     }
 
-    /// The same table with bytes, rates and durations in units, and times by this clock.
+    /// Writes bytes, rates and durations with units, and times by this clock.
     pub fn for_people(self, clock: Option<LocalClock>) -> TableWriter<W> {
         TableWriter { clock, ..self }
     }
 
-    /// The output, for what comes after the table.
+    /// Returns the output, for text after the table.
     pub fn into_out(self) -> Out<W> {
         self.out
     }
@@ -128,7 +129,7 @@ impl<W: Write> TableWriter<W> {
         self.rows_held += 1;
     }
 
-    /// Settles the widths, writes the heading, then the rows held back.
+    /// Determines the widths, writes the heading, then the rows held back.
     fn end_sample(&mut self) -> Result<(), SinkError> {
         self.sampling = false;
         self.settle();
@@ -155,7 +156,8 @@ impl<W: Write> TableWriter<W> {
         }
     }
 
-    /// The headings, broken between words where their column is narrower; the last line of each stands on the cells.
+    /// Writes the headings, broken between words if their column is narrower; the last line of each is next to the
+    /// cells.
     fn put_headings(&mut self) -> Result<(), SinkError> {
         if self.room.is_none() {
             let cells = self.lanes.iter().map(|lane| (&*lane.heading, width_of(&lane.heading), Tone::Heading));
@@ -197,7 +199,7 @@ impl<W: Write> TableWriter<W> {
         Ok(())
     }
 
-    /// Names the columns that have no room, and what shows them.
+    /// Names the columns that do not fit, and the option that shows them.
     fn put_left_out(&mut self) -> Result<(), SinkError> {
         let Some(room) = &self.room else { return Ok(()) };
         let left_out: Vec<&str> =
@@ -291,19 +293,19 @@ impl<W: Write> Sink for TableWriter<W> {
     }
 }
 
-/// The headings of columns whose rows are not there yet.
+/// Returns the headings of columns without rows yet.
 pub fn headings(columns: &Columns) -> String {
     columns.0.iter().map(|column| escaped(&column.name)).collect::<Vec<_>>().join("  ")
 }
 
-/// A name as a terminal may have it.
+/// Escapes a name for a terminal.
 fn escaped(name: &str) -> String {
     let mut escaped = Vec::new();
     text::put_text(&mut escaped, name.as_bytes());
     String::from_utf8_lossy(&escaped).into_owned()
 }
 
-/// The cell between these places; what the forms write is UTF-8.
+/// Returns the cell between these offsets; the forms write only UTF-8.
 fn text_of(bytes: &[u8], start: usize, end: usize) -> &str {
     bytes.get(start..end).and_then(|cell| std::str::from_utf8(cell).ok()).unwrap_or_default()
 }
@@ -325,7 +327,7 @@ fn put_line<'c>(
             continue;
         }
         let missing = room.saturating_sub(width);
-        // Blanks are owed until something follows them: no line ends in blanks.
+        // Blanks are written only before further text: no line ends in blanks.
         let (before, after) = if lane.right { (missing, 0) } else { (0, missing) };
         out.resize(out.len() + owed + before, b' ');
         let over = width.saturating_sub(room);
@@ -341,7 +343,7 @@ fn put_line<'c>(
             } else {
                 put_both_ends(out, text, room)
             }
-            // A wide character may leave a blank.
+            // Cutting before a wide character may leave one more blank.
             owed = room.saturating_sub(width_of(text_of(out, start, out.len()))) + GAP;
         }
         palette.end(out, tone);
@@ -349,9 +351,9 @@ fn put_line<'c>(
     out.push(b'\n');
 }
 
-/// The last line, or several, none wider than the screen: the columns that are not shown.
+/// Returns the last lines, none wider than the screen, with the columns that are not shown.
 fn left_out_lines(names: &[&str], room: &Room) -> Vec<String> {
-    /// Columns of the screen for names: about a line of the narrowest usual terminal.
+    /// Columns of the screen for names: about one line of the narrowest usual terminal.
     const NAMES_MAX: usize = 60;
     let Some(first) = names.first() else { return Vec::new() };
     let mut shown = String::new();

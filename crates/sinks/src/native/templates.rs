@@ -1,29 +1,30 @@
-//! The text that rows of one likeness share, kept: only what varies is written for each row.
+//! Templates: the text that similar rows share is kept, and only the parts that vary are formatted for each row.
 //!
-//! A template is made by the code that writes a whole row, so both write the same bytes.
+//! The code that writes a whole row also makes a template, so both write the same bytes.
 
 use record::text::{Cursor, Line};
 use record::{Columns, Likeness, RowCells, Value, Varying};
 
-/// Templates that are kept.
+/// Number of templates that are kept.
 const SLOTS: usize = 64;
-/// A template makes room for another after so many rows that it did not fit: rows that take turns leave it alone.
+/// A template is replaced after this many rows that it did not fit, so alternating rows do not evict it.
 const MISSES_MAX: u8 = 8;
-/// Longer texts of a likeness are not compared.
+/// Longest text of a likeness that is compared.
 const TEXT_MAX: usize = 128;
-/// Bytes of a short text, which is stored at once: most columns' names.
+/// Bytes of a short text, which is written with one store: enough for most columns' names.
 const CHUNK: usize = 32;
-/// Bytes of a longer text that are stored at once, and most between two looks for room; as many follow the last text.
+/// Bytes of a longer text that are written with one store, and most bytes between two checks for room; the same number
+/// follows the last text.
 const RUN: usize = 4 * CHUNK;
 
-/// What writes one cell with its name, in one format.
+/// A writer of single cells with their names in one format.
 pub(crate) trait CellPen {
-    /// Appends name and cell, and what stands between them and those before; nothing, if the format leaves the cell
-    /// out. `line` has room for some pieces, what is long goes to `out` behind it.
+    /// Appends name and cell, and the separator from the cells before; nothing, if the format omits the cell. `line`
+    /// has room for some pieces; long ones go to `out` after it.
     fn put_cell(&mut self, column: usize, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>);
 
-    /// What [`CellPen::put_cell`] appends around a number or an address that is not the first cell. `None` for a cell
-    /// that it writes otherwise.
+    /// Returns the text that [`CellPen::put_cell`] appends around a number or an address that is not the first cell.
+    /// `None` for a cell that it writes differently.
     fn around(&self, column: usize, cell: &Value<'_>) -> Option<Around<'_>> {
         let _ = (column, cell);
         None
@@ -35,17 +36,17 @@ pub(crate) trait CellPen {
         false
     }
 
-    /// True if the column is written, and not as those behind others if none is before it.
+    /// True if the column is written, and in another form if no other column comes before it.
     fn may_be_first(&self, column: usize) -> bool {
         let _ = column;
         false
     }
 
-    /// What is shared was appended, and something is.
+    /// Reports that a non-empty shared text was appended.
     fn go_on(&mut self) {}
 }
 
-/// A cell's form, and the text before it and the byte behind it.
+/// A cell's form, with the text before it and the byte after it.
 pub(crate) struct Around<'t> {
     pub(crate) form: CellForm,
     pub(crate) before: [&'t [u8]; 2],
@@ -55,18 +56,18 @@ pub(crate) struct Around<'t> {
 /// Templates of rows with certain columns.
 pub(crate) struct Templates {
     slots: Vec<Template>,
-    /// By column.
+    /// How the cells of each column vary.
     varying: Vec<Varies>,
 }
 
-/// How a column's cells vary, and the column that [`Varying::OnlyWith`] names, if it is there.
+/// How a column's cells vary, and the column that [`Varying::OnlyWith`] names, if it exists.
 struct Varies {
     how: Varying,
     with: Option<usize>,
 }
 
 impl Varies {
-    /// True if the rows of a likeness of which one has these cells have the same `cell` in this column.
+    /// True if all rows with the likeness of these cells have the same `cell` in this column.
     fn is_shared(&self, cell: &Value<'_>, cells: &dyn RowCells) -> bool {
         match self.how {
             Varying::Never => true,
@@ -81,39 +82,39 @@ impl Varies {
 struct Template {
     numbers: [u64; 4],
     text: Vec<u8>,
-    /// Cells of a row: one that stands for others has more.
+    /// Number of cells in a row; a row that stands for others has more.
     cells: usize,
     is_made: bool,
     /// False if its rows are better written without it.
     is_usable: bool,
     misses: u8,
-    /// The text that is shared, and [`RUN`] bytes more.
+    /// The shared text, and [`RUN`] more bytes.
     shared: Vec<u8>,
     pieces: Vec<Piece>,
 }
 
-/// Some of the shared text, and the column whose cell follows.
+/// A part of the shared text, and the column whose cell follows.
 struct Piece {
     begin: usize,
     bytes: usize,
-    /// None behind the last text.
+    /// `None` after the last text.
     column: Option<usize>,
-    /// What a cell of one form has around it: bytes of the shared text that follow, and a byte behind the cell.
+    /// The surroundings of a cell with one form: the number of bytes of shared text, and a byte after the cell.
     around: Option<(CellForm, usize, Option<u8>)>,
 }
 
-/// Forms of cells that are written here.
+/// Forms of cells that this module writes itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellForm {
-    /// In decimal.
+    /// A decimal number.
     Number,
-    /// In hexadecimal.
+    /// A hexadecimal number.
     Hex,
     Addr,
 }
 
 impl Templates {
-    /// None yet. Columns vary as `varying` says of their names.
+    /// Starts without templates. `varying` returns how a column varies, by its name.
     pub(crate) fn new(columns: &Columns, varying: fn(&str) -> Varying) -> Templates {
         let number_of = |name: &str| columns.0.iter().position(|column| &*column.name == name);
         let varies = |how| match how {
@@ -124,7 +125,8 @@ impl Templates {
         Templates { slots: (0..SLOTS).map(|_| Template::default()).collect(), varying }
     }
 
-    /// Appends all cells by the template of their likeness; false if there is none, and nothing was appended.
+    /// Appends all cells with the template of their likeness. Returns false, and appends nothing, without such a
+    /// template.
     #[inline]
     pub(crate) fn put(
         &mut self,
@@ -141,7 +143,7 @@ impl Templates {
                 template.misses += 1;
                 return false;
             }
-            // What stands in the line belongs before the cells.
+            // The text in the line belongs before the cells.
             line.drain(out);
             template.make(likeness, varying, cells, pen, line);
         }
@@ -161,7 +163,7 @@ fn slot_of(likeness: &Likeness<'_>) -> usize {
     let byte = |at: usize| u64::from(text.get(at).copied().unwrap_or(0));
     let of_text = (text.len() as u64) << 16 | byte(text.len() / 2) << 8 | byte(0);
     let mix = |sum: u64, number: u64| (sum ^ number).wrapping_mul(ODD).rotate_left(29);
-    // The last number is another one every second.
+    // The last number changes every second.
     let sum = likeness.numbers.iter().take(3).fold(of_text, |sum, number| mix(sum, *number));
     (mix(sum, likeness.numbers[3] & 0xffff) >> 40) as usize % SLOTS
 }
@@ -201,7 +203,7 @@ impl Template {
                 line.drain(&mut self.shared);
                 continue;
             }
-            // What is first must be known beforehand.
+            // The first cell must be known beforehand.
             self.is_usable &= !self.shared.is_empty() || !pen.may_be_first(column);
             let bytes = self.shared.len() - begin;
             let around = pen.around(column, &cell).map(|Around { form, before, behind }| {
@@ -254,8 +256,8 @@ impl Template {
         cursor.done();
     }
 
-    /// Whole stores, of which the last one's end is overwritten by what follows. There is room for one of them, and
-    /// for a cell behind the text.
+    /// Writes whole stores; the end of the last one is overwritten by the following text. There is room for one of
+    /// them, and for a cell after the text.
     #[inline(always)]
     fn put_shared(&self, begin: usize, bytes: usize, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
         if bytes <= CHUNK {

@@ -1,4 +1,4 @@
-//! Text for pipes: a header line, then cells between tabs. The contract that scripts rely on.
+//! Text for pipes: a header line, then cells separated by tabs. Scripts rely on this format.
 
 use super::cell::Form;
 use super::{FormatOptions, round};
@@ -8,7 +8,7 @@ use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, 
 use std::io::Write;
 use std::ops::Range;
 
-/// Tab-separated text: nothing padded, nothing shortened, `-` for null, everything from outside escaped.
+/// Writes tab-separated text: nothing is padded or shortened, null is `-`, and everything from outside is escaped.
 pub struct Text<W> {
     out: Out<W>,
     options: FormatOptions,
@@ -17,12 +17,12 @@ pub struct Text<W> {
 }
 
 impl<W: Write> Text<W> {
-    /// Text into `out`.
+    /// Writes text to `out`.
     pub fn new(out: Out<W>, options: FormatOptions) -> Text<W> {
         Text { out, options, forms: Vec::new(), line: Line::new() }
     }
 
-    /// The output, for what comes after the table.
+    /// Returns the output, for text after the table.
     pub fn into_out(self) -> Out<W> {
         self.out
     }
@@ -86,8 +86,8 @@ impl<W: Write> Sink for Text<W> {
     }
 }
 
-/// The hot loop: one row, its cells and their separators. No allocation once `buf` has its size. Where the cell of the
-/// column `lacks` stands in `buf`.
+/// The hot loop: appends one row with its separators. Needs no allocation once `buf` has its size. Returns the
+/// position in `buf` of the cell that the caller asked for.
 #[inline(always)]
 fn put_row(
     buf: &mut Vec<u8>,

@@ -1,9 +1,9 @@
-//! A value as JSON, and the pieces that every format writes alike.
+//! Values as JSON, and the parts that all formats share.
 
 use record::text::{self, Line};
 use record::{Addr, List, Object, Owner, Value, Words};
 
-/// Appends any value as JSON. Cells of text and CSV that are lists or objects are written so, too.
+/// Appends any value as JSON. Text and CSV also write lists and objects with it.
 pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
         Value::Name(word) | Value::Guess(word) => put_word(buf, word),
@@ -75,7 +75,7 @@ fn put_object(buf: &mut Vec<u8>, object: &dyn Object) {
     buf.push(b'}');
 }
 
-/// As a list of objects, without a call for each member: a row of sockets has owners.
+/// Appends owners as a list of objects, without a call for each member: rows of sockets have owners.
 fn put_owners(buf: &mut Vec<u8>, owners: &[Owner]) {
     buf.push(b'[');
     for (i, owner) in owners.iter().enumerate() {
@@ -106,7 +106,7 @@ fn put_words(buf: &mut Vec<u8>, words: Words<'_>) {
     buf.push(b']');
 }
 
-/// One of our own words: nothing to escape.
+/// Appends one of our own words, which needs no escaping.
 pub(super) fn put_word(buf: &mut Vec<u8>, word: &str) {
     buf.push(b'"');
     buf.extend_from_slice(word.as_bytes());
@@ -119,7 +119,7 @@ pub(super) fn put_string(buf: &mut Vec<u8>, bytes: &[u8]) {
     buf.push(b'"');
 }
 
-/// `10.0.0.1:443`, `[2001:db8::1]:443`, `10.0.0.1`.
+/// Appends `10.0.0.1:443`, `[2001:db8::1]:443`, `10.0.0.1`.
 #[inline]
 pub(super) fn put_endpoint(line: &mut Line, addr: Addr, port: Option<u16>) {
     let Some(port) = port else { return line.addr(addr) };
@@ -134,7 +134,7 @@ pub(super) fn put_endpoint(line: &mut Line, addr: Addr, port: Option<u16>) {
     line.decimal(port.into());
 }
 
-/// A number in thousandths with three decimals: `1.500`.
+/// Appends a number in thousandths with three decimals: `1.500`.
 pub(super) fn put_thousandths(out: &mut Vec<u8>, n: u64) {
     text::put_u64(out, n / 1000);
     let rest = n % 1000;

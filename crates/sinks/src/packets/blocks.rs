@@ -1,6 +1,6 @@
 //! The blocks of pcapng, little-endian (draft-ietf-opsawg-pcapng).
 
-/// The most that libpcap takes of a packet.
+/// Largest packet that libpcap accepts.
 pub(super) const SNAPLEN: u32 = 256 << 10;
 /// Block types.
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -10,9 +10,9 @@ pub(super) const PACKET: u32 = 6;
 /// Options of any block.
 pub(super) const END_OF_OPTIONS: u16 = 0;
 pub(super) const COMMENT: u16 = 1;
-/// Custom option with text that may be copied (`opt_custom_utf8`), and whose it is, in its first four bytes: a private
-/// enterprise. 32473 is that of examples (RFC 5612), for netwren has none of its own: a reader knows ours by the names
-/// of their fields.
+/// Custom option with text that may be copied (`opt_custom_utf8`). Its first four bytes are the number of a private
+/// enterprise. 32473 is reserved for examples (RFC 5612), because netwren has no number: readers recognise our options
+/// by the names of their fields.
 pub(super) const CUSTOM_TEXT: u16 = 2988;
 pub(super) const ENTERPRISE: u32 = 32_473;
 /// Options of a section header.
@@ -21,7 +21,7 @@ pub(super) const USER_APPLICATION: u16 = 4;
 pub(super) const IF_NAME: u16 = 2;
 pub(super) const IF_DESCRIPTION: u16 = 3;
 pub(super) const IF_TIME_RESOLUTION: u16 = 9;
-/// Ten to the minus ninth of a second.
+/// Stamps count units of 10^-9 seconds.
 pub(super) const NANOSECONDS: u8 = 9;
 /// Options of statistics: `isb_ifrecv`, `isb_ifdrop`, `isb_filteraccept`, `isb_osdrop`, `isb_usrdeliv`.
 pub(super) const RECEIVED: u16 = 4;
@@ -41,14 +41,14 @@ pub(super) fn put_section(out: &mut Vec<u8>) {
     out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
     out.extend_from_slice(&1_u16.to_le_bytes());
     out.extend_from_slice(&0_u16.to_le_bytes());
-    // The length of the section is not known.
+    // The length of the section is unknown.
     out.extend_from_slice(&u64::MAX.to_le_bytes());
     put_option(out, USER_APPLICATION, concat!("netwren ", env!("CARGO_PKG_VERSION")).as_bytes());
     put_option(out, END_OF_OPTIONS, &[]);
     end_block(out, start);
 }
 
-/// Begins a block, whose length [`end_block`] fills in; returns where it begins.
+/// Begins a block, whose length [`end_block`] fills in; returns its offset.
 pub(super) fn begin_block(out: &mut Vec<u8>, kind: u32) -> usize {
     let start = out.len();
     out.extend_from_slice(&kind.to_le_bytes());
@@ -56,7 +56,7 @@ pub(super) fn begin_block(out: &mut Vec<u8>, kind: u32) -> usize {
     start
 }
 
-/// The length stands before and after what is in the block.
+/// Fills in the length of a block, which is both before and after its contents.
 pub(super) fn end_block(out: &mut Vec<u8>, start: usize) {
     let length = ((out.len() - start + 4) as u32).to_le_bytes();
     if let Some(slot) = out.get_mut(start + 4..start + 8) {
@@ -65,7 +65,7 @@ pub(super) fn end_block(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(&length);
 }
 
-/// Appends one option; `value` is far below the 64 KiB that its length can say.
+/// Appends one option; `value` is far shorter than the 64 KiB that its length field allows.
 pub(super) fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.extend_from_slice(&code.to_le_bytes());
     out.extend_from_slice(&(value.len() as u16).to_le_bytes());
@@ -73,25 +73,25 @@ pub(super) fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(out, value.len());
 }
 
-/// Fills up to four bytes.
+/// Pads to a multiple of four bytes.
 pub(super) fn pad(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice([0; 3].get(..len.wrapping_neg() % 4).unwrap_or_default());
 }
 
-/// Blocks read back, for tests.
+/// Parsing of blocks, for tests.
 #[cfg(test)]
 pub(super) mod read_back {
     #![allow(clippy::unwrap_used)]
     use super::END_OF_OPTIONS;
 
-    /// A block read back: its type and its body.
+    /// A parsed block: its type and its body.
     pub(crate) type Block = (u32, Vec<u8>);
 
     pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
         u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
     }
 
-    /// All blocks; both lengths of each are checked.
+    /// Parses all blocks and checks both lengths of each.
     pub(crate) fn blocks(mut bytes: &[u8]) -> Vec<Block> {
         let mut found = Vec::new();
         while !bytes.is_empty() {
@@ -103,7 +103,7 @@ pub(super) mod read_back {
         found
     }
 
-    /// The options behind the first `skip` bytes of a block.
+    /// Parses the options after the first `skip` bytes of a block.
     pub(crate) fn options(block: &Block, skip: usize) -> Vec<(u16, Vec<u8>)> {
         let mut rest = &block.1[skip..];
         let mut found = Vec::new();

@@ -10,48 +10,48 @@ use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType, PacketAi
 use record::text::{put_text, put_u64};
 use std::num::NonZeroU32;
 
-/// What is written of a link type without a number: `LINKTYPE_USER0`.
+/// Written for a link type without a number: `LINKTYPE_USER0`.
 pub(super) const LINKTYPE_USER0: u16 = 147;
-/// More of a name is cut off: the kernel's have at most 15 bytes, a file's may have any number.
+/// Longest name; the rest is cut off. The kernel's names have at most 15 bytes, a file's may have any length.
 const NAME_MAX: usize = 64;
-/// Notes of a packet, and bytes of the value of each; the rest is left out.
+/// Most notes of a packet, and most bytes of each value; the rest is omitted.
 const NOTES_MAX: usize = 16;
 const NOTE_MAX: usize = 256;
 
-/// More of a text of the caller's is cut off.
+/// Longest text of the caller; the rest is cut off.
 const TEXT_MAX: usize = 256;
 
-/// What is said of a packet beside itself.
+/// Notes about a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketNotes<'n> {
-    /// A text of its own, as a comment; empty for none.
+    /// A comment of its own; empty without one.
     pub text: &'n [u8],
-    /// Names and values: together one comment, for people (`src_process=ssh netns=blue`), and each a custom option
-    /// (2988) with `name=value`, for programs.
+    /// Names and values: one comment with all of them, for people (`src_process=ssh netns=blue`), and a custom option
+    /// (2988) with `name=value` for each, for programs.
     pub fields: &'n [(&'n str, &'n [u8])],
 }
 
-/// Appends what is said of an interface.
+/// Appends the description of an interface.
 pub(super) type Describe<'p> = &'p dyn Fn(&mut Vec<u8>);
 
-/// What the caller adds to a packet.
+/// The parts that the caller adds to a packet.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PacketParts<'p> {
-    /// Stands before the frame.
+    /// The bytes before the frame.
     pub(super) link_header: &'p [u8],
-    /// `epb_flags`; `None`: those of the packet's type.
+    /// `epb_flags`; `None` for the flags of the packet's type.
     pub(super) flags: Option<u32>,
     /// Called if its interface has no block in the section yet.
     pub(super) describe: Option<Describe<'p>>,
     pub(super) notes: PacketNotes<'p>,
 }
 
-/// Bytes of a block of statistics with all counts; of an interface with the longest name, each byte escaped, and the
-/// header of a section.
+/// Most bytes of a block of statistics with all counts; next, of an interface with the longest name, each byte
+/// escaped; and of the header of a section.
 const STATISTICS_BYTES_MAX: usize = 92;
 const IFACE_BYTES_MAX: usize = 512;
 
-/// An interface that has its block in the section.
+/// An interface that already has a block in the section.
 #[derive(Debug)]
 struct WrittenIface {
     netns_id: u64,
@@ -66,13 +66,13 @@ struct WrittenIface {
 /// An interface that a section describes.
 #[derive(Clone, Copy, Debug)]
 pub struct IfaceOfSection<'w> {
-    /// Inode of its network namespace; 0 for that of a file.
+    /// Inode of its network namespace; 0 if it comes from a file.
     pub netns_id: u64,
     /// Its number there.
     pub ifindex: u32,
     /// Its name.
     pub name: &'w [u8],
-    /// True if the section has no other.
+    /// True if it is the only interface of the section.
     pub is_only: bool,
 }
 
@@ -91,37 +91,38 @@ pub struct IfaceStatistics {
 
 /// Writes rows as blocks of a pcapng file: little-endian, nanoseconds.
 ///
-/// Packets name interfaces by their number in the section. What is written after [`CapturedPcapNg::begin_section`] is
-/// a section of its own, which may begin a file, follow any other, or be lost, without harm to the others.
+/// Packets refer to interfaces by their number in the section. The bytes written after
+/// [`CapturedPcapNg::begin_section`] form a section that may begin a file, follow any other section, or be lost,
+/// without harm to the others.
 #[derive(Debug, Default)]
 pub struct CapturedPcapNg {
     in_section: bool,
     ifaces: Vec<WrittenIface>,
-    /// The interface of the packet before, which is most often that of the next.
+    /// The last packet's interface, which is usually the next packet's as well.
     last: usize,
     text: Vec<u8>,
 }
 
 impl CapturedPcapNg {
-    /// A writer that has written nothing.
+    /// A writer at the beginning of a file.
     pub fn new() -> CapturedPcapNg {
         CapturedPcapNg::default()
     }
 
-    /// The next packet begins a new section: to be called before each piece that is stored or lost as a whole.
+    /// Begins a new section with the next packet. Call this before each piece that is stored or lost as a whole.
     pub fn begin_section(&mut self) {
         self.in_section = false;
     }
 
-    /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
-    /// there.
+    /// Appends one packet to `out`; if it is the first of its section or interface, after the header of the section or
+    /// the block of the interface.
     #[inline]
     pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
         let number = self.begin_packets(packet, 1, None, out);
         put_packet(number, packet.packet_type.map(flags), &packet.place(), packet.frame, out);
     }
 
-    /// Appends several packets that are alike to `out`, and the place where each ends in it to `ends`.
+    /// Appends several similar packets to `out`, and the end offset of each to `ends`.
     pub fn write_alike(&mut self, packets: &CapturedFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) {
         let number = self.begin_packets(&packets.first, packets.places.len() as u64, None, out);
         let flags = packets.first.packet_type.map(flags);
@@ -131,9 +132,9 @@ impl CapturedPcapNg {
         }
     }
 
-    /// The same with notes about the packet. Values are escaped, and cut at 256 bytes. They cost more than twice as
-    /// many bytes as their text: a caller that writes them with the first packet of a connection, and where they
-    /// change, keeps files small.
+    /// Like [`CapturedPcapNg::write`], with notes about the packet. Values are escaped, and cut at 256 bytes. Notes
+    /// take more than twice the bytes of their text: to keep files small, write them only with the first packet of a
+    /// connection, and when they change.
     pub fn write_noted(&mut self, packet: &CapturedFrame<'_>, notes: PacketNotes<'_>, out: &mut Vec<u8>) {
         if notes.text.is_empty() && notes.fields.is_empty() {
             return self.write(packet, out);
@@ -141,7 +142,7 @@ impl CapturedPcapNg {
         self.write_with(packet, &PacketParts { notes, ..PacketParts::default() }, out);
     }
 
-    /// The same with what else the caller has.
+    /// Appends one packet with the additional parts of the caller.
     pub(super) fn write_with(&mut self, packet: &CapturedFrame<'_>, parts: &PacketParts<'_>, out: &mut Vec<u8>) {
         let number = self.begin_packets(packet, 1, parts.describe, out);
         let start = out.len();
@@ -159,8 +160,7 @@ impl CapturedPcapNg {
         end_block(out, start);
     }
 
-    /// Begins the section if there is none, and counts `count` packets like this one; returns the number of their
-    /// interface.
+    /// Begins a section if necessary, and counts `count` packets like this one; returns the number of their interface.
     #[inline]
     fn begin_packets(
         &mut self,
@@ -207,14 +207,15 @@ impl CapturedPcapNg {
         }
     }
 
-    /// Bytes that [`CapturedPcapNg::finish_with`] appends at most, with the description of one more interface.
+    /// Returns the most bytes that [`CapturedPcapNg::finish_with`] appends, with the description of one more
+    /// interface.
     pub fn end_bytes(&self) -> usize {
         (self.ifaces.len() + 1) * STATISTICS_BYTES_MAX + IFACE_BYTES_MAX
     }
 
-    /// Ends the section with the statistics of each interface: packets in the section, and, of the only one, those that
-    /// were `dropped`. A file without a packet has an interface all the same, one without a name: libpcap takes no file
-    /// without.
+    /// Ends the section with the statistics of each interface: packets in the section, and, if there is only one
+    /// interface, its `dropped` packets. A file without packets gets an interface without a name, because libpcap
+    /// rejects files without an interface.
     pub fn finish(&mut self, time_ns: u64, dropped: Option<u64>, out: &mut Vec<u8>) {
         let counts = |iface: &IfaceOfSection<'_>| IfaceStatistics {
             dropped_by_system: dropped.filter(|_| iface.is_only),
@@ -223,7 +224,7 @@ impl CapturedPcapNg {
         self.finish_with(time_ns, &counts, out);
     }
 
-    /// The same with the counts of each interface that the caller knows of.
+    /// Like [`CapturedPcapNg::finish`], with the counts of each interface that the caller knows.
     pub fn finish_with(
         &mut self,
         time_ns: u64,
@@ -250,7 +251,7 @@ impl CapturedPcapNg {
         }
     }
 
-    /// The number of the packet's interface in this section, whose block is written if it has none.
+    /// Returns the number of the packet's interface in this section, and writes the interface's block if necessary.
     #[inline]
     fn number(&mut self, row: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> u32 {
         let is_last = |last: &WrittenIface| {
@@ -289,7 +290,7 @@ impl CapturedPcapNg {
             self.text.extend_from_slice(b"if");
             put_u64(&mut self.text, row.ifindex.into());
         }
-        // Files may name none, and number them in their own way.
+        // Files may have unnamed interfaces, and number them differently.
         if !self.text.is_empty() {
             put_option(out, IF_NAME, &self.text);
         }
@@ -328,17 +329,17 @@ fn put_note(text: &mut Vec<u8>, (name, value): &(&str, &[u8])) {
 const PACKET_HEAD: usize = 28;
 /// `epb_flags` and the end of options.
 const FLAGS_BYTES: usize = 12;
-/// Bytes that are written behind a packet before those that are too many are taken back: padding, flags, length.
+/// Bytes that are written after a packet before the surplus is removed: padding, flags, length.
 const TAIL_BYTES: usize = 4 + FLAGS_BYTES + 4;
 
-/// Appends a packet without notes; `frame` is what was captured of it.
+/// Appends a packet without notes; `frame` is its captured part.
 #[inline(always)]
 fn put_packet(number: u32, flags: Option<u32>, place: &FramePlace, frame: &[u8], out: &mut Vec<u8>) {
     let padding = frame.len().wrapping_neg() % 4;
     let options = if flags.is_some() { FLAGS_BYTES } else { 0 };
     let length = PACKET_HEAD + frame.len() + padding + options + 4;
-    // What is behind the packet: perhaps the flags and the end of options, the length. As a number, because loads of
-    // what was just stored in smaller parts wait for it.
+    // The bytes after the packet: the flags and the end of options if there are flags, then the length. They form one
+    // number, because loading bytes that were just stored in smaller parts would wait for those stores.
     let tail = u128::from(length as u32);
     let with_flags = |flags: u32| tail << 96 | u128::from(flags) << 32 | 4 << 16 | u128::from(PACKET_FLAGS);
     let tail = flags.map_or(tail, with_flags).to_le_bytes();
@@ -346,7 +347,7 @@ fn put_packet(number: u32, flags: Option<u32>, place: &FramePlace, frame: &[u8],
     out.reserve(length + TAIL_BYTES);
     put_head(number, length, &FramePlace { captured: frame.len(), ..*place }, out);
     put_bytes(frame, out);
-    // Always as many bytes, of which what is too much is taken back: a copy of a known length is no call.
+    // Always copies the same number of bytes and removes the surplus: a copy of a known length needs no call.
     let end = out.len() + padding;
     out.extend_from_slice(&[0; 4]);
     out.truncate(end);
@@ -366,7 +367,7 @@ fn put_head(number: u32, length: usize, place: &FramePlace, out: &mut Vec<u8>) {
     out.extend_from_slice(&head);
 }
 
-/// `epb_flags`: direction, and whom it is for.
+/// Returns `epb_flags`: the direction, and the type of destination.
 fn flags(aim: PacketAim) -> u32 {
     let reception = match aim {
         PacketAim::Host => 1,
@@ -421,7 +422,7 @@ mod tests {
         assert_eq!(blocks(&out).len(), 11, "a section of its own");
     }
 
-    /// Packets are copied in different ways by their length, and padded.
+    /// Packets are copied in different ways depending on their length, and padded.
     #[test]
     fn issue_13_packets_of_any_length_are_whole_with_what_is_behind_them() {
         let bytes: Vec<u8> = (1..=200).collect();
@@ -447,7 +448,7 @@ mod tests {
         let place =
             |nth: usize| FramePlace { at: nth, captured: 7 * nth, len: 200, time_ns: 5_000_000_000_000 + nth as u64 };
         let mut places: Vec<FramePlace> = (0..40).map(place).collect();
-        // Beyond the memory: no byte of it.
+        // The packet lies beyond the memory: none of its bytes are written.
         places.push(FramePlace { at: 4999, captured: 2, ..place(1) });
         for packet_type in [None, Some(PacketAim::Outgoing)] {
             let iface_version = NonZeroU32::new(1);

@@ -1,4 +1,4 @@
-//! Captured packets as pcap: one link type, nanoseconds, no names of interfaces.
+//! Captured packets as pcap: one link type, nanoseconds, no interface names.
 
 use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType};
 
@@ -7,7 +7,7 @@ const MAGIC: u32 = 0xa1b2_3c4d;
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const VERSION: u32 = 4 << 16 | 2;
 
-/// Writes rows as records of a pcap file. The first row's link type is the file's.
+/// Writes rows as records of a pcap file. The file gets the first row's link type.
 #[derive(Debug)]
 pub struct CapturedPcap {
     link_type: Option<LinkType>,
@@ -15,7 +15,7 @@ pub struct CapturedPcap {
     link_bits: u32,
     snaplen: u32,
     magic: u32,
-    /// Nanoseconds of a unit of the stamps.
+    /// The unit of the stamps in nanoseconds.
     unit_ns: u64,
 }
 
@@ -26,12 +26,12 @@ impl Default for CapturedPcap {
 }
 
 impl CapturedPcap {
-    /// A writer that has written nothing.
+    /// A writer at the beginning of a file.
     pub fn new() -> CapturedPcap {
         CapturedPcap { link_type: None, link_bits: 0, snaplen: super::blocks::SNAPLEN, magic: MAGIC, unit_ns: 1 }
     }
 
-    /// The same, whose header says that packets were cut to `snaplen` bytes.
+    /// Sets the header's snapshot length to `snaplen` bytes.
     pub fn cut_to(self, snaplen: u32) -> CapturedPcap {
         CapturedPcap { snaplen, ..self }
     }
@@ -46,7 +46,7 @@ impl CapturedPcap {
         CapturedPcap { magic: MAGIC_MICROSECONDS, unit_ns: 1000, ..self }
     }
 
-    /// Appends what a file begins with, unless a packet has brought it.
+    /// Appends the header of the file, unless a packet already did.
     pub fn begin(&mut self, link_type: LinkType, out: &mut Vec<u8>) {
         if self.link_type.is_none() {
             self.link_type = Some(link_type);
@@ -57,12 +57,12 @@ impl CapturedPcap {
         }
     }
 
-    /// The file has its header, with this link type.
+    /// Records that the file already has a header with this link type.
     pub(super) fn skip_header(&mut self, link_type: LinkType) {
         self.link_type = Some(link_type);
     }
 
-    /// Appends a record; false for a packet of another link type, for which the file has no place. Seconds have 32
+    /// Appends a record; returns false for a packet of another link type, which cannot be in the file. Seconds have 32
     /// bits, which end in 2106.
     #[inline]
     pub fn write(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> bool {
@@ -74,8 +74,8 @@ impl CapturedPcap {
         true
     }
 
-    /// Appends records of several packets that are alike to `out`, and the place where each ends in it to `ends`; false
-    /// for packets of another link type.
+    /// Appends records of several similar packets to `out`, and the end offset of each to `ends`; returns false for
+    /// packets of another link type.
     pub fn write_alike(&mut self, packets: &CapturedFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) -> bool {
         self.begin(packets.first.link_type, out);
         if self.link_type != Some(packets.first.link_type) {
@@ -88,7 +88,7 @@ impl CapturedPcap {
         true
     }
 
-    /// Appends a record; `frame` is what was captured of its packet.
+    /// Appends a record; `frame` is the captured part of its packet.
     #[inline(always)]
     fn put_record(&self, place: &FramePlace, frame: &[u8], out: &mut Vec<u8>) {
         let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);

@@ -1,35 +1,36 @@
-//! Packets captured on all interfaces: their link-layer header becomes Linux "cooked".
+//! Packets captured on all interfaces: Linux "cooked" headers replace their link-layer headers.
 
 use super::captured_pcap::CapturedPcap;
 use record::rows::{CapturedFrame, CapturedPacket, LinkType};
 
-/// Bytes of the header (https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html), and of an Ethernet one.
+/// Bytes of the cooked header (https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html), and of an Ethernet header.
 const HEADER: usize = 20;
 /// Bytes of the header of version 1.
 const FIRST_HEADER: usize = 16;
 const ETHERNET: usize = 14;
-/// EtherTypes; IEEE 802.3 with LLC, IPX without (include/uapi/linux/if_ether.h); the least that is no length.
+/// EtherTypes; IEEE 802.3 with LLC, and IPX without (include/uapi/linux/if_ether.h); the lowest EtherType, below which
+/// a value is a length.
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_IPV6: u16 = 0x86dd;
 const ETH_P_802_3: u16 = 1;
 const ETH_P_802_2: u16 = 4;
 const ETHER_TYPE_MIN: u16 = 1536;
-/// `ARPHRD_ETHER`, and `ARPHRD_NONE`, which has no header.
+/// `ARPHRD_ETHER`; next, `ARPHRD_NONE`, which has no header.
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_NONE: u16 = 0xfffe;
 /// `ARPHRD_LOOPBACK`
 pub const LOOPBACK: u16 = 772;
 
-/// Facts of a packet that stand in its "cooked" header.
+/// The facts about a packet in its cooked header.
 struct Sender<'p> {
     protocol: u16,
-    /// Bytes of the link-layer header that it stands for.
+    /// Length of the link-layer header that it replaces.
     skipped: usize,
     address: &'p [u8],
 }
 
-/// Makes the packet in `out`, with a header of version 2; returns the bytes that it has with this header. One of an
-/// unknown kind of hardware stays whole behind it.
+/// Writes the packet to `out` with a header of version 2; returns its length with this header. A packet of unknown
+/// hardware keeps its whole frame after the header.
 pub fn cook(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     let Sender { protocol, skipped, address } = sender(row);
     out.clear();
@@ -82,9 +83,9 @@ fn sender<'p>(row: &CapturedPacket<'p>) -> Sender<'p> {
     Sender { protocol, skipped, address }
 }
 
-/// Writes packets of all interfaces as records of one pcap file, as tcpdump does it for `any`: nanoseconds, with
-/// "cooked" headers of version 2 in the place of those of the link layer. Whatever the interfaces, files have the same
-/// header, so that a run may go on with the file of another.
+/// Writes packets of all interfaces as records of one pcap file, like tcpdump does for `any`: nanoseconds, with cooked
+/// headers of version 2 in place of the link layer's. Files have the same header for any interfaces, so that a run can
+/// continue the file of another.
 #[derive(Debug, Default)]
 pub struct CookedPcap {
     pcap: CapturedPcap,
@@ -92,12 +93,12 @@ pub struct CookedPcap {
 }
 
 impl CookedPcap {
-    /// A writer that has written nothing.
+    /// A writer at the beginning of a file.
     pub fn new() -> CookedPcap {
         CookedPcap::default()
     }
 
-    /// The header of a file.
+    /// Returns the header of a file.
     pub fn header() -> Vec<u8> {
         let mut header = Vec::new();
         CapturedPcap::new().begin(LinkType::SLL2, &mut header);
@@ -108,7 +109,7 @@ impl CookedPcap {
     pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
         let hardware = if row.link_type == LinkType::ETHERNET { ARPHRD_ETHER } else { ARPHRD_NONE };
         let len = cook(row, hardware, &mut self.packet);
-        // Its header is the file's.
+        // The file already has this header.
         self.pcap.skip_header(LinkType::SLL2);
         self.pcap.write(&CapturedFrame { link_type: LinkType::SLL2, frame: &self.packet, len, ..row.captured() }, out);
     }

@@ -1,7 +1,7 @@
 //! Blocks of pcapng that are copied from other files: little-endian, with their options.
 //!
-//! Options are given as they stand in a little-endian file, without the one that ends them. The caller counts sections
-//! and interfaces.
+//! Options are passed in the form of a little-endian file, without the end-of-options option. The caller counts
+//! sections and interfaces.
 
 use super::blocks::{
     ACCEPTED, DELIVERED, DROPPED_BY_IFACE, DROPPED_BY_SYSTEM, END_OF_OPTIONS, INTERFACE, PACKET, RECEIVED,
@@ -15,9 +15,9 @@ pub struct CopiedPacket<'f> {
     pub iface: u32,
     /// Its time in units of that interface.
     pub stamp: u64,
-    /// Bytes that it had.
+    /// Its original length in bytes.
     pub len: u32,
-    /// Bytes that are written.
+    /// The bytes to write.
     pub bytes: &'f [u8],
     /// Its options.
     pub options: &'f [u8],
@@ -28,15 +28,15 @@ pub fn put_copied_section(options: &[u8], out: &mut Vec<u8>) {
     let start = begin_block(out, SECTION_HEADER);
     out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
     out.extend_from_slice(&1_u32.to_le_bytes());
-    // The length of the section is not known.
+    // The length of the section is unknown.
     out.extend_from_slice(&u64::MAX.to_le_bytes());
     end_with(options, out, start);
 }
 
-/// Appends the description of an interface: link type, bytes of each packet at most (0: all), options.
+/// Appends the description of an interface: link type, most bytes of each packet (0: no limit), options.
 pub fn put_copied_iface(link_type: u32, snaplen: u32, options: &[u8], out: &mut Vec<u8>) {
     let start = begin_block(out, INTERFACE);
-    // 16 bits, then 16 that are zero.
+    // 16 bits of link type, then 16 zero bits.
     out.extend_from_slice(&(link_type & 0xffff).to_le_bytes());
     out.extend_from_slice(&snaplen.to_le_bytes());
     end_with(options, out, start);
@@ -72,8 +72,8 @@ pub fn put_copied_block(kind: u32, body: &[u8], out: &mut Vec<u8>) {
     end_block(out, start);
 }
 
-/// Appends the options that stand for counts of an interface: received, dropped by it, past the filter, dropped by the
-/// system, delivered. What is not known has no option.
+/// Appends the options for counts of an interface: received, dropped by it, past the filter, dropped by the system,
+/// delivered. Unknown counts have no option.
 pub fn put_counts(counts: [Option<u64>; 5], out: &mut Vec<u8>) {
     const CODES: [u16; 5] = [RECEIVED, DROPPED_BY_IFACE, ACCEPTED, DROPPED_BY_SYSTEM, DELIVERED];
     for (code, count) in CODES.into_iter().zip(counts) {

@@ -1,7 +1,7 @@
-//! Logged and captured packets as capture files: what tcpdump and Wireshark read.
+//! Logged and captured packets as capture files for tcpdump and Wireshark.
 //!
-//! One record for each row, appended to the caller's buffer; pcap has a header once a file, pcapng one in each
-//! section. Knows no file. Start reading at [`Pcap`], the plainer one; captured packets are in [`CapturedPcapNg`].
+//! The writers append one record per row to the caller's buffer; pcap has one header per file, pcapng one per section.
+//! The module knows no files. Start reading at [`Pcap`], the simpler one; captured packets are in [`CapturedPcapNg`].
 
 mod blocks;
 mod captured;
@@ -25,14 +25,14 @@ use record::rows::LogRecord;
 
 /// Link type of packets that begin with their IPv4 or IPv6 header.
 const LINKTYPE_RAW: u16 = 101;
-/// No record is longer: the length of a netlink attribute has 16 bits.
+/// Longest record: the length of a netlink attribute has 16 bits.
 const SNAPLEN: u32 = 64 << 10;
 /// EtherTypes.
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_IPV6: u16 = 0x86dd;
 const IPV6_HEADER: u32 = 40;
 
-/// True unless the kernel says that it is something else, or the first byte does where the kernel says nothing.
+/// True unless the kernel says that it is another protocol, or, if the kernel says nothing, the first byte does.
 fn is_ip(row: &LogRecord<'_>) -> bool {
     match row.ether_type {
         0 => matches!(version(row), Some(4 | 6)),
@@ -43,15 +43,15 @@ fn is_ip(row: &LogRecord<'_>) -> bool {
 /// Appends the bytes of a packet.
 #[inline(always)]
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    // So many have packets that are logged, and those that are only headers.
+    // The usual lengths of logged packets, and of those with only headers.
     if !put_halves::<32>(bytes, out) && !put_halves::<64>(bytes, out) {
         out.extend_from_slice(bytes);
     }
 }
 
-/// Appends `HALF` to twice as many bytes: the halves as they are, the first one whole, and what of it the second one
-/// repeats is taken back. A copy of a known length is no call, and what was just written is not read again. False,
-/// without having done anything, for other lengths.
+/// Appends bytes with a length from `HALF` to twice that, as two halves: first the first half, then the last, and the
+/// overlap is removed. A copy of a known length needs no call, and bytes that were just written are not read again.
+/// Returns false, and appends nothing, for other lengths.
 #[inline(always)]
 fn put_halves<const HALF: usize>(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     let (Some(first), Some(last)) = (bytes.first_chunk::<HALF>(), bytes.last_chunk::<HALF>()) else { return false };
@@ -66,12 +66,13 @@ fn put_halves<const HALF: usize>(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// IP version by the first byte.
+/// Returns the IP version in the first byte.
 fn version(row: &LogRecord<'_>) -> Option<u8> {
     row.payload.first().map(|byte| byte >> 4)
 }
 
-/// Bytes that were copied of the packet, and bytes that it had: as its IP header says, and never less than were copied.
+/// Returns the copied bytes of the packet, and its original length: the length in its IP header, but at least the
+/// copied bytes.
 fn lengths(row: &LogRecord<'_>) -> (u32, u32) {
     let captured = u32::try_from(row.payload.len()).unwrap_or(u32::MAX);
     let at = |at: usize| match row.payload.get(at..at + 2) {

@@ -1,4 +1,4 @@
-//! pcap: what every reader of packets knows.
+//! The pcap format, which every reader of packets supports.
 
 use super::{ETH_P_IP, ETH_P_IPV6, LINKTYPE_RAW, SNAPLEN, lengths, put_bytes};
 use record::Lookups;
@@ -8,9 +8,9 @@ use record::rows::LogRecord;
 const MAGIC: u32 = 0xa1b2_c3d4;
 const VERSION: (u16, u16) = (2, 4);
 
-/// Writes rows as records of a pcap file: little-endian, microseconds, link type RAW, as the output PCAP of ulogd2.
+/// Writes rows as records of a pcap file: little-endian, microseconds, link type RAW, like the output PCAP of ulogd2.
 ///
-/// A packet that is not IP (ARP, say) is written as it is, as ulogd2 does: its reader takes it for IP of an unknown
+/// Like ulogd2, writes a packet that is not IP (for example ARP) unchanged: its reader takes it for IP of an unknown
 /// version. VLAN tags in front of a packet are omitted. There are two differences from ulogd2: the time zone in the
 /// header is always 0, as readers assume, and the original length also comes from the IP header in bridge and netdev
 /// chains.
@@ -23,13 +23,13 @@ impl Pcap {
         Pcap
     }
 
-    /// What a file begins with.
+    /// Returns the header of a file.
     pub fn header(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24);
         out.extend_from_slice(&MAGIC.to_le_bytes());
         out.extend_from_slice(&VERSION.0.to_le_bytes());
         out.extend_from_slice(&VERSION.1.to_le_bytes());
-        // Time zone and accuracy of times: every writer leaves 0 here.
+        // Time zone and accuracy of times: all writers set them to 0.
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(&SNAPLEN.to_le_bytes());
         out.extend_from_slice(&u32::from(LINKTYPE_RAW).to_le_bytes());
@@ -58,7 +58,7 @@ fn put_record(row: &LogRecord<'_>, out: &mut Vec<u8>) {
     put_bytes(row.payload, out);
 }
 
-/// Bytes before each packet.
+/// Bytes of the header before each packet.
 const HEAD: usize = 16;
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
         out
     }
 
-    /// The two lengths of a record.
+    /// Returns the two lengths of a record.
     fn written_lengths(row: &LogRecord<'_>) -> (u32, u32) {
         let out = record_of(row);
         let at = |at: usize| out.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);

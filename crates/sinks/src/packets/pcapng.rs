@@ -7,44 +7,44 @@ use super::{ETH_P_IP, ETH_P_IPV6, lengths, version};
 use record::rows::{CapturedFrame, LinkType, LogRecord};
 use record::{Key, LookupId, Lookups, Value};
 
-/// Length of the header of the kernel's "cooked" sockets (SLL), which stands before packets.
+/// Length of the header of the kernel's "cooked" sockets (SLL) before packets.
 ///
-/// Packets without any (RAW, as in [`super::Pcap`]) would do for IP, but ARP could not be told, and libpcap (1.10.3)
-/// refuses files with two interfaces of that type.
+/// For IP, packets without a header (RAW, like in [`super::Pcap`]) would do, but ARP could not be recognised, and
+/// libpcap (1.10.3) rejects files with two interfaces of that type.
 const SLL_HEADER: usize = 16;
 /// Types of packets in that header.
 const PACKET_HOST: u16 = 0;
 const PACKET_OUTGOING: u16 = 4;
-/// The type of the link is not known.
+/// The type of the link is unknown.
 const ARPHRD_VOID: u16 = 0xffff;
 
-/// Writes rows as blocks of a pcapng file: little-endian, nanoseconds, link type LINUX_SLL, which has the direction and
-/// the EtherType of each packet, so that ARP is read, too.
+/// Writes rows as blocks of a pcapng file: little-endian, nanoseconds, link type LINUX_SLL, which has the direction
+/// and the EtherType of each packet, so that ARP is also readable.
 ///
-/// Each interface has its block before its first packet: under its name, or as `if7` where index 7 has none. A packet
-/// belongs to the interface by which it leaves in output, postrouting and egress, elsewhere to that by which it came,
-/// and has the direction accordingly. Its comment is the rule's prefix.
+/// Each interface has its block before its first packet: under its name, or as `if7` if index 7 has no name. A packet
+/// belongs to its output interface in output, postrouting and egress, elsewhere to its input interface, and has the
+/// corresponding direction. Its comment is the rule's prefix.
 ///
-/// Packets name interfaces by their number in the section. What is written after [`PcapNg::begin_section`] is a section
-/// of its own, which may begin a file, follow any other, or be lost, without harm to the others.
+/// Packets refer to interfaces by their number in the section. The bytes written after [`PcapNg::begin_section`] form
+/// a section that may begin a file, follow any other section, or be lost, without harm to the others.
 #[derive(Debug, Default)]
 pub struct PcapNg {
     packets: CapturedPcapNg,
 }
 
 impl PcapNg {
-    /// A writer that has written nothing.
+    /// A writer at the beginning of a file.
     pub fn new() -> PcapNg {
         PcapNg::default()
     }
 
-    /// The next packet begins a new section: to be called before each piece that is stored or lost as a whole.
+    /// Begins a new section with the next packet. Call this before each piece that is stored or lost as a whole.
     pub fn begin_section(&mut self) {
         self.packets.begin_section();
     }
 
-    /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
-    /// there. `fields` are names and values that are written as those of [`PacketNotes`].
+    /// Appends one packet to `out`; if it is the first of its section or interface, after the header of the section or
+    /// the block of the interface. `fields` are names and values, written like the fields of [`PacketNotes`].
     pub fn write(&mut self, row: &LogRecord<'_>, fields: &[(&str, &[u8])], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         let (ifindex, direction) = interface_of(row);
         let key = ifindex.map_or(Key::None, |ifindex| Key::Pair(row.netns_id, ifindex));
@@ -74,7 +74,7 @@ impl PcapNg {
     }
 }
 
-/// What is said of an interface.
+/// Appends the description of an interface.
 fn put_description(text: &mut Vec<u8>, netns_id: u64, ifindex: Option<u32>, lookups: &Lookups<'_>) {
     if ifindex.is_none() {
         text.extend_from_slice(b"packets without interface");
@@ -84,7 +84,7 @@ fn put_description(text: &mut Vec<u8>, netns_id: u64, ifindex: Option<u32>, look
     }
 }
 
-/// The index of the interface that a packet belongs to, and its direction there.
+/// Returns the index of the interface that a packet belongs to, and its direction there.
 fn interface_of(row: &LogRecord<'_>) -> (Option<u32>, u32) {
     let leaves = matches!(row.hook_name(), "output" | "postrouting" | "egress");
     match (leaves, row.in_ifindex, row.out_ifindex) {
@@ -95,7 +95,7 @@ fn interface_of(row: &LogRecord<'_>) -> (Option<u32>, u32) {
     }
 }
 
-/// The header of LINUX_SLL: type of the packet, type of the link, sender's address (none), EtherType.
+/// Builds the header of LINUX_SLL: type of the packet, type of the link, sender's address (none), EtherType.
 fn link_header(row: &LogRecord<'_>, direction: u32) -> [u8; SLL_HEADER] {
     let kind = if direction == OUTBOUND { PACKET_OUTGOING } else { PACKET_HOST };
     let ether_type = match (row.ether_type, version(row)) {
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Number of the interface, and options, of a packet.
+    /// Returns the number of the interface and the options of a packet.
     fn packet(block: &Block) -> (u32, Vec<(u16, Vec<u8>)>) {
         let captured = u32_at(&block.1, 12) as usize;
         (u32_at(&block.1, 0), options(block, 20 + captured.next_multiple_of(4)))

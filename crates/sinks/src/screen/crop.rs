@@ -1,11 +1,12 @@
-//! Cutting a line where the terminal ends.
+//! Cutting of lines at the width of the terminal.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Appends to `out` as much of a line as fits into `columns`; `width` is what it takes there.
+/// Appends to `out` the part of a line that fits into `columns`; `width` is set to its columns.
 ///
-/// Attributes (`ESC [ … m`) take no room; those behind the cut are kept, so that no colour stays on. Bytes that are no
-/// text and controls, which no writer of ours leaves in a line, are left out: they would move the cursor.
+/// Attributes (`ESC [ … m`) take no room; those after the cut are kept, so that no colour stays on. Bytes that are not
+/// text and control characters, which our writers never leave in a line, are omitted, because they would move the
+/// cursor.
 pub fn crop(line: &[u8], columns: usize, out: &mut Vec<u8>, width: &mut usize) {
     let mut rest = line;
     let mut is_full = false;
@@ -40,14 +41,14 @@ pub fn crop(line: &[u8], columns: usize, out: &mut Vec<u8>, width: &mut usize) {
     }
 }
 
-/// Length of the attributes that the bytes begin with.
+/// Returns the length of the attributes at the beginning of the bytes.
 fn attributes(bytes: &[u8]) -> Option<usize> {
     let numbers = bytes.strip_prefix(b"\x1b[")?;
     let length = numbers.iter().take_while(|b| b.is_ascii_digit() || **b == b';').count();
     (numbers.get(length) == Some(&b'm')).then_some(length + 3)
 }
 
-/// The character that the bytes begin with, and its length.
+/// Returns the character at the beginning of the bytes, and its length.
 fn character(bytes: &[u8]) -> Option<(char, usize)> {
     let begin = bytes.get(..4).unwrap_or(bytes);
     let text = match std::str::from_utf8(begin) {

@@ -1,7 +1,7 @@
-//! A table that is drawn in place: what a writer writes, cropped to a screen, and only what has changed.
+//! Tables that are drawn in place: the lines of a writer, cropped to a screen. Only changed parts are drawn.
 //!
-//! [`FrameLines`] collects the lines of a round, [`Screen`] knows what stands on the terminal and writes the bytes that
-//! make another frame of it. Neither knows the terminal.
+//! [`FrameLines`] collects the lines of a round. [`Screen`] remembers the contents of the terminal and writes the
+//! bytes that turn them into the next frame. Neither accesses the terminal.
 
 mod crop;
 
@@ -11,31 +11,31 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// Bytes of a line that are kept: more than any terminal shows. The rest is dropped.
+/// Longest line that is kept, in bytes: more than any terminal shows. The rest is dropped.
 const LINE_MAX: usize = 64 << 10;
 
-/// The lines of a round, as many as a screen holds; those beyond are counted.
+/// The lines of a round, as many as fit on a screen; further lines are counted.
 #[derive(Debug, Default)]
 pub struct FrameLines {
     lines: Vec<Vec<u8>>,
-    /// A line without its end yet.
+    /// A line that has no newline yet.
     open: Vec<u8>,
     lines_max: usize,
     left_out: u64,
 }
 
 impl FrameLines {
-    /// Forgets the lines; keeps so many of those that follow.
+    /// Forgets the lines; then keeps at most `lines_max` new ones.
     pub fn restart(&mut self, lines_max: usize) {
         *self = FrameLines { lines_max, ..FrameLines::default() };
     }
 
-    /// The lines so far, without their ends.
+    /// Returns the lines so far, without newlines.
     pub fn lines(&self) -> &[Vec<u8>] {
         &self.lines
     }
 
-    /// Number of lines beyond those that are kept.
+    /// Returns the number of lines that were not kept.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -58,7 +58,7 @@ impl FrameLines {
     }
 }
 
-/// The way into a frame, for writers of rows.
+/// An output into a frame, for writers of rows.
 #[derive(Clone, Debug, Default)]
 pub struct FrameWriter(pub Rc<RefCell<FrameLines>>);
 
@@ -73,7 +73,7 @@ impl io::Write for FrameWriter {
     }
 }
 
-/// What stands on a terminal.
+/// The contents of a terminal.
 #[derive(Debug, Default)]
 pub struct Screen {
     shown: Vec<Vec<u8>>,
@@ -82,9 +82,9 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Appends to `out` what makes these lines of what stands there, each cropped to `columns`, on `rows` lines at
-    /// most. If the size is another one than before, everything is drawn anew; the cursor ends in the first line, where
-    /// what is typed disturbs no row.
+    /// Appends to `out` the bytes that replace the present contents with these lines, each cropped to `columns`, and
+    /// at most `rows` of them. If the size has changed, everything is redrawn. The cursor ends in the first line,
+    /// where typed characters disturb no row.
     pub fn draw<'l>(
         &mut self,
         lines: impl Iterator<Item = &'l [u8]>,
@@ -106,7 +106,7 @@ impl Screen {
             }
             put_place(out, row);
             out.extend_from_slice(&cropped);
-            // In the last column the cursor stands on what was written last, which would be erased.
+            // In the last column, the cursor is on the character written last, which would be erased.
             if width < columns && before.is_some_and(|shown| !shown.is_empty()) {
                 out.extend_from_slice(b"\x1b[K");
             }
@@ -125,13 +125,13 @@ impl Screen {
         }
     }
 
-    /// From now on nothing is known of what stands there.
+    /// Forgets the contents of the terminal, so that everything is redrawn.
     pub fn forget(&mut self) {
         *self = Screen::default();
     }
 }
 
-/// The cursor to the beginning of a line.
+/// Moves the cursor to the beginning of a line.
 fn put_place(out: &mut Vec<u8>, row: usize) {
     out.extend_from_slice(b"\x1b[");
     record::text::put_u64(out, row as u64 + 1);

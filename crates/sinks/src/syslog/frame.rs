@@ -1,12 +1,12 @@
-//! Where a message ends in a stream (RFC 6587).
+//! The framing of messages in a stream (RFC 6587).
 
 use record::text::{put_u64, u64_len};
 
-/// Digits that are kept free: most messages have 100 to 999 bytes.
+/// Digits that are reserved for the length: most messages have 100 to 999 bytes.
 const DIGITS: usize = 3;
 
-/// Appends what `put` appends, with its length in decimal and a blank before it: octet counting. The bytes are copied a
-/// second time only if they are fewer than 100 or more than 999.
+/// Appends the bytes that `put` appends, after their length in decimal and a blank: octet counting. The bytes are
+/// copied a second time only if they are fewer than 100 or more than 999.
 #[inline]
 pub fn frame_octets(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
@@ -31,7 +31,7 @@ fn insert_length(out: &mut Vec<u8>, start: usize, length: u64) {
     out.splice(start.min(end)..end, digits);
 }
 
-/// Appends what `put` appends, and a line feed behind it: for receivers that do not count octets. No message of this
+/// Appends the bytes that `put` appends, and a line feed, for receivers that do not count octets. No message of this
 /// module has a line feed inside.
 #[inline]
 pub fn frame_line(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {

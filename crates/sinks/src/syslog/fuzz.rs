@@ -1,10 +1,10 @@
-//! Entry of the fuzzer: messages from any bytes keep their frame.
+//! The entry point of the fuzzer: messages from any bytes keep their frame.
 
 use super::{Message, Origin, Priority, Rfc5424, frame_octets};
 use record::{Column, Columns, Kind, Value};
 
-/// Writes a message whose host name, cells and text are parts of `data`, and looks whether it is one line of UTF-8
-/// between its frame's ends, with its elements where they should be.
+/// Writes a message whose host name, cells and text are parts of `data`, and checks that it is one line of UTF-8
+/// within its frame, with its elements in the right places.
 pub fn fuzz_syslog_formats(data: &[u8]) {
     let mut parts = data.split(|byte| *byte == 0);
     let mut part = || parts.next().unwrap_or_default();
@@ -29,7 +29,7 @@ pub fn fuzz_syslog_formats(data: &[u8]) {
     }
 }
 
-/// How many elements stand at the beginning; `None` if one is broken off.
+/// Counts the elements at the beginning; `None` if one is cut off.
 fn elements(text: &str) -> Option<usize> {
     let (mut count, mut in_value, mut in_element) = (0, false, false);
     let mut bytes = text.bytes();

@@ -1,9 +1,9 @@
-//! Rows as syslog messages, the new form (RFC 5424) and the old one (RFC 3164).
+//! Rows as syslog messages, in the new format (RFC 5424) and the old one (RFC 3164).
 //!
-//! Cells in, bytes out into the caller's buffer. Knows no connection and no file; [`frame_octets`] and
-//! [`frame_line`] say where a message ends in a stream (RFC 6587), and a datagram needs neither. Whatever stands in a
-//! row, a message is one line of valid UTF-8 without control bytes, and reads back as it was. Start reading at
-//! [`Rfc5424`].
+//! The writers take cells and append bytes to the caller's buffer. They know no connection and no file;
+//! [`frame_octets`] and [`frame_line`] mark the end of a message in a stream (RFC 6587), and a datagram needs neither.
+//! For any row, a message is one line of valid UTF-8 without control bytes, and can be read back without loss. Start
+//! reading at [`Rfc5424`].
 
 mod frame;
 mod fuzz;
@@ -21,31 +21,31 @@ pub use rfc5424::{Rfc5424, SEQUENCE_ID_MAX};
 
 use record::Value;
 
-/// Name of the program in every message.
+/// Program name in every message.
 const APP_NAME: &str = "netwren";
 
-/// Who sends.
+/// The sender of messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'o> {
-    /// Name of this host. Bytes that a message cannot have there become `?`; without any it is `-`.
+    /// Name of this host. Bytes that are not allowed there become `?`; an empty name is written as `-`.
     pub hostname: &'o str,
-    /// Number of this process.
+    /// Process ID of this process.
     pub pid: u32,
     /// Facility and severity.
     pub priority: Priority,
 }
 
-/// One row, to be sent.
+/// A row to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'m> {
-    /// When it happened, in ns since 1970.
+    /// Time of the event, in ns since 1970.
     pub time_ns: u64,
-    /// Number of the message, from 1 on. In messages it has 31 bits and goes on from 1 after the last.
+    /// Number of the message, starting at 1. In messages it has 31 bits and continues with 1 after the maximum.
     pub sequence_id: u64,
-    /// Kind of the message, the hook of log records say: one of our own words. `-` if it is empty.
+    /// Type of the message, for example the hook of log records: one of our own words. An empty one is written as `-`.
     pub msgid: &'static str,
     /// The row's cells in the order of the columns.
     pub cells: &'m [Value<'m>],
-    /// The text for people; `None` writes the cells as `key=value`. A line's end at its end is left out.
+    /// The text for people; `None` writes the cells as `key=value`. A newline at its end is omitted.
     pub text: Option<&'m [u8]>,
 }

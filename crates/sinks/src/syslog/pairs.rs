@@ -5,31 +5,31 @@ use crate::native::{Around, CellForm, CellPen, FixedText, Form, Templates, put_p
 use record::text::{Cursor, Line, is_plain_but};
 use record::{Column, Columns, Kind, Likeness, RowCells, Value, Varying};
 
-/// How names and values stand together.
+/// The notation of names and values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Style {
     /// ` name="value"`, with a backslash before `"`, `\` and `]` (RFC 5424, 6.3.3).
     Params,
-    /// `name=value` with a blank between; values with a blank, `=` or `"` inside stand between quotation marks.
+    /// `name=value`, separated by blanks; values with a blank, `=` or `"` inside are in quotation marks.
     Text,
 }
 
 /// Longest name of a parameter.
 const NAME_MAX: usize = 32;
 
-/// Writes the cells that are set. Texts from outside are escaped as in `-o text` first, then as the style wants it.
+/// Writes the cells that are set. Texts from outside are escaped like in `-o text` first, then for the style.
 pub(super) struct Pairs {
     style: Style,
-    /// One for each column.
+    /// One pair for each column.
     columns: Vec<Pair>,
     /// A rare cell as text, before it is escaped for the style.
     scratch: Vec<u8>,
-    /// Of rows that are alike, if anybody says which are.
+    /// Templates, if the caller says which rows are alike.
     templates: Option<Templates>,
 }
 
 struct Pair {
-    /// What stands between the value before and this one, `" name="` or ` name=`; empty for a column that is left out.
+    /// The text between the previous value and this one, `" name="` or ` name=`; empty for an omitted column.
     key: FixedText,
     hex: bool,
     form: Form,
@@ -46,7 +46,7 @@ impl Pair {
         Pair { key, hex: column.kind == Kind::Hex, form }
     }
 
-    /// Appends the key: that of the first pair has no value before it.
+    /// Appends the key; for the first pair, without the end of a previous value.
     #[inline(always)]
     fn put_key(&self, line: &mut Cursor<'_>, out: &mut Vec<u8>, is_first: bool) {
         line.make_room(out);
@@ -59,7 +59,7 @@ impl Pair {
 }
 
 impl Pairs {
-    /// Pairs of these columns; `rename` gives the name of a column, or `None` to leave it out.
+    /// Pairs of these columns; `rename` returns the name of a column, or `None` to omit it.
     pub(super) fn new<'c>(style: Style, columns: &'c Columns, rename: impl Fn(&'c Column) -> Option<&'c str>) -> Pairs {
         let forms = Form::of(columns, |_| "-");
         let pairs = columns.0.iter().zip(forms);
@@ -67,13 +67,13 @@ impl Pairs {
         Pairs { style, columns, scratch: Vec::new(), templates: None }
     }
 
-    /// The same for rows of which many are alike; `varying` says how the cells of a column vary then.
+    /// Prepares for rows of which many are alike; `varying` returns how the cells of a column then vary.
     pub(super) fn alike(self, columns: &Columns, varying: fn(&str) -> Varying) -> Pairs {
         Pairs { templates: Some(Templates::new(columns, varying)), ..self }
     }
 
-    /// Appends all cells that are set to `line`, or to `out` behind it. With a likeness, only what varies is written
-    /// anew.
+    /// Appends all cells that are set to `line`, or to `out` after it. With a likeness, formats only the cells that
+    /// vary.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -154,7 +154,7 @@ impl CellPen for PairPen<'_> {
         self.columns.get(column).is_none_or(|pair| pair.key.is_empty())
     }
 
-    /// The first pair is written without what closes the value before.
+    /// The first pair is written without the end of a previous value.
     fn may_be_first(&self, column: usize) -> bool {
         !self.leaves_out(column)
     }
@@ -190,7 +190,7 @@ fn put_bits(line: &mut Line, out: &mut Vec<u8>, bits: u32, names: &'static [&'st
 }
 
 impl Style {
-    /// True if there is nothing to escape: printable ASCII without the bytes that the style or an escape uses.
+    /// True if nothing needs escaping: printable ASCII without the bytes that the style or an escape uses.
     #[inline]
     fn takes(self, text: &[u8]) -> bool {
         match self {
@@ -203,7 +203,7 @@ impl Style {
     fn put_escaped(self, out: &mut Vec<u8>, text: &[u8]) {
         let is_special = |byte: &u8| match self {
             Style::Params => matches!(byte, b'"' | b'\\' | b']'),
-            // Backslashes were doubled when control bytes got theirs.
+            // Backslashes were already doubled when control bytes were escaped.
             Style::Text => *byte == b'"',
         };
         let needs_quotes = || text.is_empty() || text.iter().any(|byte| matches!(byte, b' ' | b'=' | b'"'));

@@ -1,6 +1,6 @@
 //! Facility and severity of messages.
 
-/// Words of the facilities, as syslog(3) has them, by number.
+/// Words of the facilities from syslog(3), by number.
 const FACILITIES: &[&str] = &[
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp", "ntp",
     "security", "console", "clock", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
@@ -13,14 +13,14 @@ const SEVERITIES: &[&str] = &["emerg", "alert", "crit", "err", "warning", "notic
 pub struct Priority(u8);
 
 impl Default for Priority {
-    /// `daemon.notice`. Only the kernel itself sends with the facility `kern`.
+    /// `daemon.notice`. Only the kernel itself uses the facility `kern`.
     fn default() -> Priority {
         Priority(3 * 8 + 5)
     }
 }
 
 impl Priority {
-    /// The priority with these words: `local0.info`; a facility alone has the severity `notice`. Numbers will do, too:
+    /// Parses a priority: `local0.info`; a facility alone gets the severity `notice`. Numbers are also accepted:
     /// `16.6`. `None` for any other word.
     pub fn parse(words: &str) -> Option<Priority> {
         let (facility, severity) = words.split_once('.').unwrap_or((words, "notice"));
@@ -32,7 +32,7 @@ impl Priority {
         u8::try_from(number).ok().map(Priority)
     }
 
-    /// Facility and severity as one number, 0 to 191.
+    /// Returns facility and severity as one number, 0 to 191.
     pub fn number(self) -> u8 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! RFC 3164: messages as BSD's syslog wrote them, for receivers that know no other.
+//! RFC 3164: messages in the format of BSD syslog, for receivers that support only that.
 
 use super::pairs::{Pairs, Style};
 use super::words::{name, put_line_of_text};
@@ -14,8 +14,8 @@ const HOSTNAME_MAX: usize = 255;
 
 /// Writes rows as messages of RFC 3164: `<29>Nov 21 12:43:54 host netwren[7]: text`.
 ///
-/// The time is local and has no year. A message may be longer than the 1,024 bytes that the RFC names: no receiver of
-/// today stops there.
+/// The time is local and has no year. A message may be longer than the RFC's 1,024 bytes: no receiver in use today
+/// stops there.
 pub struct Rfc3164<C> {
     /// `<29>`
     before_time: Vec<u8>,
@@ -31,8 +31,7 @@ pub struct Rfc3164<C> {
 }
 
 impl<C: Clock> Rfc3164<C> {
-    /// A writer of rows with these columns. Without a host name it is left out, as on the socket of the local host's
-    /// own syslog.
+    /// A writer of rows with these columns. An empty host name is omitted, like on the socket of the local syslog.
     pub fn new(origin: &Origin<'_>, columns: &Columns, clock: C) -> Rfc3164<C> {
         let mut behind_time = b" ".to_vec();
         if !origin.hostname.is_empty() {
@@ -51,13 +50,13 @@ impl<C: Clock> Rfc3164<C> {
         }
     }
 
-    /// Appends one message to `out`, without anything that ends it.
+    /// Appends one message to `out`, without an end marker.
     #[inline]
     pub fn put(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
         self.put_cells(message, &mut &*message.cells, out);
     }
 
-    /// The same with these cells in place of the message's.
+    /// Appends one message with these cells in place of the message's.
     #[inline]
     pub fn put_cells(&mut self, message: &Message<'_>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
         let second = message.time_ns / 1_000_000_000;

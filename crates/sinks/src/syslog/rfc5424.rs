@@ -7,26 +7,26 @@ use crate::native::put_piece;
 use record::text::{Line, TimestampWriter};
 use record::{Column, Columns, Likeness, RowCells, Varying};
 
-/// Enterprise number in the names of our elements: the one that RFC 5612 sets aside for documentation, because netwren
-/// has none of its own.
+/// Enterprise number in the names of our elements: the one that RFC 5612 reserves for documentation, because netwren
+/// has no number.
 const ENTERPRISE: &[u8] = b"@32473";
-/// Longest name of an element, and longest kind of a message.
+/// Longest name of an element, and longest message type.
 const WORD_MAX: usize = 32;
 const HOSTNAME_MAX: usize = 255;
-/// Bytes of a time with microseconds, more than which RFC 5424 does not allow, without the `Z`.
+/// Bytes of a time with microseconds, the highest resolution that RFC 5424 allows, without the `Z`.
 const MICROSECONDS: usize = 26;
-/// Digits of the microseconds.
+/// Number of digits for the microseconds.
 const DIGITS: usize = 6;
-/// Numbers of messages go from 1 to this, and begin again (RFC 5424, 7.3.1).
+/// Message numbers go from 1 to this, and start again (RFC 5424, 7.3.1).
 pub const SEQUENCE_ID_MAX: u64 = 0x7fff_ffff;
 
 /// Writes rows as messages of RFC 5424:
 ///
-/// `<29>1 2026-11-21T12:43:54.699260Z host netwren 7 input [nflog@32473 prefix="in: " in="eth0"][meta
-/// sequenceId="1"] text`
+/// `<29>1 2026-11-21T12:43:54.699260Z host netwren 7 input [nflog@32473 prefix="in: " in="eth0"][meta sequenceId="1"]
+/// text`
 ///
-/// The element is named by the table and has every cell that is set, but for the time, which stands before it; its
-/// interfaces are called `in` and `out` in log records.
+/// The element is named after the table and has every cell that is set, except the time, which is in the header; in
+/// log records its interfaces are called `in` and `out`.
 pub struct Rfc5424 {
     /// `<29>1 `
     before_time: Vec<u8>,
@@ -41,13 +41,13 @@ pub struct Rfc5424 {
     head: Head,
 }
 
-/// The head that all messages of one kind and one second share, up to the name of the element.
+/// The head that all messages of one type and one second share, up to the name of the element.
 #[derive(Default)]
 struct Head {
     second: Option<u64>,
     msgid: &'static str,
     text: Vec<u8>,
-    /// Where the microseconds stand in it.
+    /// Offset of the microseconds in it.
     digits_at: usize,
 }
 
@@ -76,19 +76,20 @@ impl Rfc5424 {
         }
     }
 
-    /// The same for rows of which many are alike; `varying` says how the cells of a column vary then.
+    /// A writer for rows of which many are alike; `varying` returns how the cells of a column then vary.
     pub fn of_alike(origin: &Origin<'_>, table: &str, columns: &Columns, varying: fn(&str) -> Varying) -> Rfc5424 {
         let plain = Rfc5424::new(origin, table, columns);
         Rfc5424 { params: plain.params.alike(columns, varying), ..plain }
     }
 
-    /// Appends one message to `out`, without anything that ends it.
+    /// Appends one message to `out`, without an end marker.
     #[inline]
     pub fn put(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
         self.put_alike(message, &mut &*message.cells, None, out);
     }
 
-    /// The same with these cells in place of the message's. With a likeness, only what varies is written anew.
+    /// Appends one message with these cells in place of the message's. With a likeness, formats only the cells that
+    /// vary.
     #[inline]
     pub fn put_alike(
         &mut self,
@@ -114,7 +115,7 @@ impl Rfc5424 {
         }
     }
 
-    /// The same, where `text` appends the text for people, in place of the message's: it is not copied.
+    /// Appends one message whose text for people is appended by `text`, so that it is not copied.
     #[inline]
     pub fn put_with(
         &mut self,
@@ -128,8 +129,8 @@ impl Rfc5424 {
         settle_text(out, begin);
     }
 
-    /// The same for a text that is known to be one line of UTF-8 without control characters and such that deceive: it
-    /// is not looked at. Returns where it begins in `out`.
+    /// Appends one message with a text that is known to be one line of UTF-8 without control and deceptive characters,
+    /// and is therefore not checked. Returns the text's offset in `out`.
     #[inline]
     pub fn put_with_line(
         &mut self,
@@ -147,7 +148,7 @@ impl Rfc5424 {
         begin
     }
 
-    /// Everything before the blank and the text.
+    /// Appends everything before the blank and the text.
     #[inline]
     fn put_head(
         &mut self,
@@ -189,7 +190,7 @@ impl Rfc5424 {
     }
 }
 
-/// Six digits with leading zeros.
+/// Writes six digits with leading zeros.
 #[inline]
 fn six_digits(n: u32) -> [u8; 6] {
     let pair = |n: u32| (b'0' + (n / 10) as u8, b'0' + (n % 10) as u8);
@@ -197,7 +198,7 @@ fn six_digits(n: u32) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// The name of a column in the element.
+/// Returns the name of a column in the element.
 fn param_name(column: &Column, is_log: bool) -> Option<&str> {
     match &*column.name {
         "iif" if is_log => Some("in"),

@@ -1,18 +1,18 @@
-//! Names and texts inside messages.
+//! Names and texts in messages.
 
 use record::text::put_text;
 
-/// A name that a header or an element can have (RFC 5424: PRINTUSASCII, and for names in elements without `=`, `]` and
-/// `"`): at most `max` bytes, all others as `?`; `-` if there is none.
+/// Converts a name for a header or an element (RFC 5424: PRINTUSASCII, and for names in elements without `=`, `]` and
+/// `"`): at most `max` bytes, with `?` for all other characters; `-` for an empty name.
 pub(super) fn name(text: &str, max: usize) -> Vec<u8> {
     let fine = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'=' | b']' | b'"');
     let name: Vec<u8> = text.bytes().take(max).map(|byte| if fine(byte) { byte } else { b'?' }).collect();
     if name.is_empty() { b"-".to_vec() } else { name }
 }
 
-/// Appends a text for people: one line of UTF-8. Control bytes and bytes that are not UTF-8 become `\n`, `\t`, `\xNN`,
-/// characters that deceive the eye `\u{…}`; a line feed at its end is left out. Backslashes stay single, because most
-/// texts were escaped when they were made.
+/// Appends a text for people as one line of UTF-8. Control bytes and bytes that are not UTF-8 become `\n`, `\t`,
+/// `\xNN`, deceptive characters `\u{…}`; a line feed at its end is omitted. Backslashes stay single, because most
+/// texts were already escaped.
 #[inline]
 pub(super) fn put_line_of_text(out: &mut Vec<u8>, text: &[u8]) {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
@@ -22,7 +22,7 @@ pub(super) fn put_line_of_text(out: &mut Vec<u8>, text: &[u8]) {
     put_escaped(out, text);
 }
 
-/// The same for a text that stands in `out` from `begin` on. Without a text the blank before it goes, too.
+/// Does the same for the text in `out` from `begin` on. If it is empty, the blank before it is also removed.
 #[inline]
 pub(super) fn settle_text(out: &mut Vec<u8>, begin: usize) {
     let text = out.get(begin..).unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) fn settle_text(out: &mut Vec<u8>, begin: usize) {
 
 #[cold]
 fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
-    // Cut at backslashes: that `put_text` would double them is left out.
+    // Split at backslashes, because `put_text` would double them.
     for (i, part) in text.split(|byte| *byte == b'\\').enumerate() {
         if i > 0 {
             out.push(b'\\');
@@ -50,7 +50,7 @@ fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Looked at 32 bytes at a time: the compiler makes vector instructions of it.
+/// Checks 32 bytes at a time: the compiler makes vector instructions of it.
 #[inline]
 fn is_printable_ascii(text: &[u8]) -> bool {
     let all = |bytes: &[u8]| bytes.iter().fold(true, |fine, byte| fine & (0x20..0x7f).contains(byte));

@@ -1,6 +1,6 @@
-//! Packets from parts.
+//! Builders of packets.
 
-/// The Internet checksum of bytes.
+/// Computes the Internet checksum of bytes.
 fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     let bytes = parts.concat();
     let mut sum: u32 =
@@ -21,7 +21,7 @@ pub(crate) fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0x10][..], &kind.to_be_bytes(), payload].concat()
 }
 
-/// IPv4 before `payload`, with a right checksum.
+/// IPv4 before `payload`, with a correct checksum.
 pub(crate) fn v4(proto: u8, payload: &[u8]) -> Vec<u8> {
     v4_with(proto, 0, 0x4000, &[], payload)
 }
@@ -41,7 +41,7 @@ pub(crate) fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
     [&[0x60, 0, 0, 0][..], &len, &[next, 64], &SOURCE6, &DEST6, payload].concat()
 }
 
-/// Fills the checksum at `at` in, over the pseudo header of IPv6 if `six`.
+/// Fills in the checksum at `at`, over the pseudo header of IPv6 if `six`.
 pub(crate) fn summed(six: bool, proto: u8, at: usize, mut bytes: Vec<u8>) -> Vec<u8> {
     let len = (bytes.len() as u32).to_be_bytes();
     let tail = [&len[..], &[0, 0, 0, proto]].concat();
@@ -51,7 +51,7 @@ pub(crate) fn summed(six: bool, proto: u8, at: usize, mut bytes: Vec<u8>) -> Vec
     bytes
 }
 
-/// ICMP, IGMP: no pseudo header.
+/// An ICMP or IGMP message, which has no pseudo header.
 pub(crate) fn message(kind: u8, code: u8, rest: &[u8]) -> Vec<u8> {
     let bytes = [&[kind, code, 0, 0][..], rest].concat();
     let sum = checksum(&[&bytes]);

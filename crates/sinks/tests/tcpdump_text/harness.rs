@@ -1,4 +1,4 @@
-//! Writes packets to a file, prints them with tcpdump and with ours, and compares line by line.
+//! Writes packets to a file, prints them with tcpdump and with netwren, and compares line by line.
 
 use record::rows::LinkType;
 use sinks::face::tcpdump::{CapturedBytes, Dump, PacketType, Stamp, Tcpdump, TcpdumpOptions};
@@ -7,16 +7,16 @@ use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A packet: what was captured, and how long it was.
+/// A packet: its captured bytes, and its original length.
 pub(crate) type Packet = (Vec<u8>, usize);
 
-/// Bytes of a time of day.
+/// Length of a time of day.
 const STAMP: usize = "12:00:00.000000".len();
 /// The switches that change lines; each is compared.
 pub(crate) const SWITCHES: &[&str] =
     &["", "-e", "-v", "-vv", "-q", "-S", "-x", "-X", "-A", "-xx", "-XX", "-ve", "-vvv", "-qe", "-K", "-vK"];
 
-/// Each packet whole, and cut behind each of its bytes.
+/// Each packet whole, and cut after each of its bytes.
 pub(crate) fn cut_at_each_byte(packets: &[Vec<u8>]) -> Vec<Packet> {
     let mut all: Vec<Packet> = packets.iter().map(|packet| (packet.clone(), packet.len())).collect();
     for packet in packets {
@@ -30,7 +30,7 @@ pub(crate) fn check_ip(packets: &[Vec<u8>]) {
     check(LinkType::RAW, &cut_at_each_byte(packets), SWITCHES);
 }
 
-/// The packets with each byte from `from` to `end` changed: lengths, counts, kinds that are wrong.
+/// The packets with each byte from `from` to `end` changed: wrong lengths, counts and types.
 pub(crate) fn damaged(packets: &[Vec<u8>], from: usize, end: usize) -> Vec<Packet> {
     let mut all = Vec::new();
     for (packet, at) in packets.iter().flat_map(|packet| (from..end.min(packet.len())).map(move |at| (packet, at))) {
@@ -43,13 +43,13 @@ pub(crate) fn damaged(packets: &[Vec<u8>], from: usize, end: usize) -> Vec<Packe
     all
 }
 
-/// Compares the lines of packets that begin at the IP header, and those with each byte from `from` to `end` changed.
+/// Compares the lines of packets that begin at the IP header, also with each byte from `from` to `end` changed.
 pub(crate) fn check_ip_and_damaged(packets: &[Vec<u8>], from: usize, end: usize) {
     check_ip(packets);
     check(LinkType::RAW, &damaged(packets, from, end), &["", "-v", "-vv", "-e", "-q", "-X"]);
 }
 
-/// Compares what tcpdump and ours print, once for each of `switches`.
+/// Compares the output of tcpdump and netwren, once for each of `switches`.
 pub(crate) fn check(link_type: LinkType, packets: &[Packet], switches: &[&str]) {
     testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
     static RUNS: AtomicU32 = AtomicU32::new(0);
@@ -88,7 +88,7 @@ fn time(nth: usize) -> (u32, u32) {
     (1_700_000_000 + nth as u32 * 3, nth as u32 % 7 * 100_001)
 }
 
-/// The switches as ours has them.
+/// Converts the switches to netwren's options.
 fn options(switch: &str) -> TcpdumpOptions {
     let mut options = TcpdumpOptions::new(utc);
     let mut stamps = 0;
@@ -131,7 +131,7 @@ fn utc(seconds: i64) -> Option<LocalTime> {
     Some(LocalTime { year: 2023, month: 11, day, hour, minute, second, weekday: 2, utc_offset_s: 0 })
 }
 
-/// What ours prints, a text for each packet.
+/// Returns netwren's output, one text for each packet.
 pub(crate) fn print(link_type: LinkType, packets: &[Packet], switch: &str) -> Vec<Vec<u8>> {
     let mut printer = Tcpdump::new(options(switch));
     let line = |(nth, (bytes, len)): (usize, &Packet)| {
@@ -145,7 +145,8 @@ pub(crate) fn print(link_type: LinkType, packets: &[Packet], switch: &str) -> Ve
     packets.iter().enumerate().map(line).collect()
 }
 
-/// The packets whose text is not what tcpdump prints. Behind one, the search goes on where the next one's time stands.
+/// Returns the packets whose text differs from tcpdump's. After a difference, the comparison continues at the next
+/// packet's time.
 fn differences(switch: &str, theirs: &[u8], ours: &[Vec<u8>], packets: &[Packet]) -> Vec<String> {
     let (mut rest, mut wrong) = (theirs, Vec::new());
     for (nth, text) in ours.iter().enumerate() {

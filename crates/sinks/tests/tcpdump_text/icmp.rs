@@ -32,7 +32,7 @@ fn errors_quote_a_packet() {
     check_ip_and_damaged(&packets, 20, 30);
 }
 
-/// RFC 4884, with the length of the quoted packet and without, with a checksum that is right and one that is not.
+/// RFC 4884, with and without the length of the quoted packet, with a right and a wrong checksum.
 #[test]
 fn extensions() {
     let [quoted, _] = udp_packets(5300, 4000, b"abcdefgh");
@@ -89,12 +89,12 @@ fn icmp6_messages() {
     check(LinkType::RAW, &damaged(&packets, 41, 140), VERBOSE);
 }
 
-/// What changes what is told of a message.
+/// The switches that change the text of a message.
 const VERBOSE: &[&str] = &["", "-v", "-vv", "-q", "-ve"];
 
 #[test]
 fn icmp6_kinds() {
-    // Routes of low-power networks (RPL) are not decoded.
+    // Messages of RPL (routing for low-power networks) are not decoded.
     let kinds = (0..=255).filter(|kind| *kind != 155).map(|kind| {
         let body: Vec<u8> = (1..61).collect();
         v6(58, &summed(true, 58, 2, [&[kind, 0, 0, 0][..], &body].concat()))
@@ -114,7 +114,7 @@ fn icmp6_kinds() {
     check(LinkType::RAW, &damaged(&queries, 44, 70), &["", "-v", "-vv", "-q"]);
 }
 
-/// ICMPv6 with a right checksum.
+/// An ICMPv6 message with a correct checksum.
 fn icmp6(kind: u8, code: u8, rest: &[u8]) -> Vec<u8> {
     v6(58, &summed(true, 58, 2, [&[kind, code, 0, 0][..], rest].concat()))
 }
@@ -216,7 +216,7 @@ fn renumbering() {
     check(LinkType::RAW, &damaged(&packets, 41, 150), &["", "-v", "-vv"]);
 }
 
-/// Errors look for the port behind the headers of the packet that they quote.
+/// Errors look for the port after the headers of the packet that they quote.
 #[test]
 fn icmp6_quoted_headers() {
     let error = |quoted: &[u8]| icmp6(1, 4, &[&[0; 4][..], quoted].concat());
@@ -264,6 +264,6 @@ fn igmp_messages() {
     for kind in [1, 4, 6, 9] {
         packets.push(v4(2, &message(0x22, 0, &[&[0, 0, 0, 1, kind, 0, 0, 1][..], &group, &source].concat())));
     }
-    // Another kind is another protocol.
+    // Another message type would be another protocol.
     check_ip_and_damaged(&packets, 21, 99);
 }

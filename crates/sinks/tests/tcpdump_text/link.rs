@@ -37,7 +37,7 @@ fn arp() {
     check(LinkType::ETHERNET, &damaged(&packets, 14, 99), &["", "-v", "-e", "-q", "-X"]);
 }
 
-/// Frames of IEEE 802.3: each kind of control, lengths that are right, too small, too great; spanning tree.
+/// Frames of IEEE 802.3: each type of control field; right, too small and too large lengths; spanning tree.
 #[test]
 fn logical_link_control() {
     let mut packets = Vec::new();
@@ -53,7 +53,7 @@ fn logical_link_control() {
     check(LinkType::ETHERNET, &packets, &["", "-e", "-q", "-X", "-v"]);
 }
 
-/// A spanning tree message; `more` stands behind a configuration.
+/// A spanning tree message; `more` follows a configuration.
 fn spanning_tree(version: u8, kind: u8, flags: u8, more: &[u8]) -> Vec<u8> {
     let bridge = |priority: u8, last: u8| [0x80, priority, 2, 0, 0, 0, 0, last];
     let head = [0x42, 0x42, 3, 0, 0, version, kind, flags];
@@ -119,7 +119,7 @@ fn link_types_without_ethernet() {
         ),
     ] {
         check(link_type, &cut_at_each_byte(&packets), SWITCHES);
-        // The header, not the packet behind it.
+        // Cut the header, not the packet after it.
         for packet in packets {
             let header = packet.len() - datagram().len();
             check(link_type, &damaged(&[packet], 0, header), &["", "-v", "-e", "-q", "-X"]);
@@ -133,7 +133,7 @@ fn what_stands_before_lines() {
     check(LinkType::RAW, &packets, &["-t", "-tt", "-ttt", "-tttt", "-ttttt", "-#", "-#ttt", "-AA"]);
 }
 
-/// Link layer discovery: without `-v`.
+/// Link layer discovery without `-v`.
 #[test]
 fn link_layer_discovery() {
     let entry = |kind: u16, value: &[u8]| [&(kind << 9 | value.len() as u16).to_be_bytes()[..], value].concat();

@@ -4,7 +4,7 @@ use crate::build::{DEST6, ethernet};
 use crate::harness::{check, cut_at_each_byte, damaged};
 use record::rows::LinkType;
 
-/// What changes what is told of a message.
+/// The switches that change the text of a message.
 const VERBOSE: &[&str] = &["", "-v", "-vv", "-e", "-ve"];
 
 fn entry(kind: u8, value: &[u8]) -> Vec<u8> {
@@ -57,7 +57,7 @@ fn standard_entries() {
     check(LinkType::ETHERNET, &damaged(&frames[entries.len()..], 14, 400), &["-v"]);
 }
 
-/// Every kind of entry of each organisation, of every length up to thirty.
+/// Every type of entry of each organisation, with every length up to thirty.
 #[test]
 fn private_entries() {
     let value: Vec<u8> = (0..30).map(|n| (n as u8).wrapping_mul(37).wrapping_add(1)).collect();

@@ -1,22 +1,22 @@
-//! Protocols over UDP and TCP: the packets of `corpus/*.hex`, Ethernet frames with a name each.
+//! Protocols over UDP and TCP: the packets of `corpus/*.hex`, named Ethernet frames.
 
 use crate::harness::{Packet, check, damaged};
 use record::rows::LinkType;
 
-/// Ethernet, IPv4, UDP or TCP: where data begin.
+/// Offset of the data after Ethernet, IPv4, and UDP or TCP.
 const UDP: usize = 14 + 20 + 8;
 const TCP: usize = 14 + 20 + 20;
 const ALL: usize = usize::MAX - TCP;
 const SWITCHES: &[&str] = &["", "-v", "-vv", "-vvv", "-q", "-e", "-X"];
 
-/// The frames of a file: a line `# what it is`, a line of hexadecimal digits.
+/// Reads the frames of a file: a line `# description`, then a line of hexadecimal digits.
 fn frames(corpus: &str) -> Vec<Vec<u8>> {
     let digits = |line: &str, at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
     let frame = |line: &str| (0..line.len()).step_by(2).map(|at| digits(line, at)).collect();
     corpus.lines().filter(|line| !line.starts_with('#')).map(frame).collect()
 }
 
-/// Compares each frame whole, cut at each byte behind the headers, and with each of `data` bytes there changed.
+/// Compares each frame whole, cut at each byte after the headers, and with each of `data` bytes there changed.
 fn check_corpus(corpus: &str, headers: usize, data: usize) {
     let frames = frames(corpus);
     let mut packets: Vec<Packet> = frames.iter().map(|frame| (frame.clone(), frame.len())).collect();
@@ -62,7 +62,7 @@ fn ntp() {
     check_corpus(include_str!("corpus/ntp.hex"), UDP, ALL);
 }
 
-/// Names that lead to one another would make the text of 64 KiB hundreds of MiB.
+/// Names that point to one another would turn a message of 64 KiB into hundreds of MiB of text.
 #[test]
 fn hostile_names_make_no_endless_text() {
     let mut message = vec![0, 1, 0x01, 0x00, 0xff, 0xff, 0, 0, 0, 0, 0, 0];

@@ -14,7 +14,7 @@ fn packet(chunks: &[Vec<u8>]) -> Vec<u8> {
     [&[0x13, 0x88, 0x13, 0x89, 0, 0, 0xab, 0xcd, 0, 0, 0, 0][..], &chunks.concat()].concat()
 }
 
-/// Packets whose chunks are whole, and some whose are not.
+/// Packets with intact chunks, and some with damaged ones.
 fn packets() -> Vec<Vec<u8>> {
     let init = [0, 0, 0, 1, 0, 0, 0, 2, 0, 3, 0, 4, 0, 0, 0, 5];
     let parameters = [0, 5, 0, 8, 192, 0, 2, 1, 0xc0, 0, 0, 4, 0, 12, 0, 8, 0, 5, 0, 6];

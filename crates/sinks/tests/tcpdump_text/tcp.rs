@@ -6,7 +6,7 @@ use record::rows::LinkType;
 
 const DAMAGED: &[&str] = &["", "-v", "-q", "-e", "-S"];
 
-/// The packets of IPv4: their header of TCP stands behind 20 bytes.
+/// Packets of IPv4: their TCP header begins after 20 bytes.
 fn heads(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     packets.iter().filter(|packet| packet[0] >> 4 == 4).cloned().collect()
 }
@@ -68,7 +68,7 @@ fn fragments_and_lies() {
     check_ip(&[v4_with(6, 0, 0x2000, &[], segment), v4_with(6, 0, 3, &[], segment), v4(6, &segment[..20])]);
 }
 
-/// Multipath TCP: each kind, each length, each flag of it and of the segment.
+/// Multipath TCP: each type, each length, each flag of the option and of the segment.
 #[test]
 fn multipath() {
     let value: Vec<u8> = (0..40).map(|n: u8| n.wrapping_mul(37)).collect();

@@ -57,7 +57,7 @@ fn gre_of_pptp() {
     check_ip_and_damaged(&packets, HEADER, HEADER + 16);
 }
 
-/// More packets within packets than are followed: the line ends, the stack does not.
+/// More nested packets than are followed: the line ends, but the stack does not overflow.
 #[test]
 fn depth_is_bounded() {
     let mut packet = udp(1, 2, b"");

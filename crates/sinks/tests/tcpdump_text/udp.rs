@@ -19,13 +19,13 @@ fn datagrams() {
     check(LinkType::RAW, &damaged(&packets[2..6], 24, 99), &["", "-v", "-vv", "-q", "-e"]);
 }
 
-/// The switches without those that tell all of a message.
+/// The switches without those that print whole messages.
 const TERSE: &[&str] = &["", "-e", "-q", "-X", "-A"];
 
-/// What changes what is told of a message.
+/// The switches that change the text of a message.
 const VERBOSE: &[&str] = &["", "-v", "-vv", "-vvv", "-q", "-ve"];
 
-/// A message of DHCP with these options behind the magic cookie.
+/// A DHCP message with these options after the magic cookie.
 fn dhcp_message(operation: u8, kind: u8, len: u8, options: &[u8]) -> Vec<u8> {
     let mut bytes = vec![operation, kind, len, 0, 1, 2, 3, 4];
     bytes.resize(28, 0);
@@ -71,7 +71,7 @@ fn dhcp_headers() {
     check(LinkType::RAW, &damaged(&packets[3..4], 264, 400), &["-v"]);
 }
 
-/// Each option, of every length up to ten, alone in a message.
+/// Each option, with every length up to ten, alone in a message.
 #[test]
 fn dhcp_options() {
     let value = [1, 0x1f, 0, 4, 5, 6, 7, 8, 0x80, 2, 3];
@@ -127,7 +127,7 @@ fn option6(number: u16, value: &[u8]) -> Vec<u8> {
     [&number.to_be_bytes()[..], &(value.len() as u16).to_be_bytes(), value].concat()
 }
 
-/// Each option of DHCPv6, of every length up to 34, alone in a message.
+/// Each option of DHCPv6, with every length up to 34, alone in a message.
 #[test]
 fn dhcp6_options() {
     let value: Vec<u8> = (0..34).map(|n| n * 7 + 1).collect();
@@ -177,7 +177,7 @@ fn dhcp6_options_within_options() {
     packets.extend([all, relayed, twice].map(|message| v6(17, &udp(547, 546, &message))));
     check(LinkType::RAW, &cut_at_each_byte(&packets), &["", "-v", "-vv", "-q"]);
     check(LinkType::RAW, &damaged(&packets, 48, 900), &["-v"]);
-    // Options within options without end: ours ends, as if it were cut.
+    // Options nested without end: netwren stops and treats the message as cut.
     let mut deep = Vec::new();
     for _ in 0..5000 {
         deep = [&[0, 45][..], &(deep.len() as u16).to_be_bytes(), &deep].concat();
@@ -188,7 +188,7 @@ fn dhcp6_options_within_options() {
     assert!(text.ends_with(&format!("{} [|dhcp6]\n", " (LQ-client-data".repeat(17))), "{text}");
 }
 
-/// `-T`: what a datagram carries, whatever its ports say.
+/// `-T` sets the protocol of a datagram, regardless of its ports.
 #[test]
 fn types_of_packets() {
     let query = [&[0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x07example\x03com\0", &[0, 1, 0, 1]].concat();
@@ -204,7 +204,7 @@ fn types_of_packets() {
     check(LinkType::RAW, &damaged(&packets[..3], 20, 60), &switches);
 }
 
-/// Decoders read behind the length that a datagram says.
+/// Decoders read beyond the length that a datagram declares.
 #[test]
 fn lengths_that_lie() {
     let query = [&[0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x07example\x03com\0", &[0, 1, 0, 1]].concat();
@@ -230,7 +230,7 @@ fn long_names() {
         let query = [&[0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &name, &[0, 1, 0, 1]].concat();
         packets.extend(udp_packets(53, 5300, &query));
     }
-    // By pointers.
+    // The names contain pointers.
     let name = [&label(63, b'a')[..], &label(63, b'b'), &label(63, b'c'), &[0]].concat();
     let pointing = [&label(63, b'd')[..], &label(60, b'e'), &[0xc0, 12]].concat();
     let answer = [&[0, 16, 0, 1, 0, 0, 0, 9, 0, 2, 1, b'x'][..]].concat();

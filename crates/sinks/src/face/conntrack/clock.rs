@@ -1,4 +1,4 @@
-//! Times in lines: how long ago, and local dates as ctime(3) writes them.
+//! Times in lines: ages, and local dates in the form of ctime(3).
 
 use super::line_writer::LineWriter;
 use record::text::Line;
@@ -22,37 +22,37 @@ pub struct Civil {
     pub weekday: u8,
 }
 
-/// Who knows what time it is.
+/// A clock.
 pub trait Clock {
-    /// Seconds since 1970. Asked only for entries that have a time.
+    /// Returns seconds since 1970. Called only for entries that have a time.
     fn now_s(&self) -> i64;
-    /// A moment (seconds since 1970) in local time; `None` if that cannot be told.
+    /// Converts seconds since 1970 to local time; `None` if it is unknown.
     fn local(&self, seconds: i64) -> Option<Civil>;
 }
 
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Seconds of a kernel time in ns.
+/// Converts a kernel time in ns to seconds.
 pub(super) fn seconds(ns: u64) -> i64 {
     i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX)
 }
 
-/// How many seconds an entry lives or has lived, as text has it. The kernel's and our clock may differ: what has not
-/// begun is 0 old, but the old tool says 2^64 - 1.
+/// Returns how many seconds an entry has lived. The kernel's clock and ours may differ: an entry that seems to begin
+/// in the future is 0 seconds old; the old tool prints 2^64 - 1.
 pub(super) fn age_s(start_s: i64, end_s: i64, bug_compatible: bool) -> u64 {
     let age = end_s.wrapping_sub(start_s);
     if bug_compatible { age as u64 } else { u64::try_from(age).unwrap_or(0) }
 }
 
-/// Appends a moment as ctime(3) writes it, without the end of the line: `Sat Nov 21 12:42:50 2026`.
+/// Appends a time in the form of ctime(3), without the newline: `Sat Nov 21 12:42:50 2026`.
 pub fn put_moment(out: &mut Vec<u8>, at: Civil) {
     let mut line = Line::new();
     put_civil(&mut LineWriter::new(&mut line, out, false), at);
     line.drain(out);
 }
 
-/// `Sat Nov 21 12:42:50 2026`
+/// Appends `Sat Nov 21 12:42:50 2026`.
 pub(super) fn put_ctime(line: &mut LineWriter<'_>, clock: &dyn Clock, seconds: i64) {
     match clock.local(seconds) {
         Some(at) => put_civil(line, at),
@@ -75,7 +75,7 @@ fn put_civil(line: &mut LineWriter<'_>, at: Civil) {
     line.number(u64::try_from(at.year).unwrap_or(0));
 }
 
-/// The parts of a moment as elements.
+/// Appends the parts of the present time as elements.
 pub(super) fn put_when(line: &mut LineWriter<'_>, clock: &dyn Clock) {
     let Some(at) = clock.local(clock.now_s()) else { return };
     line.word("<when><hour>");

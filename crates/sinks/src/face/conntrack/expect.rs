@@ -1,4 +1,4 @@
-//! An expectation as a line and as an element.
+//! Expectations as lines and as elements.
 
 use super::clock::put_when;
 use super::layout::{Change, Layout};
@@ -7,11 +7,11 @@ use super::text::put_tuple;
 use super::{words, xml};
 use record::rows::{CtTuple, Expectation};
 
-/// `NF_CT_EXPECT_…` (include/uapi/linux/netfilter/nf_conntrack_common.h) and how they are shown.
+/// `NF_CT_EXPECT_…` (include/uapi/linux/netfilter/nf_conntrack_common.h), with their words.
 const FLAGS: &[(u32, &str, &str)] =
     &[(1, "PERMANENT", "<permanent/>"), (2, "INACTIVE", "<inactive/>"), (4, "USERSPACE", "<userspace/>")];
 
-/// An expectation without the end of its line.
+/// Appends an expectation without the newline.
 pub(super) fn put_text(line: &mut LineWriter<'_>, row: &Expectation<'_>) {
     if let Some(timeout) = row.timeout_s {
         line.number(timeout.into());
@@ -40,7 +40,7 @@ pub(super) fn put_text(line: &mut LineWriter<'_>, row: &Expectation<'_>) {
     }
 }
 
-/// An expectation as an element.
+/// Appends an expectation as an element.
 pub(super) fn put_xml(line: &mut LineWriter<'_>, row: &Expectation<'_>, change: Option<Change>, layout: &Layout<'_>) {
     xml::put_flow(line, change);
     xml::put_layer(line, "3", row.family, words::family(row.family));

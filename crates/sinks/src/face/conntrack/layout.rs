@@ -1,22 +1,22 @@
-//! What the switches of conntrack ask for, and what a line shows beside its row.
+//! The switches of conntrack, and the data of a line in addition to its row.
 
 use super::clock::Clock;
 
-/// What a row becomes.
+/// The form of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// A line of text.
     Text,
     /// An element.
     Xml,
-    /// The command that makes the entry.
+    /// The command that creates the entry.
     Save,
 }
 
-/// What is shown.
+/// The requested output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryOptions {
-    /// In which form.
+    /// The form of rows.
     pub form: Form,
     /// `-o extended`: the address family in front.
     pub layer3: bool,
@@ -24,11 +24,11 @@ pub struct EntryOptions {
     pub id: bool,
     /// `-o ktimestamp`: when the entry began and ended.
     pub ktimestamp: bool,
-    /// `-o timestamp`: when an event came.
+    /// `-o timestamp`: when an event arrived.
     pub time: bool,
-    /// Elements stand alone, without declaration and root.
+    /// Elements without a declaration and a root element.
     pub bare: bool,
-    /// The old tool's known defects, and outside text as it is.
+    /// The old tool's known defects, and unescaped text from outside.
     pub bug_compatible: bool,
 }
 
@@ -45,16 +45,16 @@ impl EntryOptions {
     };
 }
 
-/// What happened to an entry.
+/// The change of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// It was made.
+    /// It was created.
     New,
     /// Something in it changed.
     Update,
     /// It ended.
     Destroy,
-    /// A message that the tool has no word for.
+    /// A message for which the tool has no word.
     Unknown,
 }
 
@@ -67,10 +67,10 @@ pub struct Origin<'o> {
     pub program: Option<&'o [u8]>,
 }
 
-/// Name of a label by its bit; `None` where there is none.
+/// Returns the name of a label by its bit; `None` without a name.
 pub type LabelNames<'l> = &'l dyn Fn(u16) -> Option<&'l [u8]>;
 
-/// What the forms look at beside the row.
+/// The data that the forms use in addition to the row.
 pub(super) struct Layout<'l> {
     pub(super) options: EntryOptions,
     pub(super) clock: &'l dyn Clock,
@@ -78,7 +78,7 @@ pub(super) struct Layout<'l> {
 }
 
 impl Layout<'_> {
-    /// Calls `each` with the name of every label that is set and has one.
+    /// Calls `each` with the name of every label that is set and has a name.
     pub(super) fn each_label<'l>(&self, names: LabelNames<'l>, labels: &[u8], mut each: impl FnMut(&'l [u8])) {
         for (byte, bits) in labels.iter().enumerate() {
             for bit in (0..8u16).filter(|bit| bits >> bit & 1 == 1) {

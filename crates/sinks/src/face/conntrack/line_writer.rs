@@ -1,13 +1,13 @@
-//! Pieces of a line under construction.
+//! The writer of a line's parts.
 
 use record::Addr;
 use record::text::{Line, put_face, put_hex, u64_len};
 
-/// Puts pieces into a line and full lines into the output's buffer. Nothing is allocated.
+/// Appends parts to a line, and full lines to the output's buffer. Allocates nothing.
 pub(super) struct LineWriter<'a> {
     line: &'a mut Line,
     out: &'a mut Vec<u8>,
-    /// Outside text goes out as it is.
+    /// True if text from outside is not escaped.
     raw: bool,
 }
 
@@ -16,13 +16,13 @@ impl<'a> LineWriter<'a> {
         LineWriter { line, out, raw }
     }
 
-    /// Text of our own.
+    /// Appends our own text.
     #[inline]
     pub(super) fn word(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
-    /// Bytes that are known to be harmless.
+    /// Appends bytes that are known to be harmless.
     #[inline]
     pub(super) fn bytes(&mut self, text: &[u8]) {
         self.line.make_room(self.out);
@@ -51,7 +51,7 @@ impl<'a> LineWriter<'a> {
         self.line.addr(addr);
     }
 
-    /// ` name=number`, the most frequent item.
+    /// Appends ` name=number`, the most frequent item.
     #[inline]
     pub(super) fn item(&mut self, name: &str, n: u64) {
         self.word(name);
@@ -63,19 +63,19 @@ impl<'a> LineWriter<'a> {
         put_hex(self.out, n);
     }
 
-    /// A small number with `fill` in front until it is `width` wide.
+    /// Appends a small number, padded on the left with `fill` to `width`.
     pub(super) fn padded(&mut self, fill: u8, width: usize, n: u8) {
         (u64_len(n.into())..width).for_each(|_| self.byte(fill));
         self.number(n.into());
     }
 
-    /// Text from outside: what could forge a line or play with a terminal is `?`.
+    /// Appends text from outside: bytes that could forge a line or control a terminal become `?`.
     pub(super) fn outside(&mut self, text: &[u8]) {
         self.line.drain(self.out);
         put_face(self.out, text, self.raw);
     }
 
-    /// The same inside an element.
+    /// Appends text from outside in an element.
     pub(super) fn outside_xml(&mut self, text: &[u8]) {
         if self.raw || !text.iter().any(|b| b"<>&\"".contains(b)) {
             return self.outside(text);
@@ -93,7 +93,7 @@ impl<'a> LineWriter<'a> {
         }
     }
 
-    /// `<name>number</name>`
+    /// Appends `<name>number</name>`.
     pub(super) fn element(&mut self, name: &str, n: u64) {
         self.open(name);
         self.number(n);
@@ -112,7 +112,7 @@ impl<'a> LineWriter<'a> {
         self.byte(b'>');
     }
 
-    /// The line is complete.
+    /// Completes the line.
     pub(super) fn end(&mut self) {
         self.byte(b'\n');
         self.line.drain(self.out);

@@ -1,4 +1,4 @@
-//! An entry as the command that makes it (`-o save`), which `-R` reads.
+//! Entries as the commands that create them (`-o save`), which `-R` reads.
 
 use super::layout::{Change, Layout};
 use super::line_writer::LineWriter;
@@ -6,7 +6,7 @@ use super::words::{self, DCCP_ROLES};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 
-/// The status bits that the tool can set, by their order in the kernel.
+/// The status bits that the tool can set, in the kernel's order.
 const STATUS: &[(u32, &str)] = &[
     (1, "EXPECTED"),
     (CtStatus::SEEN_REPLY, "SEEN_REPLY"),
@@ -14,11 +14,11 @@ const STATUS: &[(u32, &str)] = &[
     (1 << 10, "FIXED_TIMEOUT"),
 ];
 
-/// IPS_SRC_NAT_DONE and IPS_DST_NAT_DONE: the tool asks these, and compares the tuples.
+/// IPS_SRC_NAT_DONE and IPS_DST_NAT_DONE: the tool tests these bits and compares the tuples.
 const SRC_NAT_DONE: u32 = 1 << 7;
 const DST_NAT_DONE: u32 = 1 << 8;
 
-/// A command without the end of its line.
+/// Appends a command without the newline.
 pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, change: Option<Change>, layout: &Layout<'_>) {
     let mut command = Words { line, first: true };
     match change {
@@ -32,7 +32,7 @@ pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, change: 
         command.word("-u");
         command.status(status);
     }
-    // The tool forgets the mark.
+    // The tool omits the mark.
     command.number("-m", row.mark.filter(|mark| *mark != 0 && !layout.options.bug_compatible));
     command.number("-w", row.zone.map(u32::from));
     command.number("--orig-zone", row.orig.zone.map(u32::from));
@@ -45,7 +45,7 @@ pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, change: 
     command.protocol(row, layout.options.bug_compatible);
 }
 
-/// Words with a blank between them.
+/// Words separated by blanks.
 struct Words<'p, 'a> {
     line: &'p mut LineWriter<'a>,
     first: bool,
@@ -97,19 +97,19 @@ impl Words<'_, '_> {
             ip_proto::ICMP => self.icmp(&row.orig, ["--icmp-type", "--icmp-code", "--icmp-id"]),
             ip_proto::ICMPV6 => self.icmp(&row.orig, ["--icmpv6-type", "--icmpv6-code", "--icmpv6-id"]),
             ip_proto::GRE => self.parts(row, ["--srckey", "--dstkey", "--reply-key-src", "--reply-key-dst"]),
-            // A kernel that does not track DCCP tells no ports; no packet has port 0.
+            // A kernel without DCCP tracking reports no ports; no packet has port 0.
             ip_proto::DCCP if (row.orig.src_part, row.orig.dst_part) == (0, 0) => {}
             _ => self.parts(row, ["--sport", "--dport", "--reply-port-src", "--reply-port-dst"]),
         }
         if let Some(state) = row.state {
             self.word("--state");
             self.line.byte(b' ');
-            // The tool has no word for the youngest states of SCTP here.
+            // The tool has no word here for the newest states of SCTP.
             let nameless = old && matches!(state, CtState::Sctp(8..));
             self.line.word(if nameless { "(null)" } else { words::state(state) });
         }
         if let Some([orig, reply]) = row.vtags {
-            // Written and read by the tool in the machine's order of bytes: so is what it can load.
+            // The tool writes and reads this in the machine's byte order, so this form can be loaded.
             let as_loaded = |tag: u32| Some(u32::from_ne_bytes(tag.to_be_bytes()));
             self.number("--orig-vtag", as_loaded(orig));
             self.number("--reply-vtag", as_loaded(reply));

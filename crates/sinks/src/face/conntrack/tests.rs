@@ -1,5 +1,5 @@
-//! Rows that no kernel here makes, against what libnetfilter_conntrack 1.0.9 prints of the same messages (TZ=UTC).
-//! What a kernel makes is compared live: `crates/cli/tests/conntrack_live.rs`.
+//! Rows that no kernel here makes, compared with the output of libnetfilter_conntrack 1.0.9 for the same messages
+//! (TZ=UTC). Rows that a kernel makes are compared live: `crates/cli/tests/conntrack_live.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
@@ -7,7 +7,7 @@ use crate::Out;
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, ip_proto};
 
-/// A clock that stands still, in UTC.
+/// A stopped clock, in UTC.
 struct Still;
 
 impl Clock for Still {
@@ -139,7 +139,7 @@ fn states_of_other_protocols() {
         "    [NEW] dccp     33 100 OPEN src=192.0.2.10 dst=198.51.100.20 sport=5000 dport=5001 [UNREPLIED] \
          src=198.51.100.20 dst=192.0.2.10 sport=5001 dport=5000\n"
     );
-    // The tool's XML has TCP's names for all.
+    // The tool's XML has TCP's names for all protocols.
     for (row, right) in [(sctp(), "<state>ESTABLISHED</state>"), (dccp, "<state>OPEN</state>")] {
         assert!(written(OLD_XML, |w| w.row(&row).unwrap()).contains("<state>FIN_WAIT</state>"));
         assert!(written(XML, |w| w.row(&row).unwrap()).contains(right));

@@ -1,4 +1,4 @@
-//! An entry as a line of text, and the pieces that expectations share.
+//! Entries as lines of text, and the parts that expectations share.
 
 use super::clock::{age_s, put_ctime, seconds};
 use super::layout::Layout;
@@ -6,7 +6,7 @@ use super::line_writer::LineWriter;
 use super::words;
 use record::rows::{Conntrack, CtCounters, CtStatus, CtTuple, ip_proto};
 
-/// An entry without the end of its line.
+/// Appends an entry without the newline.
 pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: &Layout<'_>) {
     if layout.options.layer3 {
         put_family(line, row.family);
@@ -40,7 +40,7 @@ pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: 
     put_rest(line, row, layout);
 }
 
-/// What stands behind the mark.
+/// Appends the items after the mark.
 fn put_rest(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: &Layout<'_>) {
     if let Some(secctx) = row.secctx {
         line.word(" secctx=");
@@ -100,7 +100,7 @@ fn put_family(line: &mut LineWriter<'_>, family: u8) {
     }
 }
 
-/// ` src=… dst=…` and what the protocol has beside them, under other names too.
+/// Appends ` src=… dst=…` and the protocol's other parts, optionally with other names.
 #[inline]
 pub(super) fn put_tuple(line: &mut LineWriter<'_>, tuple: &CtTuple, src: &str, dst: &str) {
     line.byte(b' ');

@@ -1,4 +1,4 @@
-//! Words: protocols, families and states in the tool's spelling.
+//! Names of protocols, families and states in the tool's spelling.
 
 use record::rows::{CtState, ip_proto};
 
@@ -49,12 +49,12 @@ pub const DCCP_STATES: &[&str] =
 /// Roles of DCCP's original direction by number (`enum ct_dccp_roles`).
 pub const DCCP_ROLES: &[&str] = &["client", "server"];
 
-/// A protocol's name: the tool has one for eight of them.
+/// Returns a protocol's name: the tool has one for eight protocols.
 pub(super) fn protocol(number: u8) -> &'static str {
     PROTOCOLS.iter().find(|(known, _)| *known == number).map_or("unknown", |(_, name)| name)
 }
 
-/// Name, padded, and number: how a line begins. None for a protocol without a name.
+/// Appends the beginning of a line: name, padded, and number. Appends nothing for a protocol without a name.
 #[inline]
 pub(super) fn head(number: u8) -> Option<&'static str> {
     Some(match number {
@@ -70,7 +70,7 @@ pub(super) fn head(number: u8) -> Option<&'static str> {
     })
 }
 
-/// Name of an address family.
+/// Returns the name of an address family.
 pub(super) fn family(number: u8) -> &'static str {
     match number {
         2 => "ipv4",
@@ -79,7 +79,7 @@ pub(super) fn family(number: u8) -> &'static str {
     }
 }
 
-/// A state's word; what is not known is NONE, as in the tool.
+/// Returns a state's word; like in the tool, an unknown state is NONE.
 #[inline]
 pub(super) fn state(state: CtState) -> &'static str {
     let (names, number) = match state {
@@ -90,7 +90,7 @@ pub(super) fn state(state: CtState) -> &'static str {
     names.get(usize::from(number)).copied().unwrap_or("NONE")
 }
 
-/// The word that the tool's XML has: TCP's names, whatever the protocol.
+/// Returns the word in the tool's XML: TCP's names for every protocol.
 pub(super) fn state_in_old_xml(state: CtState) -> &'static str {
     let (CtState::Tcp(number) | CtState::Sctp(number) | CtState::Dccp(number)) = state;
     TCP_STATES.get(usize::from(number)).copied().unwrap_or("NONE")

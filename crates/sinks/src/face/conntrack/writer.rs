@@ -1,4 +1,4 @@
-//! Rows in, lines out.
+//! The writer of conntrack's rows.
 
 use super::clock::Clock;
 use super::layout::{Change, EntryOptions, Form, LabelNames, Layout, Origin};
@@ -10,17 +10,17 @@ use record::rows::{Conntrack, Expectation};
 use record::text::Line;
 use std::io::Write;
 
-/// Writes rows as conntrack does.
+/// Writes rows like conntrack does.
 pub struct EntryWriter<'l, W> {
     layout: Layout<'l>,
     out: Out<W>,
     line: Line,
-    /// The element that is open around the rows.
+    /// The open root element around the rows.
     root: Option<&'static str>,
 }
 
 impl<'l, W: Write> EntryWriter<'l, W> {
-    /// A writer to `out`. With `labels` the names of labels are shown.
+    /// Writes to `out`. With `labels`, the names of labels are shown.
     pub fn new(
         options: EntryOptions,
         clock: &'l dyn Clock,
@@ -30,19 +30,19 @@ impl<'l, W: Write> EntryWriter<'l, W> {
         EntryWriter { layout: Layout { options, clock, labels }, out, line: Line::new(), root: None }
     }
 
-    /// An entry of a table.
+    /// Writes an entry of the table.
     #[inline]
     pub fn row(&mut self, row: &Conntrack<'_>) -> Result<(), SinkError> {
         self.entry(row, None, None)
     }
 
-    /// An entry, as the command that does `change` to it where the form is that.
+    /// Writes an entry; in the form of commands, as the command for `change`.
     pub fn changed(&mut self, row: &Conntrack<'_>, change: Change) -> Result<(), SinkError> {
         let change = Some(change).filter(|_| self.layout.options.form == Form::Save);
         self.entry(row, change, None)
     }
 
-    /// An event about an entry; `at` is when it came: seconds since 1970 and ns.
+    /// Writes an event about an entry; `at` is its arrival time: seconds since 1970 and ns.
     pub fn event(
         &mut self,
         row: &Conntrack<'_>,
@@ -90,7 +90,7 @@ impl<'l, W: Write> EntryWriter<'l, W> {
         self.out.line_done()
     }
 
-    /// An expectation; with `change` an event about it.
+    /// Writes an expectation; with `change`, an event about it.
     pub fn expectation(
         &mut self,
         row: &Expectation<'_>,
@@ -125,12 +125,12 @@ impl<'l, W: Write> EntryWriter<'l, W> {
         xml::put_head(&mut LineWriter::new(&mut self.line, self.out.buf(), true), root);
     }
 
-    /// Writes what waits now.
+    /// Writes the waiting bytes now.
     pub fn flush(&mut self) -> Result<(), SinkError> {
         self.out.flush()
     }
 
-    /// Closes what is open and writes what waits. Without a row nothing was opened: nothing is written.
+    /// Closes the root element and writes the waiting bytes. Without a row nothing was opened, so nothing is written.
     pub fn finish(&mut self) -> Result<(), SinkError> {
         if let Some(root) = self.root.take() {
             let mut line = LineWriter::new(&mut self.line, self.out.buf(), true);
@@ -140,19 +140,19 @@ impl<'l, W: Write> EntryWriter<'l, W> {
         self.out.flush()
     }
 
-    /// The same, leaving the root open.
+    /// Writes the waiting bytes but leaves the root element open.
     pub fn break_off(&mut self) -> Result<(), SinkError> {
         self.root = None;
         self.out.flush()
     }
 
-    /// The output itself.
+    /// Returns the output itself.
     pub fn into_inner(self) -> W {
         self.out.into_inner()
     }
 }
 
-/// `    [NEW] `: nine wide, to the right.
+/// Appends `    [NEW] `: nine columns, right-aligned.
 fn put_tag(line: &mut LineWriter<'_>, change: Change) {
     line.word(match change {
         Change::New => "    [NEW] ",
@@ -162,7 +162,7 @@ fn put_tag(line: &mut LineWriter<'_>, change: Change) {
     });
 }
 
-/// `[SECONDS.MICROSECONDS]` and a tab. In front of expectations the tool puts the digits of the fraction to the left.
+/// Appends `[SECONDS.MICROSECONDS]` and a tab. Before expectations, the tool left-aligns the digits of the fraction.
 fn put_moment(line: &mut LineWriter<'_>, (seconds, nanos): (i64, u32), zeros: bool) {
     let micros = u64::from(nanos / 1000);
     let (seconds, missing) = (u64::try_from(seconds).unwrap_or(0), 6 - record::text::u64_len(micros).min(6));

@@ -1,4 +1,4 @@
-//! An entry as an element.
+//! Entries as elements.
 
 use super::clock::{age_s, put_when, seconds};
 use super::layout::{Change, Layout, Origin};
@@ -7,14 +7,14 @@ use super::words;
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtStatus, CtTuple, ip_proto};
 
-/// Declaration and root, in front of the first element.
+/// Appends declaration and root, before the first element.
 pub(super) fn put_head(line: &mut LineWriter<'_>, root: &str) {
     line.word("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
     line.open(root);
     line.end();
 }
 
-/// `<flow>`, with the kind of event if it is one.
+/// Appends `<flow>`, with the type of the event if there is one.
 pub(super) fn put_flow(line: &mut LineWriter<'_>, change: Option<Change>) {
     line.word(match change {
         None | Some(Change::Unknown) => "<flow>",
@@ -24,7 +24,7 @@ pub(super) fn put_flow(line: &mut LineWriter<'_>, change: Option<Change>) {
     });
 }
 
-/// An entry. `origin` is whose doing the event was, where that belongs into the element.
+/// Appends an entry. `origin` is the process that caused the event, if it belongs in the element.
 pub(super) fn put_entry(
     line: &mut LineWriter<'_>,
     row: &Conntrack<'_>,
@@ -33,7 +33,7 @@ pub(super) fn put_entry(
     layout: &Layout<'_>,
 ) {
     put_flow(line, change);
-    // The tool looks at the counters of the original direction for both.
+    // The tool tests the counters of the original direction for both.
     let counted = row.counters_orig.is_some();
     put_direction(line, "original", &row.orig, row.family, counted.then_some(row.counters_orig), layout);
     put_direction(line, "reply", &row.reply, row.family, counted.then_some(row.counters_reply), layout);
@@ -92,7 +92,7 @@ fn put_direction(
     line.close("meta");
 }
 
-/// `<layer3 protonum="2" protoname="ipv4">`
+/// Appends `<layer3 protonum="2" protoname="ipv4">`.
 pub(super) fn put_layer(line: &mut LineWriter<'_>, layer: &str, number: u8, name: &str) {
     line.word("<layer");
     line.word(layer);
@@ -108,7 +108,7 @@ pub(super) fn put_addr(line: &mut LineWriter<'_>, name: &str, addr: Addr) {
     line.close(name);
 }
 
-/// What the protocol has beside the addresses. The tool has nothing for ICMP.
+/// Appends the protocol's parts in addition to the addresses. The tool has none for ICMP.
 pub(super) fn put_parts(line: &mut LineWriter<'_>, tuple: &CtTuple, bug_compatible: bool) {
     if tuple.has_ports() {
         line.element("sport", tuple.src_part.into());

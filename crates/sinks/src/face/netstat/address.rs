@@ -4,14 +4,14 @@ use super::options::{Names, SocketLayout};
 use record::rows::Endpoint;
 use record::{Addr, Key, LookupId, Lookups, Proto, Value, text};
 
-/// Columns that an address and its port fill at least.
+/// Fewest columns of an address with its port.
 const WIDTH: usize = 23;
-/// What netstat gives address and port together before it cuts them.
+/// Most columns of an address with its port before netstat cuts them.
 const CUT: usize = WIDTH - 1;
-/// What a cut leaves to the address at least.
+/// Fewest columns that a cut leaves to the address.
 const ADDRESS_LEFT: usize = 4;
 
-/// Appends `ADDRESS:PORT`, filled to 23 columns. IPv4-mapped addresses are IPv4, brackets there are none.
+/// Appends `ADDRESS:PORT`, padded to 23 columns. IPv4-mapped addresses are written as IPv4, and without brackets.
 pub(super) fn put_endpoint(
     out: &mut Vec<u8>,
     end: Endpoint,
@@ -32,7 +32,7 @@ pub(super) fn put_endpoint(
     fill(out, start, WIDTH);
 }
 
-/// Appends blanks until `width` bytes stand behind `start`, as printf's `%-*s` does.
+/// Appends blanks until there are `width` bytes after `start`, like printf's `%-*s`.
 pub(super) fn fill(out: &mut Vec<u8>, start: usize, width: usize) {
     let end = start + width;
     if out.len() < end {

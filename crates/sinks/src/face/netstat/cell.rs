@@ -1,16 +1,16 @@
-//! Cells of a fixed width, as printf's `%*d` and `%-*d` fill them.
+//! Cells of a fixed width, padded like printf's `%*d` and `%-*d`.
 
 use super::address::fill;
 use record::text;
 
-/// Appends `n` with blanks in front until it fills `width`.
+/// Appends `n`, right-aligned in `width` columns.
 pub(super) fn put_right(out: &mut Vec<u8>, n: u64, width: usize) {
     let blanks = width.saturating_sub(text::u64_len(n));
     out.resize(out.len() + blanks, b' ');
     text::put_u64(out, n);
 }
 
-/// The same of a number with a sign.
+/// Appends a signed number, right-aligned in `width` columns.
 pub(super) fn put_right_i32(out: &mut Vec<u8>, n: i32, width: usize) {
     let sign = usize::from(n < 0);
     let blanks = width.saturating_sub(text::u64_len(n.unsigned_abs().into()) + sign);
@@ -18,12 +18,12 @@ pub(super) fn put_right_i32(out: &mut Vec<u8>, n: i32, width: usize) {
     text::put_i64(out, n.into());
 }
 
-/// Appends `n` and blanks until they fill `width`.
+/// Appends `n`, left-aligned in `width` columns.
 pub(super) fn put_left(out: &mut Vec<u8>, n: i64, width: usize) {
     put_cell(out, width, |out| text::put_i64(out, n));
 }
 
-/// Appends what `put` writes and blanks until they fill `width`.
+/// Appends the text that `put` writes, left-aligned in `width` columns.
 pub(super) fn put_cell(out: &mut Vec<u8>, width: usize, put: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     put(out);

@@ -1,10 +1,10 @@
-//! The sentences of `netstat -s`: which counter is printed how.
+//! The sentences of `netstat -s`: the text for each counter.
 //!
-//! What is not here is printed as `Name: N` unless it is zero. That goes for counters that netstat has a sentence
-//! for and never finds (`TCPTimeouts`, `TCPDSACKRecv`, …: its tables are searched as if they were sorted, and are
-//! not): scripts know the bytes that come out, so those sentences are left out here.
+//! A counter that is not here is printed as `Name: N` unless it is zero. This also holds for counters for which
+//! netstat has a sentence but never finds it (`TCPTimeouts`, `TCPDSACKRecv`, …: it searches its tables as if they were
+//! sorted, and they are not). Scripts rely on the actual bytes, so those sentences are omitted here.
 
-/// When a counter is printed, and under which title.
+/// The condition under which a counter is printed, and its title.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Print {
     /// Always.
@@ -15,11 +15,11 @@ pub(super) enum Print {
     IcmpIn,
     /// Under "ICMP output histogram:", unless it is zero.
     IcmpOut,
-    /// Never: configuration, no counter.
+    /// Never: it is configuration, not a counter.
     Never,
 }
 
-/// One counter: the kernel's name and the words around its number.
+/// A counter: the kernel's name and the words around its number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counter {
     pub(super) name: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Counter {
     pub(super) after: &'static str,
 }
 
-/// Which switch asks for a block.
+/// The switch that requests a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BlockSwitch {
     /// `-w`
@@ -41,7 +41,7 @@ pub(super) enum BlockSwitch {
     Sctp,
 }
 
-/// One block of counters: its heading, the switch that asks for it, its counters in order of their names.
+/// A block of counters: its heading, the switch that requests it, and its counters in the order of their names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) heading: &'static str,
@@ -50,14 +50,14 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// The counter called `name`, if netstat knows it.
+    /// Returns the counter called `name`, if netstat knows it.
     pub(super) fn counter(&self, name: &[u8]) -> Option<&'static Counter> {
         let at = self.counters.binary_search_by(|c| c.name.as_bytes().cmp(name)).ok()?;
         self.counters.get(at)
     }
 }
 
-/// Blocks of /proc/net/snmp, /proc/net/netstat and /proc/net/sctp/snmp. Any other is printed whenever it is there.
+/// Blocks of /proc/net/snmp, /proc/net/netstat and /proc/net/sctp/snmp. Any other block is always printed.
 pub(super) const BLOCKS: &[Block] = &[
     Block { heading: "Ip", asked: BlockSwitch::Raw, counters: IP },
     Block { heading: "Icmp", asked: BlockSwitch::Raw, counters: ICMP },

@@ -3,10 +3,10 @@
 use super::counter_words::{BLOCKS, BLOCKS6, Block, BlockSwitch, Counter, Print};
 use record::text;
 
-/// Which blocks of counters are printed. A block that netstat does not know is printed whenever it is there.
+/// The blocks of counters to print. A block that netstat does not know is always printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counted {
-    /// Ip, Icmp and their sisters (`-w`).
+    /// Ip, Icmp and their IPv6 counterparts (`-w`).
     pub raw: bool,
     /// Tcp and TcpExt (`-t`).
     pub tcp: bool,
@@ -27,27 +27,28 @@ impl Counted {
     }
 }
 
-/// A file of counters that could not be read to its end: a line of names without a colon or without its numbers.
+/// A file of counters that could not be read to its end: a line of names has no colon or no line of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Garbled;
 
-/// Writes blocks of counters. One for a whole run: the indentation of one block depends on the one before it.
+/// Writes blocks of counters. One writer serves a whole run, because the indentation of a block depends on the block
+/// before.
 #[derive(Debug)]
 pub struct Statistics {
     counted: Counted,
-    /// What was printed last: a histogram indents what follows until a known block begins.
+    /// The last thing printed: after a histogram, lines are indented until a known block begins.
     last: Print,
 }
 
 impl Statistics {
-    /// Statistics of these blocks.
+    /// Writes statistics of these blocks.
     pub fn new(counted: Counted) -> Statistics {
         Statistics { counted, last: Print::Always }
     }
 
-    /// Appends what /proc/net/snmp or /proc/net/netstat says: pairs of lines, names and numbers.
+    /// Appends the counters in /proc/net/snmp or /proc/net/netstat: pairs of lines, names and numbers.
     ///
-    /// With `only`, blocks whose heading does not begin so are left out.
+    /// Blocks whose heading does not begin with `only` are omitted.
     pub fn put_pairs(&mut self, out: &mut Vec<u8>, file: &[u8], only: &str) -> Result<(), Garbled> {
         let mut lines = file.split(|&b| b == b'\n').filter(|line| !line.is_empty());
         while let (Some(names), Some(numbers)) = (lines.next(), lines.next()) {
@@ -68,7 +69,7 @@ impl Statistics {
         Ok(())
     }
 
-    /// Appends what /proc/net/snmp6 says: one counter a line, the block's name in front of the counter's.
+    /// Appends the counters in /proc/net/snmp6: one counter per line, prefixed with the block's name.
     pub fn put_lines6(&mut self, out: &mut Vec<u8>, file: &[u8]) {
         let mut heading: &[u8] = b"";
         let mut block = (None, false);
@@ -85,7 +86,7 @@ impl Statistics {
         }
     }
 
-    /// Appends what /proc/net/sctp/snmp says: one counter a line.
+    /// Appends the counters in /proc/net/sctp/snmp: one counter per line.
     pub fn put_sctp(&mut self, out: &mut Vec<u8>, file: &[u8]) {
         let (block, shown) = self.begin(out, BLOCKS, b"Sctp");
         for line in file.split(|&b| b == b'\n') {
@@ -96,10 +97,10 @@ impl Statistics {
         }
     }
 
-    /// Begins a block: its heading, and whether its counters are printed.
+    /// Begins a block: returns its description, and whether its counters are printed.
     fn begin(&mut self, out: &mut Vec<u8>, blocks: &'static [Block], heading: &[u8]) -> (Option<&'static Block>, bool) {
         let block = blocks.iter().find(|b| b.heading.as_bytes() == heading);
-        // netstat forgets the histogram's indentation only at a block that it knows.
+        // netstat resets the histogram's indentation only at a known block.
         if block.is_some() {
             self.last = Print::Always;
         }
@@ -167,7 +168,7 @@ fn split_colon(line: &[u8]) -> Result<(&[u8], &[u8]), Garbled> {
     Ok((heading, rest.get(1..).unwrap_or_default()))
 }
 
-/// `Icmp6InMsgs` → `Icmp6`; a name without a 6 is a heading as a whole.
+/// Returns `Icmp6` for `Icmp6InMsgs`; a name without a 6 is itself the heading.
 fn heading6(name: &[u8]) -> &[u8] {
     let end = name.iter().position(|&b| b == b'6').map_or(name.len(), |at| at + 1);
     name.get(..end).unwrap_or(name)
@@ -177,7 +178,8 @@ fn contains(name: &[u8], part: &[u8]) -> bool {
     name.windows(part.len()).any(|window| window == part)
 }
 
-/// A number as strtoull(3) reads it: a negative one wraps round, one too great is the greatest, anything else is 0.
+/// Parses a number like strtoull(3): a negative one wraps around, one too large becomes the largest, anything else is
+/// 0.
 fn parse(word: &[u8]) -> u64 {
     let (negative, digits) = match word.strip_prefix(b"-") {
         Some(rest) => (true, rest),

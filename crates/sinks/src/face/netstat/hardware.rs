@@ -1,21 +1,21 @@
-//! What netstat calls kinds of hardware, and how it writes their addresses.
+//! netstat's names for types of hardware, and the forms of their addresses.
 
-/// How the address of a kind is written.
+/// The form of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
-    /// Not at all.
+    /// The address is not written.
     None,
-    /// As nothing, behind a blank.
+    /// A blank, then nothing.
     Empty,
-    /// So many bytes in small digits, colons between them.
+    /// This many bytes in lower-case digits, separated by colons.
     Lower(usize),
-    /// So many bytes in capitals, colons between them.
+    /// This many bytes in upper-case digits, separated by colons.
     Upper(usize),
-    /// So many bytes in capitals, hyphens between them.
+    /// This many bytes in upper-case digits, separated by hyphens.
     Hyphens(usize),
 }
 
-/// A kind of hardware.
+/// A type of hardware.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hardware {
     /// `ARPHRD_…`, include/uapi/linux/if_arp.h.
@@ -25,8 +25,8 @@ pub(super) struct Hardware {
     pub(super) form: Form,
 }
 
-/// What is not in the table. Amateur radio, X.25, ARCnet, Ash, IrDA and DLCI are not: their addresses have forms of
-/// their own, and their drivers went from the kernel or are about to.
+/// Types that are not in the table. Amateur radio, X.25, ARCnet, Ash, IrDA and DLCI are left out: their addresses have
+/// special forms, and their drivers have been or will be removed from the kernel.
 const UNKNOWN: Hardware = Hardware { kind: u16::MAX, name: "unspec", title: "UNSPEC", form: Form::Hyphens(16) };
 
 const fn kind(kind: u16, name: &'static str, title: &'static str, form: Form) -> Hardware {
@@ -53,12 +53,12 @@ const KINDS: &[Hardware] = &[
     kind(264, "adaptive", "Adaptive Serial Line IP", Form::None),
 ];
 
-/// The kind with this number.
+/// Returns the type with this number.
 pub(super) fn hardware(number: u16) -> Hardware {
     KINDS.iter().copied().find(|known| known.kind == number).unwrap_or(UNKNOWN)
 }
 
-/// Appends a blank and the address, where the kind has one. Of an address longer than eight bytes netstat knows eight.
+/// Appends a blank and the address, if the type has one. netstat knows only the first eight bytes of longer addresses.
 pub(super) fn put_address(out: &mut Vec<u8>, hardware: Hardware, address: &[u8]) {
     const LOWER: &[u8; 16] = b"0123456789abcdef";
     const UPPER: &[u8; 16] = b"0123456789ABCDEF";

@@ -1,28 +1,28 @@
-//! `netstat -i`: a line for each interface, or with `-e` the paragraph that ifconfig prints.
+//! `netstat -i`: one line for each interface, or with `-e` the paragraph that ifconfig prints.
 
 use super::cell::{put_cell, put_right, put_right_i32};
 use super::hardware::{hardware, put_address};
 use record::rows::{Link, LinkAddr, LinkAddr6, LinkStats};
 use record::{Addr, text};
 
-/// One line of `netstat -i`: an interface, or a name that an IPv4 address gave it.
+/// A line of `netstat -i`: an interface, or an alias from the label of an IPv4 address.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface<'a> {
-    /// Its name, or that of an alias (`eth0:1`).
+    /// Its name, or the alias (`eth0:1`).
     pub name: &'a [u8],
     /// The interface.
     pub link: &'a Link,
-    /// True for an alias: it has no counters.
+    /// True for an alias, which has no counters.
     pub alias: bool,
-    /// Its first IPv4 address of that name.
+    /// Its first IPv4 address with that name.
     pub addr: Option<&'a LinkAddr>,
-    /// IPv6 addresses of the namespace; those of this name are printed.
+    /// IPv6 addresses of the namespace; only those of this interface are printed.
     pub addrs6: &'a [LinkAddr6],
 }
 
-/// Title of the whole listing; once a run.
+/// Title of the whole listing; printed once per run.
 pub const INTERFACES_TITLE: &[u8] = b"Kernel Interface table\n";
-/// Heading of the short form; once a round.
+/// Heading of the short form; printed once per round.
 pub const INTERFACES_HEADING: &[u8] =
     b"Iface             MTU    RX-OK RX-ERR RX-DRP RX-OVR    TX-OK TX-ERR TX-DRP TX-OVR Flg\n";
 
@@ -37,7 +37,7 @@ const LETTERS: [(u16, u8); 14] = [
     (IFF_PROMISC, b'P'),
     (IFF_NOTRAILERS, b'N'),
     (IFF_NOARP, b'O'),
-    // As PROMISC: 2.10 tells them apart by nothing.
+    // The same letter as PROMISC: 2.10 does not distinguish them.
     (IFF_POINTOPOINT, b'P'),
     (IFF_SLAVE, b's'),
     (IFF_MASTER, b'm'),
@@ -80,12 +80,12 @@ const IFF_AUTOMEDIA: u16 = 0x4000;
 const IFF_DYNAMIC: u16 = 0x8000;
 
 impl Interface<'_> {
-    /// True if the interface is up: without `-a` no other is listed.
+    /// True if the interface is up: without `-a` only such interfaces are listed.
     pub fn is_up(&self) -> bool {
         self.flags() & IFF_UP != 0
     }
 
-    // The ioctl that netstat asks has but 16 bits.
+    // The ioctl that netstat uses returns only 16 bits.
     fn flags(&self) -> u16 {
         self.link.flags as u16
     }
@@ -115,7 +115,7 @@ impl Interface<'_> {
     pub fn put_long(&self, out: &mut Vec<u8>, bug_compatible: bool) {
         text::put_face(out, self.name, bug_compatible);
         out.extend_from_slice(b": flags=");
-        // A signed short: with DYNAMIC it is negative.
+        // A signed short, which is negative if DYNAMIC is set.
         text::put_i64(out, (self.flags() as i16).into());
         put_flag_words(out, self.flags());
         out.extend_from_slice(b"  mtu ");
@@ -218,7 +218,7 @@ fn put_v4(out: &mut Vec<u8>, before: &[u8], octets: [u8; 4]) {
 /// Appends `<UP,LOOPBACK>`.
 fn put_flag_words(out: &mut Vec<u8>, flags: u16) {
     if flags == 0 {
-        // Where netstat takes the last comma away it takes the closing bracket instead.
+        // Instead of the last comma, netstat removes the closing bracket.
         return out.push(b'<');
     }
     put_listed(out, WORDS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, word)| *word));
@@ -237,7 +237,7 @@ fn put_scope_words(out: &mut Vec<u8>, scope: u8) {
     put_listed(out, words.iter().filter(|(on, _)| *on).map(|(_, word)| *word));
 }
 
-/// Appends `<A,B>`, nothing for no words.
+/// Appends `<A,B>`, or nothing without words.
 fn put_listed<'w>(out: &mut Vec<u8>, words: impl Iterator<Item = &'w str>) {
     let mut before = "<";
     for word in words {
@@ -249,7 +249,8 @@ fn put_listed<'w>(out: &mut Vec<u8>, words: impl Iterator<Item = &'w str>) {
     }
 }
 
-/// The counters as /proc/net/dev adds them up (net/core/net-procfs.c, `dev_seq_printf_stats`): what netstat reads.
+/// The counters in the form in which /proc/net/dev adds them up (net/core/net-procfs.c, `dev_seq_printf_stats`), which
+/// netstat reads.
 struct DevCounters {
     stats: LinkStats,
     rx_dropped: u64,
@@ -338,7 +339,7 @@ fn put_packets(out: &mut Vec<u8>, direction: &str, packets: u64, bytes: u64) {
     put_words(out, &[" ", unit, ")\n"]);
 }
 
-/// Tenths of the largest unit that the number is greater than, and the unit.
+/// Returns the number in tenths of the largest unit that it exceeds, and the unit.
 fn human(bytes: u64) -> (u64, &'static str) {
     const EIB: u64 = 1 << 60;
     if bytes > EIB {

@@ -1,8 +1,8 @@
 //! The bytes of netstat (net-tools 2.10).
 //!
-//! Sockets, interfaces, routes, groups or counter files in, netstat's lines out. Knows no switch and reads nothing: who
-//! is listed and in how many rounds is the command line's business, but for the question what netstat counts as
-//! listening ([`Show::wants`]).
+//! The writers take sockets, interfaces, routes, groups or counter files, and write netstat's lines. They know no
+//! switch and read nothing: the command line decides what is listed and in how many rounds, except which sockets
+//! netstat counts as listening ([`Show::wants`]).
 
 mod address;
 mod cell;

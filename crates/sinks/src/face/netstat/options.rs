@@ -1,23 +1,23 @@
-//! What the switches of netstat ask for, and names that are in no lookup.
+//! The switches of netstat, and names that are not in a lookup.
 
 use record::Proto;
 use record::rows::Socket;
 
-/// Which sockets are listed.
+/// The sockets to list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Show {
-    /// Those that are connected: without a switch.
+    /// Connected sockets: the default.
     Connected,
-    /// Those that wait for somebody (`-l`).
+    /// Listening sockets (`-l`).
     Listening,
-    /// All (`-a`).
+    /// Every socket (`-a`).
     All,
 }
 
 impl Show {
-    /// True if netstat lists `row`: TCP goes by the peer's port, UDP by the peer's address, unix by its flags.
+    /// True if netstat lists `row`: TCP depends on the peer's port, UDP on the peer's address, unix on its flags.
     ///
-    /// `bound_inactive` is not in the files that netstat reads.
+    /// Sockets in state `bound_inactive` are not in the files that netstat reads.
     pub fn wants(self, row: &Socket<'_>) -> bool {
         if row.state == record::State::BOUND_INACTIVE {
             return false;
@@ -45,16 +45,16 @@ impl Show {
     }
 }
 
-/// The layout that the switches ask for.
+/// The layout that the switches request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SocketLayout {
-    /// The block of TCP, UDP, UDP-Lite and raw sockets is there.
+    /// Print the block of TCP, UDP, UDP-Lite and raw sockets.
     pub internet: bool,
-    /// The block of unix sockets is there.
+    /// Print the block of unix sockets.
     pub unix: bool,
-    /// The block of multicast groups is there (`-g`).
+    /// Print the block of multicast groups (`-g`).
     pub groups: bool,
-    /// Which sockets the headings speak of; the rows given are printed whatever they are.
+    /// The sockets that the headings mention; all given rows are printed.
     pub show: Show,
     /// User and inode (`-e`).
     pub extended: bool,
@@ -68,18 +68,18 @@ pub struct SocketLayout {
     pub numeric_ports: bool,
     /// Users as numbers (`-n`, `--numeric-users`).
     pub numeric_users: bool,
-    /// Nothing is cut even under `bug_compatible` (`-W`).
+    /// Cut nothing, even with `bug_compatible` (`-W`).
     pub wide: bool,
-    /// The old bytes: long addresses cut without a mark, paths cut at a blank, control bytes as they are.
+    /// The old bytes: long addresses are cut without a mark, paths are cut at a blank, control bytes are not escaped.
     pub bug_compatible: bool,
 }
 
-/// Names that are in no lookup.
+/// Names that are not in a lookup.
 #[derive(Clone, Copy)]
 pub struct Names<'n> {
-    /// The service of a port (/etc/services).
+    /// Returns the service name of a port (/etc/services).
     pub service: &'n dyn Fn(Proto, u16) -> Option<&'n [u8]>,
-    /// Appends the first word of a process's command line, up to its NUL; false if it cannot be read. Asked once a
-    /// printed socket: whoever answers remembers.
+    /// Appends the first word of a process's command line, up to its NUL; returns false if it cannot be read. Called
+    /// once for each printed socket: the function itself must cache.
     pub argv0: &'n dyn Fn(u32, &mut Vec<u8>) -> bool,
 }

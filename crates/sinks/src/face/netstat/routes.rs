@@ -1,39 +1,39 @@
-//! `netstat -r` and `netstat -g`: lines of routes and of memberships in groups.
+//! `netstat -r` and `netstat -g`: lines of routes and of multicast memberships.
 
 use super::cell::{put_cell, put_left, put_right_i32};
 use record::rows::{Membership, ProcRoute, rtf};
 use record::{Addr, Key, LookupId, Lookups, Value, text};
 
-/// How routes are printed.
+/// The options for routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RouteOptions {
     /// Columns of the IPv4 table.
     pub columns: RouteColumns,
     /// Numbers instead of names.
     pub numeric: bool,
-    /// Nothing is cut even under `bug_compatible` (`-W`).
+    /// Cut nothing, even with `bug_compatible` (`-W`).
     pub wide: bool,
-    /// The old bytes: long names cut without a mark, control bytes as they are.
+    /// The old bytes: long names are cut without a mark, control bytes are not escaped.
     pub bug_compatible: bool,
 }
 
 /// Columns of the IPv4 table, by the number of `-e`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RouteColumns {
-    /// Segment size, window and first round-trip time: without `-e`.
+    /// Segment size, window and initial round-trip time: without `-e`.
     Transport,
     /// Metric, references, uses (`-e`).
     Metric,
-    /// All of them (`-ee`).
+    /// Every column (`-ee`).
     All,
-    /// None, not even a line: `-eee`, by an overflow of netstat's.
+    /// No column, and not even a line: `-eee`, because of an overflow in netstat.
     Nothing,
 }
 
-/// Names that are in no lookup.
+/// Names that are not in a lookup.
 #[derive(Clone, Copy)]
 pub struct NetworkNames<'n> {
-    /// The name of a network (/etc/networks).
+    /// Returns the name of a network (/etc/networks).
     pub network: &'n dyn Fn([u8; 4]) -> Option<&'n [u8]>,
 }
 
@@ -57,7 +57,7 @@ pub fn put_routes_heading(out: &mut Vec<u8>, options: &RouteOptions) {
     }
 }
 
-/// Appends title and heading of the IPv4 routing cache (`-C`), which no kernel since 3.6 has anything in.
+/// Appends title and heading of the IPv4 routing cache (`-C`), which has been empty since Linux 3.6.
 pub fn put_cache_heading(out: &mut Vec<u8>, options: &RouteOptions) {
     out.extend_from_slice(b"Kernel IP routing cache\n");
     match options.columns {
@@ -96,7 +96,7 @@ pub fn put_route(
         false => put_gateway(out, row.gateway, options, lookups),
     });
     put_cell(out, 16, |out| text::put_v4(out, mask(row.prefix_len)));
-    // Of a rejecting route netstat forgets the letters before the `!`.
+    // For a rejecting route, netstat omits the letters before the `!`.
     let flags = if rejected { row.flags & !(rtf::UP | rtf::GATEWAY) } else { row.flags };
     put_cell(out, 5, |out| put_letters(out, flags, LETTERS4));
     match options.columns {
@@ -112,7 +112,7 @@ fn mask(bits: u8) -> [u8; 4] {
     u32::MAX.checked_shl(32u32.saturating_sub(bits.into())).unwrap_or(0).to_be_bytes()
 }
 
-/// A cell of 15 columns and a blank: what is longer goes on, unless the old bytes are wanted.
+/// Appends a cell of 15 columns and a blank; a longer name is not cut, unless the old bytes are requested.
 fn put_name(out: &mut Vec<u8>, options: &RouteOptions, put: impl FnOnce(&mut Vec<u8>)) {
     put_cut(out, options, 15, put);
     out.push(b' ');
@@ -149,14 +149,14 @@ fn put_target(
     }
 }
 
-/// True if the target of an IPv4 route is a host by its flags or by bits outside of its network: then the name of a
-/// host is asked for, else that of a network.
+/// True if the target of an IPv4 route is a host, by its flags or by bits outside of its network: then the name of a
+/// host is looked up, otherwise the name of a network.
 fn is_host(row: &ProcRoute<'_>) -> bool {
     let outside = |target: [u8; 4]| target.iter().zip(mask(row.prefix_len)).any(|(octet, mask)| octet & !mask != 0);
     row.flags & rtf::HOST != 0 || matches!(row.target, Addr::V4(target) if outside(target))
 }
 
-/// The addresses of a route whose names netstat asks for.
+/// Returns the addresses of a route whose names netstat looks up.
 pub fn named_hosts(row: &ProcRoute<'_>) -> impl Iterator<Item = Addr> {
     let target = matches!(row.target, Addr::V6(_)) || is_host(row);
     let gateway = row.flags & rtf::REJECT == 0 || matches!(row.gateway, Addr::V6(_));
@@ -227,7 +227,7 @@ fn put_all(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejec
     text::put_i64(out, (row.rtt_ms as i32).into());
 }
 
-/// A blank and a number to the left; netstat takes every number for a signed one.
+/// Appends a blank and a left-aligned number; netstat prints every number as signed.
 fn put_number(out: &mut Vec<u8>, n: u32, width: usize) {
     out.push(b' ');
     put_left(out, (n as i32).into(), width);
@@ -307,7 +307,7 @@ fn put_letters(out: &mut Vec<u8>, flags: u32, letters: &[(u32, u8)]) {
     out.extend(letters.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, letter)| letter));
 }
 
-/// Title and heading of the memberships in multicast groups, whichever families are asked for.
+/// Title and heading of the memberships in multicast groups, for any requested families.
 pub const GROUPS_HEADING: &[u8] = b"\
 IPv6/IPv4 Group Memberships
 Interface       RefCnt Group

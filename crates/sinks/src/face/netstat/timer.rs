@@ -30,7 +30,8 @@ pub(super) fn put_timer(out: &mut Vec<u8>, row: &Socket<'_>) {
     out.push(b')');
 }
 
-/// Retransmissions and probes. Only `tcp_info` has both; without it there is the one that the running timer counts.
+/// Returns retransmissions and probes. Only `tcp_info` has both; without it, only the count of the running timer is
+/// known.
 fn counts(row: &Socket<'_>) -> (u64, u64) {
     if row.proto != Proto::Tcp {
         return (0, 0);

@@ -5,7 +5,7 @@ use super::options::SocketLayout;
 use record::rows::{Socket, UnixPart};
 use record::{State, text};
 
-/// `__SO_WAITDATA` and `__SO_NOSPACE` (kernels of long ago).
+/// `__SO_WAITDATA` and `__SO_NOSPACE` (of very old kernels).
 const WAITS_FOR_DATA: u32 = 1 << 17;
 const HAS_NO_SPACE: u32 = 1 << 18;
 
@@ -59,7 +59,7 @@ fn type_word(part: &UnixPart<'_>) -> &'static [u8] {
     }
 }
 
-/// The file's four states: a socket without an inode is one that no process has yet, or any more.
+/// The four states in the file: a socket without an inode does not belong to a process yet, or any more.
 fn state_word(row: &Socket<'_>) -> &'static [u8] {
     match (row.state, row.inode) {
         (State::LISTEN, _) => b"LISTENING",
@@ -70,7 +70,7 @@ fn state_word(row: &Socket<'_>) -> &'static [u8] {
     }
 }
 
-/// Appends the path: `@` for the NULs of an abstract name. The old tool ends it at the first blank.
+/// Appends the path, with `@` for the NULs of an abstract name. The old tool ends it at the first blank.
 pub(super) fn put_path(out: &mut Vec<u8>, path: &[u8], options: &SocketLayout) {
     let path = if options.bug_compatible { first_word(path) } else { path };
     for (i, part) in path.split(|&b| b == 0).enumerate() {

@@ -10,17 +10,17 @@ use record::rows::{Membership, Socket};
 use record::{Key, LookupId, Lookups, Owner, Proto, SinkError, Value, text};
 use std::io::Write;
 
-/// Lists sockets as netstat does: tcp, tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix, each in the order they came. Of
-/// other tables it has none: their rows are left out.
+/// Lists sockets like netstat does: tcp, tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix, each in order of arrival. Rows
+/// of other protocols are left out, because netstat has no tables for them.
 ///
-/// Rows may come in any order: TCP over IPv4 streams, the others are held, formatted, until [`Writer::end`].
+/// Rows may arrive in any order: TCP over IPv4 streams, the others are formatted and held until [`Writer::end`].
 pub struct Writer<'n, W> {
     out: Out<W>,
     options: SocketLayout,
     names: Names<'n>,
-    /// tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix.
+    /// Lines of tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix.
     held: [Vec<u8>; 8],
-    /// Lines of groups, which come between.
+    /// Lines of groups, which are printed between them.
     groups: Vec<u8>,
 }
 
@@ -28,12 +28,12 @@ pub struct Writer<'n, W> {
 const PROGRAM_WIDTH: usize = 20;
 
 impl<'n, W: Write> Writer<'n, W> {
-    /// A writer into `out`.
+    /// Writes to `out`.
     pub fn new(out: Out<W>, options: SocketLayout, names: Names<'n>) -> Writer<'n, W> {
         Writer { out, options, names, held: Default::default(), groups: Vec::new() }
     }
 
-    /// The headings of the first block; again for each round of `-c`.
+    /// Writes the headings of the first block; call it again for each round of `-c`.
     pub fn begin(&mut self) -> Result<(), SinkError> {
         if !self.options.internet {
             return Ok(());
@@ -55,7 +55,7 @@ impl<'n, W: Write> Writer<'n, W> {
         self.out.line_done()
     }
 
-    /// One socket. Costs no allocation once the buffers have their size.
+    /// Writes a socket. Needs no allocation once the buffers have their size.
     pub fn row(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> Result<(), SinkError> {
         let six = row.family == AF_INET6;
         let [tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix] = &mut self.held;
@@ -68,7 +68,7 @@ impl<'n, W: Write> Writer<'n, W> {
             (Proto::UdpLite, true) => (udpl6, b"udpl6"),
             (Proto::Raw, false) => (raw, b"raw  "),
             (Proto::Raw, true) => (raw6, b"raw6 "),
-            // netstat reads no such table.
+            // netstat reads no table of these protocols.
             (Proto::Mptcp | Proto::Packet | Proto::Netlink | Proto::Sctp | Proto::Dccp, _)
             | (Proto::Vsock | Proto::Tipc | Proto::Xdp, _) => return Ok(()),
             (Proto::Unix, _) => {
@@ -81,13 +81,13 @@ impl<'n, W: Write> Writer<'n, W> {
         self.out.line_done()
     }
 
-    /// One membership in a multicast group.
+    /// Writes a membership in a multicast group.
     pub fn membership(&mut self, row: &Membership<'_>, lookups: &Lookups<'_>) {
         let options = &self.options;
         put_membership(&mut self.groups, row, options.numeric_hosts, options.bug_compatible, lookups);
     }
 
-    /// Everything held back goes out. Another round may begin.
+    /// Writes everything held back. Another round may begin.
     pub fn end(&mut self) -> Result<(), SinkError> {
         let [internet @ .., unix] = &mut self.held;
         for held in internet {
@@ -104,7 +104,7 @@ impl<'n, W: Write> Writer<'n, W> {
         self.out.flush()
     }
 
-    /// The output.
+    /// Returns the output.
     pub fn into_out(self) -> Out<W> {
         self.out
     }
@@ -113,7 +113,7 @@ impl<'n, W: Write> Writer<'n, W> {
 const AF_INET6: u8 = 10;
 
 fn put_held<W: Write>(out: &mut Out<W>, held: &mut Vec<u8>) -> Result<(), SinkError> {
-    // In pieces: the buffer shall not grow to the size of the table.
+    // Write in pieces, so that the buffer does not grow to the size of the table.
     for piece in held.chunks(16 << 10) {
         out.buf().extend_from_slice(piece);
         out.line_done()?;
@@ -122,10 +122,10 @@ fn put_held<W: Write>(out: &mut Out<W>, held: &mut Vec<u8>) -> Result<(), SinkEr
     Ok(())
 }
 
-/// Everything behind the protocol's name.
+/// Appends everything after the protocol's name.
 fn put_internet(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {
     put_queue(out, row.rqueue);
-    // A listener's line in the kernel's file has 0 where inet_diag gives the limit of its backlog.
+    // For a listener, the kernel's file has 0 where inet_diag has the limit of its backlog.
     put_queue(out, if row.is_listener() { 0 } else { row.wqueue.unwrap_or(0) });
     out.push(b' ');
     put_endpoint(out, row.local, row.proto, options, names, lookups);
@@ -149,7 +149,7 @@ fn put_internet(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, nam
     out.push(b'\n');
 }
 
-/// A blank and a number to the right of six columns.
+/// Appends a blank and a number, right-aligned in six columns.
 fn put_queue(out: &mut Vec<u8>, n: u32) {
     let digits = text::u64_len(n.into());
     out.resize(out.len() + 7usize.saturating_sub(digits).max(1), b' ');
@@ -171,7 +171,7 @@ fn state_word(row: &Socket<'_>) -> &'static [u8] {
         b"LISTEN",
         b"CLOSING",
     ];
-    // Of a raw socket netstat prints the number.
+    // netstat prints the state of a raw socket as a number.
     const RAW: [&[u8]; 12] = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"10", b"11"];
     match (row.proto, row.state.0) {
         (Proto::Raw, n) => RAW.get(usize::from(n)).copied().unwrap_or(b"12"),
@@ -189,14 +189,14 @@ fn put_user(out: &mut Vec<u8>, uid: u32, options: &SocketLayout, lookups: &Looku
     let name = if options.numeric_users { Value::Null } else { lookups.value(LookupId::Users, Key::Id(uid.into())) };
     match name {
         Value::Bytes(name) => text::put_face(out, name, options.bug_compatible),
-        // netstat takes the number for a signed one.
+        // netstat prints the number as signed.
         _ => text::put_i64(out, (uid as i32).into()),
     }
     fill(out, start, 10);
     out.push(b' ');
 }
 
-/// `PID/NAME` of the holder with the lowest PID, cut to 19 bytes; `-` when nobody is known to hold it.
+/// Appends `PID/NAME` of the owner with the lowest PID, cut to 19 bytes; `-` without a known owner.
 fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {
     if !options.programs {
         return;
@@ -216,7 +216,7 @@ fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, name
     fill(out, start, PROGRAM_WIDTH);
 }
 
-/// Appends what stands behind the last slash of the first word of the command line, if it begins with one; the
+/// Appends the part after the last slash of the command line's first word, if the word begins with a slash; the
 /// process's name if the command line cannot be read.
 fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &SocketLayout, names: &Names<'_>) {
     let start = out.len();
@@ -229,7 +229,7 @@ fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &SocketLayout, na
     if let Some(slash) = slash {
         out.drain(start..=start + slash);
     }
-    // Of the name at most 17 characters are seen, of four bytes at most.
+    // At most 17 characters of the name are visible, each of at most four bytes.
     let mut seen = [0u8; 80];
     let name = out.get(start..).unwrap_or_default();
     let length = name.len().min(seen.len());
@@ -280,7 +280,7 @@ mod tests {
         bug_compatible: false,
     };
 
-    /// Two processes hold inode 1153222, one inode 77; uid 1000 is `daemon`; 192.0.2.1 has a long name.
+    /// Two processes own inode 1153222, one owns inode 77; uid 1000 is `daemon`; 192.0.2.1 has a long name.
     struct Known([Owner; 3]);
 
     impl Lookup for Known {
@@ -359,7 +359,8 @@ mod tests {
         );
     }
 
-    /// Not copied: an address is cut without a mark. The old bytes by request, unless `-W` was given too.
+    /// By default, addresses are not cut without a mark like in netstat. The old bytes appear on request, unless `-W`
+    /// is given.
     #[test]
     fn long_addresses_are_cut_only_when_the_old_bytes_are_wanted() {
         let rows = [tcp(end("2001:db8:2::20", 443), end("2001:db8:2:0:bbbb:cccc:dddd:eeee", 443), State::CLOSE_WAIT)];

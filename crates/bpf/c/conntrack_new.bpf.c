@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * New entries of connection tracking, reported at the packet that creates them.
+ * New conntrack entries, reported at the packet that creates them.
  *
- * A netfilter program at POST_ROUTING and at LOCAL_IN, the last one before the entry is confirmed (put into the table):
- * by then addresses are rewritten, so both directions are known. Only an entry that is not confirmed yet is told of; a
- * later packet costs a look at its status. Not seen are entries that a process makes (ctnetlink); one that loses a race
- * at confirmation is told of and never gets into the table; copies of a packet (multicast) tell of their entry each.
+ * A netfilter program at POST_ROUTING and at LOCAL_IN, the last one before the entry is confirmed (added to the
+ * table): at that point the addresses are rewritten, so both directions are known. The program reports only entries
+ * that are not confirmed yet; for later packets it only checks the status. It does not see entries that a process
+ * creates (ctnetlink). It reports an entry that loses a race at confirmation and is never added to the table, and it
+ * reports an entry once for each copy of a packet (multicast).
  *
- * An event goes into a ring; the reader is woken when 64 KiB wait and looks by itself every 10 ms. A listener by
- * netlink costs whoever sends the packet 1.9 to 3.4 us a new flow, this 0.1 to 0.5 (docs/adr/0012).
+ * Events go into a ring; the reader is woken when 64 KiB wait and polls every 10 ms. A netlink listener costs the
+ * sender of a packet 1.9 to 3.4 us per new flow, this program 0.1 to 0.5 us (docs/adr/0012).
  *
- * Kernel >= 6.4. The entry is read by bpf_probe_read_kernel: it is no argument that the verifier would know.
+ * Kernel >= 6.4. The entry is read with bpf_probe_read_kernel, because the verifier does not know it as an argument.
  */
 #include "kernel.h"
 
 LICENSE("Dual BSD/GPL");
 
 enum { NF_ACCEPT = 1 };
-/* include/uapi/linux/netfilter/nf_conntrack_common.h; the low bits of _nfct say how the packet belongs to it. */
+/* include/uapi/linux/netfilter/nf_conntrack_common.h; the low bits of _nfct describe how the packet belongs to it. */
 enum { IPS_CONFIRMED = 1 << 3, IPS_TEMPLATE = 1 << 11, NFCT_INFO = 7 };
 
-/* The reader is woken when so much waits; a record in the ring has a head of 8 bytes. */
+/* The reader is woken when this many bytes wait; a record in the ring has a head of 8 bytes. */
 #define WAKE_BYTES 65536
 #define HEAD_BYTES 8
 
-/* Shapes of our own names: other programs may know more of these types. */
+/* Our own variants of these types: other programs may declare more members. */
 struct sk_buff___new { unsigned long _nfct; } CORE;
 struct bpf_nf_ctx___new { const void *state; struct sk_buff___new *skb; } CORE;
 
@@ -36,38 +37,39 @@ struct tuple {
 	u16 dst_part;
 	u8 protonum, dir;
 };
-/* struct nf_conntrack_tuple_hash: the links of a chain, then the tuple. */
+/* struct nf_conntrack_tuple_hash: the links of a chain, followed by the tuple. */
 struct node {
 	u64 next, pprev;
 	struct tuple tuple;
 };
 
-/* 16 MiB: 260,000 new flows while the reader is away. */
+/* 16 MiB: 260,000 new flows while the reader is busy. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
 	MAP_NUMBER(max_entries, 16 << 20);
 } events SEC(".maps");
 
-/* Read by crates/conntrack/src/events/new_flow.rs. With the ring's head less than a cache line. */
+/* Decoded in crates/conntrack/src/events/new_flow.rs. With the ring's head it is smaller than a cache line. */
 struct event {
 	u64 ns;
 	u32 status, mark;
-	u16 src_part, dst_part, reply_src_part, reply_dst_part; /* as they are on the wire */
+	u16 src_part, dst_part, reply_src_part, reply_dst_part; /* network order */
 	u16 zone;
 	u8 family, proto, state, has; /* has: 1 a mark, 2 a state */
 	u16 pad;
 	u32 src, dst, reply_src, reply_dst; /* IPv4 */
 };
 
-/* If the family is AF_INET6: four addresses of 16 bytes behind it. */
+/* For AF_INET6: followed by four addresses of 16 bytes. */
 struct event6 {
 	struct event event;
 	u32 addrs[4][4];
 };
 
-u64 lost; /* events that found the ring full */
+u64 lost; /* events lost because the ring was full */
 
-/* Only who fills the last bytes of the measure wakes: a reader that is late is not woken again by every event. */
+/* Only the record that passes the threshold wakes the reader, so that a late reader is not woken again by every
+ * event. */
 INLINE void hand_out(void *record, u32 bytes)
 {
 	u64 waiting_bytes = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);

@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: Dual BSD/GPL */
-/* Walks the hash table of connection tracking and writes rows straight into memory that the reader has mapped: no
- * netlink message, no lock, no reference count, no eviction. Needs Linux 6.9 (may_goto), CAP_BPF and CAP_PERFMON.
+/* Walks the conntrack hash table and writes rows straight into memory that the reader has mapped: no netlink message,
+ * no lock, no reference count, no eviction. Needs Linux 6.9 (may_goto), CAP_BPF and CAP_PERFMON.
  *
  * crates/conntrack/src/backends/bpf/rows.rs decodes the rows, crates/bpf/src/conntrack_walk.rs runs the program.
  *
- * The time goes into waiting for memory: an entry is in two chains and has four cache lines, and the address of the
- * next one is only known once the one before has arrived. So the program follows many chains at once, one step of
- * each in turn (`lane`), and collects entries in a list (`found`) until there are enough to fetch the rest of all of
- * them together.
+ * Most of the time is spent waiting for memory: an entry is in two chains and has four cache lines, and the address of
+ * the next entry is known only when the previous one has arrived. So the program follows many chains concurrently, one
+ * step of each in turn (`lane`), and collects entries in a list (`found`) until there are enough to fetch the rest of
+ * all of them together.
  *
- * Why it is right without a lock. SLAB_TYPESAFE_BY_RCU: within an RCU section the memory of an entry stays that of an
- * entry, but the entry may be freed and used again, in another chain, while the program reads it. So every link is
+ * Why this is correct without a lock. SLAB_TYPESAFE_BY_RCU: within an RCU section the memory of an entry stays that of
+ * an entry, but the entry may be freed and reused in another chain while the program reads it. So every link is
  * checked from both ends: the entry must point back to the link that led to it (pprev), and the nulls mark at a
- * chain's end must be that of its bucket. If a check fails, all chains of this round are read again. An entry that
- * was freed or used again before its row was complete has no reference or another tuple: its row is dropped. A table
- * that was freed meanwhile (a resize) does not point back either; whether a resize made the walk miss entries is for
- * the caller to find out. */
+ * chain's end must be that of its bucket. If a check fails, all chains of this round are read again. An entry that was
+ * freed or reused before its row was complete has no reference or a different tuple: its row is dropped. A table that
+ * was freed in the meantime (a resize) does not point back either; the caller must find out whether a resize made the
+ * walk miss entries. */
 #include "kernel.h"
 
 LICENSE("Dual BSD/GPL");
 
 enum { HEAD = 32, ROWS = 1 << 18, ROW_MAX = 192, REGIONS = 2 };
-/* Entries found and not yet written; chains followed at once; how many of either are prefetched together: powers of
- * two. */
+/* Maximum number of entries found but not written; of chains followed concurrently; number of either that are
+ * prefetched together. Powers of two. */
 enum { FOUND = 4096, LANES = 128, GROUP = 16 };
 enum { RETRIES_MAX = 1000 };
 enum { MAGIC = 0x326b7463 };			/* "ctk2" */
-/* How a call ended. */
+/* The result of a call. */
 enum { DONE = 0, NO_TABLE = 1, FULL = 3, CONTENDED = 4, STRANGE = 5 };
 /* include/uapi/linux/netfilter/nf_conntrack_common.h */
 enum { IPS_CONFIRMED = 1 << 3 };
 
-/* Parts that follow the base of a row, in this order; NETNS and STATE stand in the base and cost cache lines. */
+/* Parts that follow the base of a row, in this order; NETNS and STATE are in the base and cost cache lines. */
 enum { REPLY = 1, COUNTERS = 2, TIMES = 4, LABELS = 8, HELPER = 16, NETNS = 32, STATE = 64 };
 enum { EXTENSIONS = COUNTERS | TIMES | LABELS | HELPER };
-/* The conditions of `struct walk` that are set. */
+/* The conditions of `struct walk` that apply. */
 enum { ORIG = 1, ANSWER = 2, STATUS = 4, MARK = 8, STATES = 16, ZONE = 32 };
-/* Parts that an entry has: the kernel keeps them only if the administrator enabled them. */
+/* Parts that an entry has: the kernel stores them only if the administrator enabled them. */
 enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8, HAS_EXTENSIONS = 16, HAS_SECMARK = 32 };
 
-/* Constants from loading on, so that the verifier removes the code of parts that are not wanted. */
+/* Set before loading and constant from then on, so that the verifier removes the code of parts that are not wanted. */
 const volatile u32 parts = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
 const volatile u32 conditions = ORIG | ANSWER | STATUS | MARK | STATES | ZONE;
 
@@ -48,7 +48,7 @@ struct base {
 	u8 words, pad[3];
 	s32 left;		/* jiffies; 0 or less: expired */
 	u32 uses;
-	/* From here on nothing changes by itself. */
+	/* The following members do not change by themselves. */
 	u8 family, proto, state, has;
 	u32 status;
 	u16 sport, dport;	/* network order */
@@ -70,8 +70,8 @@ struct two { u64 a, b; };
 #define PART(type, at) ((struct type *)(r + (at)))
 #define ADDRESSES_AT (HELPER_AT + SIZE_IF(HELPER, struct two))
 
-/* A chain that is being followed: the next link, the address of that link, the mark that must be at the end (and,
- * from bit NODES_AT on, the nodes so far). */
+/* A chain that is being followed: the next link, the address of that link, the mark that must be at the end (and, from
+ * bit NODES_AT on, the number of nodes so far). */
 enum { NODES_AT = 40 };
 struct lane { u64 link, from, end; };
 /* A tuple in five words: source address (two); source port, family, first word of the destination address; its middle;
@@ -82,7 +82,7 @@ struct region {
 	u8 rows[ROWS];
 	struct lane lanes[LANES];
 	struct found found[FOUND];
-	struct tuple orig, reply;	/* of the row in progress */
+	struct tuple orig, reply;	/* of the row being written */
 };
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -92,37 +92,37 @@ struct {
 	MAP_TYPE(value, struct region);
 } out SEC(".maps");
 
-/* In: buckets start..end, conditions. Out: how the call ended, where to continue, bytes written. The rest is state of
- * the walk: whatever lives longer than a few lines is kept here, not in variables (see sockets_walk.bpf.c for the
- * reason). */
+/* In: buckets start..end, conditions. Out: the result of the call, where to continue, bytes written. The rest is state
+ * of the walk: values that live longer than a few lines are stored here, not in variables (sockets_walk.bpf.c explains
+ * why). */
 struct walk {
 	u32 start, end;
 	u32 region;		/* the region to write to: the previous one stays unchanged */
 	u32 fd;			/* of /proc/net/nf_conntrack, which the reader has just read */
 	u32 all;		/* entries of every namespace */
-	u32 nodes_max;		/* the call ends after so many nodes */
-	u32 lanes_enough;	/* chains to follow at once, and below entries to collect; at most 8 more are added */
+	u32 nodes_max;		/* the call ends after this many nodes */
+	u32 lanes_enough;	/* chains to follow concurrently; below: entries to collect; at most 8 more are added */
 	u32 found_enough;
 	u32 expiry;		/* mask: 1 live entries, 2 expired ones */
 	u32 status, status_mask, mark, mark_mask, zone;
-	u64 states;		/* bits: those of TCP, from 16 on those of SCTP, from 32 on those of DCCP */
+	u64 states;		/* bits: states of TCP, from 16 on of SCTP, from 32 on of DCCP */
 	struct tuple orig, orig_mask, reply, reply_mask;
 	u32 ended, next, filled, buckets, restarts, gone;
-	u32 nodes, longest;	/* of the finished chains: all their nodes, nodes of the longest */
+	u32 nodes, longest;	/* of the finished chains: number of all nodes, number of nodes of the longest */
 	u64 table;
 	u64 net;		/* namespace of the entries, from an earlier call; 0: the caller's */
 	u64 bad, node, from, ext, at_ext;
 	u32 now, row, bucket, found, written, lanes, at, kept;
-	u32 work, before;	/* steps of this call, repeated ones too; those before this round */
+	u32 work, before;	/* steps of this call, including repeated ones; steps before this round */
 	u32 deepest;		/* nodes of this round's longest chain */
 	u32 portion, portion_mask;	/* In, for walk_portion: only entries whose hashed address has these bits */
-	u32 size_fd;		/* of the parameter hashsize: the variables are looked for; 0: they are not */
-	u64 variables;		/* where they are; 0: not known */
-	u64 digest;		/* Out: of the variables, at the end of the call; 0: not known */
+	u32 size_fd;		/* of the parameter hashsize, to search for the variables; 0: no search */
+	u64 variables;		/* their address; 0: unknown */
+	u64 digest;		/* Out: hash of the variables at the end of the call; 0: unknown */
 };
 
-/* A field of an entry. If connection tracking is a module, the verifier does not know its types: the loader takes their
- * layout from the module's BTF, and the field is read as a word. */
+/* A field of an entry. If conntrack is a module, the verifier does not know its types: the loader takes their layout
+ * from the module's BTF, and the field is read as a word. */
 #define FIELD(type, at, field) ((typeof(((struct type *)0)->field))WORD_AT((at) + field_offset(struct type, field)))
 #define CT(field) FIELD(nf_conn, ct, field)
 #define CT_HAS(field) field_exists(((struct nf_conn *)0)->field)
@@ -131,10 +131,10 @@ struct walk {
 /* 1 if there are lanes. */
 #define ANY(lanes) (((lanes) + LANES - 1) / LANES)
 #define PLACE(n) ((n) & (FOUND - 1))
-/* Prefetches: reads a word and drops it, so that its cache line has arrived when it is needed. */
+/* Prefetches: reads a word and discards it, so that its cache line has arrived when it is needed. */
 #define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
 
-/* 1 if any bit is set. Without a branch: each one doubles the paths of the verifier, and this one is unpredictable. */
+/* 1 if any bit is set. Without a branch: each one doubles the verifier's paths, and this one is unpredictable. */
 INLINE u64 any_bit(u64 bits)
 {
 	bits = (bits | -bits) >> 63;
@@ -142,7 +142,7 @@ INLINE u64 any_bit(u64 bits)
 	return bits;
 }
 
-/* 1 if any bit under the mask differs. */
+/* 1 if any bit in the mask differs. */
 INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volatile struct tuple *mask)
 {
 	u64 d = (t->w[0] ^ value->w[0]) & mask->w[0];
@@ -153,7 +153,7 @@ INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volat
 	return any_bit(d);
 }
 
-/* The larger number. Without a branch, which doubles the paths of the verifier: 4 ms instead of 40. */
+/* The larger number. Without a branch, which would double the verifier's paths: 4 ms instead of 40. */
 INLINE u32 larger(u32 a, u32 b)
 {
 	s32 more = b - a;
@@ -162,7 +162,7 @@ INLINE u32 larger(u32 a, u32 b)
 	return a + (more & ~none);
 }
 
-/* Drops what is not committed and continues from there. */
+/* Discards everything that is not committed and continues from there. */
 INLINE void restart(volatile struct walk *w)
 {
 	w->bucket = w->next; w->row = w->filled;
@@ -171,7 +171,8 @@ INLINE void restart(volatile struct walk *w)
 	w->deepest = 0; w->before = w->work;
 }
 
-/* All entries found are written: commits them, and the lengths of their chains. A repeated round counts once. */
+/* Commits the entries found, once all of them are written, and the lengths of their chains. A repeated round counts
+ * once. */
 INLINE void commit(volatile struct walk *w)
 {
 	w->next = w->bucket; w->filled = w->row;
@@ -180,26 +181,26 @@ INLINE void commit(volatile struct walk *w)
 	restart(w);
 }
 
-/* The object behind an open file of the task. */
+/* The object of an open file of the task. */
 INLINE u64 open_file(u32 fd)
 {
 	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
 	return WORD_AT((u64)task->files->fdt->fd + 8ull * fd);
 }
 
-/* Parameters of modules: files of /sys/module, whose kernfs node points to a struct param_attribute. */
+/* Module parameters: files of /sys/module, whose kernfs node points to a struct param_attribute. */
 struct inode___of_sysfs { void *i_private; } CORE;
 struct kernfs_node___of_sysfs { void *priv; } CORE;
 struct kernel_param { void *arg; } CORE;
 struct param_attribute { const struct kernel_param *param; } CORE;
 
-/* Words of variables that are digested; how many of them are before the first of nf_conntrack_hash and
- * nf_conntrack_htable_size, and how many may be between both. */
+/* Number of words of variables that are hashed; how many of them are before the first of nf_conntrack_hash and
+ * nf_conntrack_htable_size, and how many may be between these two. */
 enum { VARIABLES = 24, BEFORE = 8, NEAR = 12 };
 
-/* Finds the variables of connection tracking: the parameter hashsize is nf_conntrack_htable_size, and near it stands
- * the one that has the table's address. Both are __read_mostly in nf_conntrack_core.c, and so are the others that
- * tell of a resize: nf_conntrack_locks_all and nf_conntrack_generation, a sequence count. */
+/* Finds the conntrack variables: the parameter hashsize is nf_conntrack_htable_size, and near it is the variable that
+ * contains the table's address. Both are __read_mostly in nf_conntrack_core.c, like the others that reveal a resize:
+ * nf_conntrack_locks_all and nf_conntrack_generation, a sequence count. */
 INLINE void find_variables(volatile struct walk *w)
 {
 	u64 inode = (u64)CAST(struct file, open_file(w->size_fd))->f_inode;
@@ -221,7 +222,7 @@ INLINE void find_variables(volatile struct walk *w)
 	}
 }
 
-/* A hash of the variables: the same at two times, no resize began or ended between them. */
+/* Hashes the variables: if the hash is the same at two times, no resize began or ended between them. */
 INLINE void digest(volatile struct walk *w)
 {
 	u64 sum = 0;
@@ -259,7 +260,7 @@ INLINE int begin(volatile struct walk *w, struct region *o)
 	    || field_offset(struct nf_conntrack_tuple, dst.u3) != 20
 	    || field_offset(struct nf_conntrack_tuple, dst.protonum) != 38
 	    || field_offset(struct nf_conntrack_tuple, dst.dir) != 39) w->ended = STRANGE;
-	/* Every kernel has counters: if its types lack them, the types of the module are missing. */
+	/* Every kernel has counters: if the types lack them, the module's types are missing. */
 	if (parts & EXTENSIONS && !enum_value_exists(enum nf_ct_ext_id, NF_CT_EXT_ACCT)) w->ended = STRANGE;
 	return !w->ended;
 }
@@ -273,7 +274,7 @@ INLINE int begin(volatile struct walk *w, struct region *o)
 		w->lanes = n_ + (~link_ & 1);                                                           \
 	})
 
-/* Opens the chains of eight buckets, which are one cache line. */
+/* Opens the chains of eight buckets, which share a cache line. */
 INLINE void open_lanes(volatile struct walk *w, struct region *o)
 {
 	u32 b = w->bucket;
@@ -287,7 +288,7 @@ INLINE void open_lanes(volatile struct walk *w, struct region *o)
 	OPEN(4, a->rx_errors); OPEN(5, a->tx_errors); OPEN(6, a->rx_dropped); OPEN(7, a->tx_dropped);
 }
 
-/* Prefetches what a step reads, for a group of lanes. */
+/* Prefetches the data that a step reads, for a group of lanes. */
 INLINE void touch_lanes(struct region *o, u32 at)
 {
 	for (u32 i = 0; i < GROUP; i++) {
@@ -296,15 +297,16 @@ INLINE void touch_lanes(struct region *o, u32 at)
 	}
 }
 
-/* 0 if the entry belongs to the portion of this call. That depends on its address, which is constant for its life: a
- * reader that asks for one portion after the other, each in a pass over the whole chains, gets every entry once. */
+/* 0 if the entry belongs to the portion of this call. This depends on its address, which is constant for its life: a
+ * reader that requests one portion after the other, each in a pass over the complete chains, gets every entry once. */
 INLINE u64 is_elsewhere(volatile struct walk *w, u64 node)
 {
 	return ((node * 0x9e3779b97f4a7c15ull >> 32) ^ w->portion) & w->portion_mask;
 }
 
-/* Follows one link of one lane. An entry counts where its node is that of the original direction. A node of the reply
- * is written to the list, too, and overwritten by the next one: a branch would be mispredicted for half of them. */
+/* Follows one link of one lane. An entry is counted at its node for the original direction. A node for the reply
+ * direction is also written to the list, but overwritten by the next one: a branch would be mispredicted for half of
+ * them. */
 INLINE void step(volatile struct walk *w, struct region *o, int portioned)
 {
 	u32 at = w->at, kept = w->kept, n = w->found;
@@ -315,7 +317,7 @@ INLINE void step(volatile struct walk *w, struct region *o, int portioned)
 	u64 next = h->rx_packets, last = h->rx_dropped, odd = next & 1;
 	f->node = node; f->from = from;
 	BARRIER();
-	/* pprev, read last: if it still points back, all of the above was read from this entry. */
+	/* pprev, read last: if it still points back, everything above was read from this entry. */
 	u64 back = h->tx_packets;
 	w->bad |= (back ^ from) | (-odd & (next ^ end) << (64 - NODES_AT)) | (next == 0);
 	w->found = n + 1 - (last >> 56 & 1);
@@ -327,7 +329,7 @@ INLINE void step(volatile struct walk *w, struct region *o, int portioned)
 	w->at = at + 1;
 }
 
-/* Prefetches what a row needs besides the tuple, for a group of entries. */
+/* Prefetches the data that a row needs besides the tuple, for a group of entries. */
 INLINE void touch_found(struct region *o, u32 at)
 {
 	for (u32 i = 0; i < GROUP; i++) {
@@ -338,7 +340,7 @@ INLINE void touch_found(struct region *o, u32 at)
 	}
 }
 
-/* The address of an extension of that kind; 0 if there is none. */
+/* The address of an extension of that kind; 0 if the entry does not have it. */
 #define EXTENSION(id, bytes)                                                                                  \
 	({                                                                                                    \
 		u64 at_ = 0;                                                                                  \
@@ -351,7 +353,7 @@ INLINE void touch_found(struct region *o, u32 at)
 	})
 
 /* Writes counters, times, labels, name of the helper, and which of them exist. The kernel frees extensions with the
- * entry: these values are only valid once the entry is found to be still referenced. */
+ * entry: these values are valid only if the entry is still referenced afterwards. */
 INLINE void put_extensions(volatile struct walk *w, volatile struct base *b, u8 *r)
 {
 	if (!w->ext) return;
@@ -394,7 +396,7 @@ INLINE void take_tuple(volatile struct tuple *t, u64 node)
 	t->w[0] = h->rx_bytes; t->w[1] = h->tx_bytes; t->w[2] = h->rx_errors; t->w[3] = h->tx_errors; t->w[4] = h->rx_dropped;
 }
 
-/* Writes what every row has. */
+/* Writes the parts that every row has. */
 INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatile struct base *b, u64 ct)
 {
 	b->pad2 = 0;
@@ -405,7 +407,7 @@ INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatil
 	b->sport = o->orig.w[2]; b->dport = o->orig.w[4] >> 32;
 	b->zone = CT_HAS(zone) ? CT(zone.id) : 0;
 	b->zone_dir = CT_HAS(zone) ? CT(zone.dir) : 3;
-	/* Whether the entry has memory for extensions: part of what it costs. */
+	/* Whether the entry has memory for extensions: it contributes to the entry's memory use. */
 	b->has = (u64)CT(ext) ? HAS_EXTENSIONS : 0;
 	if (CT_HAS(secmark)) b->has |= any_bit(CT(secmark)) * HAS_SECMARK;
 	b->mark = CT(mark); b->uses = CT(ct_general.use.refs.counter);
@@ -447,8 +449,8 @@ INLINE void put_addresses(volatile struct base *b, u8 *r, volatile struct tuple 
 	a[12] = q->w[2] >> 32; a[13] = q->w[3]; a[14] = q->w[3] >> 32; a[15] = q->w[4];
 }
 
-/* Writes the row of the next entry found. If the entry is wanted, the row's length is added at the end; else the next
- * row overwrites it. */
+/* Writes the row of the next entry found. If the entry is wanted, the row's length is added at the end; otherwise the
+ * next row overwrites it. */
 INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 {
 	u32 row = w->row;
@@ -471,7 +473,7 @@ INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 	put_addresses(b, r, &o->orig, &o->reply);
 	if (parts & EXTENSIONS) { w->ext = (u64)CT(ext); put_extensions(w, b, r); }
 	BARRIER();
-	/* A freed entry has no reference, and the pprev of one that is in another chain now differs. */
+	/* A freed entry has no reference, and the pprev of an entry that is now in another chain differs. */
 	if (!CT(ct_general.use.refs.counter) || !(b->status & IPS_CONFIRMED)) { w->gone++; return; }
 	w->bad = CAST(struct rtnl_link_stats64, w->node)->tx_packets ^ w->from;
 	w->row = row + 4 * b->words;
@@ -489,19 +491,19 @@ INLINE int walk(volatile struct walk *w, int portioned)
 			step(w, o, portioned);
 			continue;
 		}
-		/* The end of a round (every lane made a step), or of a row. */
+		/* The end of a round (every lane has made a step), or of a row. */
 		if (w->bad || w->found > FOUND - LANES) {
 			if (!w->bad) { w->ended = FULL; break; }
-			/* The table changed meanwhile: repeats what is not committed. */
+			/* The table changed in the meantime: repeats everything that is not committed. */
 			if (++w->restarts > RETRIES_MAX) { w->ended = CONTENDED; break; }
 			restart(w);
 		}
 		w->work += w->lanes;
 		w->deepest = larger(w->deepest, ANY(w->lanes));
-		/* The first lane that continues is the oldest: it has at least one node more. */
+		/* The first lane that continues is the oldest: it has at least one more node. */
 		w->deepest = larger(w->deepest, ANY(w->kept) * (u32)((o->lanes[0].end >> NODES_AT) + 1));
 		w->lanes = w->kept; w->at = w->kept = 0;
-		/* Opens other chains in place of those that ended, until enough entries are found. */
+		/* Opens further chains in place of those that ended, until enough entries are found. */
 		if (w->written || w->found >= w->found_enough || w->bucket >= w->end) {
 			if (w->lanes) continue;
 			if (w->written < w->found) {
@@ -525,6 +527,6 @@ INLINE int walk(volatile struct walk *w, int portioned)
 
 SEC("syscall") int walk_conntrack(struct walk *ctx) { return walk(ctx, 0); }
 
-/* The same for a portion of the entries: a program of its own, because the test would cost every step of the other
- * one. */
+/* The walk for a portion of the entries: a separate program, because the test would cost time at every step of the
+ * other one. */
 SEC("syscall") int walk_portion(struct walk *ctx) { return walk(ctx, 1); }

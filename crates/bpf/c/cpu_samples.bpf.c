@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * What the kernel does on each CPU: call chains of a timer's samples, counted.
+ * Counts call chains of timer samples, to show what the kernel does on each CPU.
  *
- * The timer (PERF_COUNT_SW_CPU_CLOCK) interrupts each CPU some hundred times a second; the program puts the functions
- * that lead there into a map, once for each way, and counts how often each CPU was on it. A way is known by 64 bits of
- * its addresses: a map of BPF's own for this (BPF_MAP_TYPE_STACK_TRACE) loses every second way that falls on a place
- * already taken. Names come later, in user space, for those functions alone that were met.
+ * The timer (PERF_COUNT_SW_CPU_CLOCK) interrupts each CPU some hundred times a second. The program puts the call chain
+ * at that point into a map, once per chain, and counts how often each CPU was in it. A chain is identified by a 64-bit
+ * hash of its addresses: BPF's own map for this (BPF_MAP_TYPE_STACK_TRACE) loses every second chain that falls into a
+ * slot that is already taken. Names are looked up later, in user space, and only for the functions that were found.
  *
- * Kernel >= 5.10; reads nothing of the kernel's types. A sample costs some 20 us in a virtual machine, most of them the
- * timer's interrupt and the kernel's unwinding.
+ * Kernel >= 5.10; needs no kernel types. A sample costs about 20 us in a virtual machine, mostly for the timer's
+ * interrupt and the kernel's unwinding.
  */
 #include "helpers.h"
 
 LICENSE("Dual BSD/GPL");
 
-/* The deepest ways: a packet that a process sends to itself through a bridge and back has 80 functions. */
+/* The maximum depth: a packet that a process sends to itself through a bridge and back has 80 functions. */
 #define FRAMES 96
 
 struct way {
@@ -26,9 +26,9 @@ struct way_key {
 };
 struct tally {
 	u64 samples;
-	u64 user;      /* of these in user space */
+	u64 user;      /* of these, in user space */
 	u64 lost;      /* the map of counts was full */
-	u64 unknown;   /* counted, but the map of ways was full: nobody knows which functions */
+	u64 unknown;   /* counted, but the map of chains was full: the functions are unknown */
 };
 
 struct {
@@ -45,7 +45,7 @@ struct {
 	MAP_TYPE(value, struct way);
 } ways SEC(".maps");
 
-/* A way does not fit on the program's stack. */
+/* A chain does not fit on the program's stack. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	MAP_NUMBER(max_entries, 1);
@@ -87,7 +87,7 @@ SEC("perf_event") int on_sample(void *ctx)
 	if (!tally || !way)
 		return 0;
 	tally->samples++;
-	/* What follows the last function is zeroed. */
+	/* The memory after the last function is zeroed. */
 	bytes = bpf_get_stack(ctx, way, sizeof(*way), 0);
 	if (bytes <= 0) {
 		tally->user++;
@@ -104,7 +104,7 @@ SEC("perf_event") int on_sample(void *ctx)
 		tally->lost++;
 		return 0;
 	}
-	/* Another CPU may have put it there; then nothing is left to do. */
+	/* Another CPU may have stored it already. */
 	if (!bpf_map_lookup_elem(&ways, &key.hash) && bpf_map_update_elem(&ways, &key.hash, way, BPF_NOEXIST) &&
 	    !bpf_map_lookup_elem(&ways, &key.hash))
 		tally->unknown++;

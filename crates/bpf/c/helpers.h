@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * What every program needs that is not a kernel type: section names, map declarations, the helpers by number, loops.
+ * Definitions that every program needs and that are not kernel types: section names, map declarations, helpers by
+ * number, loops.
  *
- * Helper numbers are stable (include/uapi/linux/bpf.h, ___BPF_FUNC_MAPPER); beside each that is younger than 5.10
- * stands the kernel that brought it. A program that calls one which the kernel lacks is refused by the verifier; the
- * loader then names it.
+ * Helper numbers are stable (include/uapi/linux/bpf.h, ___BPF_FUNC_MAPPER); a comment after each that is newer than
+ * 5.10 gives the first kernel that has it. The verifier refuses a program that calls a helper which the kernel lacks;
+ * the loader then names it.
  */
 #pragma once
 
@@ -22,7 +23,7 @@ typedef _Bool bool;
 #define NULL ((void *)0)
 
 #define SEC(name) __attribute__((section(name), used))
-/* The loader knows one function per program: everything else must be inlined into it. */
+/* The loader supports one function per program: everything else must be inlined into it. */
 #define INLINE static inline __attribute__((always_inline))
 #define LICENSE(text) char LICENSE_[] SEC("license") = text
 
@@ -93,7 +94,7 @@ static void *(*const bpf_skc_to_unix_sock)(void *sk) = (void *)178; /* 5.16 */
 static void *(*const bpf_skc_to_mptcp_sock)(void *sk) = (void *)196; /* 5.19 */
 static u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;		    /* 6.1 */
 
-/* Functions of the kernel (kfuncs): found by name in its types. `__weak`: the program asks `if (name)` first. */
+/* Kernel functions (kfuncs), found by name in the kernel's types. `__weak`: the program tests `if (name)` first. */
 #define KSYM __attribute__((section(".ksyms")))
 #define WEAK __attribute__((weak))
 extern void *bpf_rdonly_cast(const void *object, u32 type) KSYM WEAK; /* 6.2 */
@@ -105,16 +106,16 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 #define COUNT_ONE(counter) __sync_fetch_and_add(&(counter), 1)
 #define memcpy(to, from, bytes) __builtin_memcpy(to, from, bytes)
 #define memset(to, byte, bytes) __builtin_memset(to, byte, bytes)
-/* The compiler may not move reads or writes over this line. */
+/* The compiler must not move reads or writes across this line. */
 #define BARRIER() asm volatile("" ::: "memory")
-/* The compiler may not know what this variable is: it then cannot turn reckoning with it into a branch. */
+/* Hides the value of this variable from the compiler, so that it cannot turn arithmetic with it into a branch. */
 #define OPAQUE(variable) asm volatile("" : "+r"(variable))
 
 /*
- * True while the kernel's budget for loops of this program run lasts (about 8 million steps): `while (LOOP_OK) …`.
- * It is the may_goto instruction, kernel 6.9: opcode 0xe5, a 16-bit offset in instructions, nothing else. clang 14
- * knows neither its name nor `goto` labels in 16 bits, so the word is put together here; the instruction itself is
- * 8 bytes, which the "- 8" takes off.
+ * True while the kernel's loop budget of this program run lasts (about 8 million steps): `while (LOOP_OK) …`. It is
+ * the may_goto instruction, kernel 6.9: opcode 0xe5, a 16-bit offset in instructions, nothing else. clang 14 knows
+ * neither its name nor `goto` labels in 16 bits, so the word is assembled here; the instruction itself is 8 bytes,
+ * which the "- 8" subtracts.
  */
 #define LOOP_OK                                                                                      \
 	({                                                                                           \
@@ -132,11 +133,11 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 		ok_;                                                                                 \
 	})
 
-/* Questions about the running kernel's types, answered by the loader: constants to the verifier, which then drops the
- * branch that does not apply. */
+/* Properties of the running kernel's types, filled in by the loader: the verifier sees constants and drops the branch
+ * that does not apply. */
 #define field_exists(field) __builtin_preserve_field_info(field, 2)
 #define field_offset(type, field) __builtin_preserve_field_info(((type *)0)->field, 0)
-/* 0 its byte, 4 and 5 the shifts that cut a bit field out of the 8 bytes from there. */
+/* 0: its byte; 4 and 5: the shifts that extract a bit field from the 8 bytes at that position. */
 #define field_info(field, what) __builtin_preserve_field_info(field, what)
 #define field_size(field) __builtin_preserve_field_info(field, 1)
 #define type_exists(type) __builtin_preserve_type_info(*(type *)0, 0)
@@ -145,21 +146,21 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 #define enum_value_exists(type, value) __builtin_preserve_enum_value(*(typeof(type) *)value, 0)
 #define enum_value(type, value) __builtin_preserve_enum_value(*(typeof(type) *)value, 1)
 
-/* Read one field through a pointer that the verifier does not know as a kernel object. */
+/* Reads one field through a pointer that the verifier does not know as a kernel object. */
 #define READ(object, field)                                                                                     \
 	({                                                                                                      \
 		typeof((object)->field) read_;                                                                  \
 		bpf_probe_read_kernel(&read_, sizeof(read_), __builtin_preserve_access_index(&(object)->field)); \
 		read_;                                                                                          \
 	})
-/* A number as a pointer that may be read through, where faults read as zero (6.2). */
+/* A number as a pointer that may be read through; faults read as zero (6.2). */
 #define CAST(type, address) ((type *)bpf_rdonly_cast((const void *)(address), type_id(type)))
 /*
- * The same pointer without the verifier's trust, for reading on from it; as it is before 6.2.
+ * The same pointer without the verifier's trust, for reading through it; unchanged before 6.2.
  *
- * From a trusted one (the current task, an argument of a tracepoint, a member of an iterator's context) the verifier
- * looks at every further pointer for up to four types by name, through all of the kernel's types: 0.5 to 1 ms of load
- * for each such line (btf_nested_type_is_trusted in kernel/bpf/verifier.c). Helpers that want a trusted pointer need
- * the original.
+ * If a pointer is trusted (the current task, an argument of a tracepoint, a member of an iterator's context), the
+ * verifier looks up to four types by name for every further pointer, through all of the kernel's types: 0.5 to 1 ms of
+ * loading time for each such line (btf_nested_type_is_trusted in kernel/bpf/verifier.c). Helpers that require a
+ * trusted pointer need the original.
  */
 #define PLAIN(type, pointer) (bpf_rdonly_cast ? CAST(type, pointer) : (pointer))

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * The kernel's types, as far as we read them.
+ * The kernel's types, as far as the programs read them.
  *
- * Each struct lists only the members we touch. The compiler leaves a note for every access (CORE), and the loader puts
- * in the offset that the running kernel has: order, size and completeness mean nothing here, names and nesting do.
- * Rules that cost a day when forgotten:
- *  - a member that is an enum must be declared as an enum; an integer of another size is fine;
- *  - a second shape of a type (another kernel's) is called `name___what`: the loader cuts from the `___` on;
- *  - structs with a fixed layout (contexts of programs, headers on the wire) must not carry CORE.
+ * Each struct lists only the members that are used. The compiler writes a relocation for every access (CORE), and the
+ * loader fills in the offset of the running kernel: order, size and completeness do not matter here, names and nesting
+ * do. Rules that are easily forgotten:  - a member that is an enum must be declared as an enum; an integer of another
+ * size is fine;  - a second variant of a type (another kernel's) is called `name___what`: the loader removes the
+ * suffix from `___` on;  - structs with a fixed layout (contexts of programs, headers on the wire) must not have CORE.
  */
 #pragma once
 #include "helpers.h"
@@ -51,9 +50,9 @@ struct hlist_head { struct hlist_node *first; } CORE;
 /* `next` and `first` as void: the end of such a chain is an odd number, not a pointer. */
 struct hlist_nulls_node { void *next, **pprev; } CORE;
 struct hlist_nulls_head { void *first; } CORE;
-/* A type that begins with a plain word: reading a chain's link as a number (a pointer would be followed). */
+/* A type that begins with a plain word, to read a chain's link as a number (a pointer would be followed). */
 struct rb_node { unsigned long __rb_parent_color; } CORE;
-/* Eight words in a row, in every kernel since 2.6.35: what they are called means nothing here. */
+/* Eight consecutive words, in every kernel since 2.6.35: their names have no meaning here. */
 struct rtnl_link_stats64 {
 	u64 rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped;
 } CORE;
@@ -110,10 +109,10 @@ struct inet_hashinfo {
 } CORE;
 struct inet_timewait_death_row { struct inet_hashinfo *hashinfo; } CORE;
 struct netns_ipv4 { struct inet_timewait_death_row tcp_death_row; } CORE;
-/* 5.10 to 6.0: the row is a pointer. */
+/* 5.10 to 6.0: the member is a pointer. */
 struct inet_timewait_death_row___pointed { struct inet_hashinfo *hashinfo; } CORE;
 struct netns_ipv4___pointed { struct inet_timewait_death_row___pointed *tcp_death_row; } CORE;
-/* User namespaces nest this deep at most (kernel/user_namespace.c, create_user_ns). */
+/* Maximum nesting of user namespaces (kernel/user_namespace.c, create_user_ns). */
 #define USER_NS_LEVELS 33
 struct user_namespace { struct user_namespace *parent; int level; kuid_t owner; struct ns_common ns; } CORE;
 struct net {
@@ -155,7 +154,7 @@ struct sock {
 	u16 sk_protocol, sk_type;
 	u8 sk_shutdown;
 	kuid_t sk_uid;
-	unsigned long sk_ino; /* 6.18; before, ask the inode that embeds sk_socket */
+	unsigned long sk_ino; /* 6.18; before that in the inode that embeds sk_socket */
 	u32 sk_ack_backlog, sk_max_ack_backlog;
 	u32 sk_mark, sk_priority;
 	int sk_rcvbuf, sk_sndbuf, sk_wmem_queued, sk_forward_alloc;
@@ -171,7 +170,7 @@ struct sock {
 	int sk_err;
 } CORE;
 struct socket { short type; struct sock *sk; struct file *file; } CORE;
-/* A socket and its inode are one object: from the first to the second. */
+/* A socket and its inode are one object: leads from the first to the second. */
 struct socket_alloc { struct socket socket; struct inode vfs_inode; } CORE;
 struct inet_sock { struct sock sk; u16 inet_sport; u32 inet_saddr; u16 inet_num; u8 tos; } CORE;
 struct inet_connection_sock {
@@ -254,14 +253,14 @@ struct bpf_iter__task_file {
 struct bpf_iter__tcp { struct bpf_iter_meta *meta; struct sock_common *sk_common; u32 uid; } CORE;
 struct bpf_iter__udp { struct bpf_iter_meta *meta; struct udp_sock *udp_sk; u32 uid; int bucket; } CORE;
 struct bpf_iter__unix { struct bpf_iter_meta *meta; struct unix_sock *unix_sk; u32 uid; } CORE;
-/* Context of programs at cgroups' sockets: the kernel's uapi, a fixed layout. */
+/* Context of cgroup socket programs: the kernel's uapi, a fixed layout. */
 struct bpf_sock {
 	u32 bound_dev_if, family, type, protocol, mark, priority, src_ip4, src_ip6[4], src_port;
 	u16 dst_port, pad;
 	u32 dst_ip4, dst_ip6[4], state;
 	s32 rx_queue_mapping;
 };
-/* Context of programs at the addresses of cgroups' sockets: uapi, too. */
+/* Context of cgroup socket address programs: also uapi. */
 struct bpf_sock_addr {
 	u32 user_family, user_ip4, user_ip6[4], user_port, family, type, protocol, msg_src_ip4, msg_src_ip6[4];
 	struct bpf_sock *sk;

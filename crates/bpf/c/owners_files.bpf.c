@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * Which process has which socket open: one pass over all open files of all processes, a row for each socket.
+ * The owners of sockets: one pass over all open files of all processes, with a row for each socket.
  *
  * Kernel 5.11 (bpf_sock_from_file), CAP_BPF and CAP_PERFMON; no right to trace other processes. The iterator shows the
  * processes of the reader's pid namespace and skips threads that share their leader's files, so each table of files is
- * seen once, and a thread with a table of its own is seen, too.
+ * visited once, including the table of a thread that has its own.
  *
  * The output, in units of 8 bytes, all numbers little endian (host/src/owners/rows.rs decodes it):
  *   task    u32 0, u32 3, u32 tid, u32 pid, char comm[16], u64 started, u32 parent, u32 waits
@@ -17,7 +17,7 @@
  * With `by_netns`, the rows describe files that keep a namespace alive, and `inode` is the inode of the namespace: a
  * socket's network namespace, or any open namespace file. Adjacent rows of one task with the same inode are merged.
  *
- * Rows are written in batches: one bpf_seq_write a row would be a sixth of the cost of the pass. When the kernel's
+ * Rows are written in batches: one bpf_seq_write per row would be a sixth of the cost of the pass. When the kernel's
  * buffer is full, the kernel discards what the last call of the program wrote and repeats that call after the reader
  * has emptied the buffer. So a call makes at most one write, and makes it before it changes any state.
  */
@@ -26,7 +26,7 @@
 
 LICENSE("Dual BSD/GPL");
 
-/* Units in a batch, and of the longest row: a task with its first socket. */
+/* Units in a batch, and in the longest row: a task with its first socket. */
 #define BATCH 64
 #define ROW_MAX 7
 
@@ -39,13 +39,13 @@ struct inode___in_file_system { struct super_block *i_sb; } CORE;
 
 const volatile u32 by_netns = 0;
 
-/* The pass that is under way. */
+/* The pass in progress. */
 u32 level;	/* of the reader's pid namespace */
 int last_tid;	/* kernel-wide number of the task whose row is the last one */
 u32 last_inode;	/* of the last row of that task */
 u32 batched;
 u64 files;
-u64 batch[BATCH + 2];	/* a full batch and the end behind it */
+u64 batch[BATCH + 2];	/* a full batch, followed by the end */
 
 #define UNIT(low, high) ((u64)(u32)(low) | (u64)(u32)(high) << 32)
 
@@ -87,7 +87,7 @@ INLINE u32 parent_of(struct task_struct *task)
 	return pid && pid->level >= level ? number_at(pid, level) : 0;
 }
 
-/* Adds the task's row; there is room. */
+/* Adds the task's row; the caller has checked that it fits. */
 INLINE void put_task(struct task_struct *task, u32 at)
 {
 	u32 tid = task->pid, pid = task->tgid;

@@ -2,14 +2,14 @@
  *
  * How late packet sockets announce packets to the process that reads them.
  *
- * tp_btf/sk_data_ready runs when the kernel wakes the reader of a socket: for TPACKET_V2 with each packet, for
- * TPACKET_V3 when a block is full or its timer fires. The program reads the stamp of the oldest packet that is
- * announced from the ring itself and adds up how much time has passed since. So a filter on the socket changes nothing:
- * packets that it left out are in no ring. How long the reader takes after it was woken is not in the figure.
+ * tp_btf/sk_data_ready runs when the kernel wakes the reader of a socket: for TPACKET_V2 at each packet, for
+ * TPACKET_V3 when a block is full or its timer fires. The program reads the time stamp of the oldest announced packet
+ * from the ring itself and records how much time has passed since. So a filter on the socket has no effect: packets
+ * that it rejected are not in the ring. The time that the reader takes after it was woken is not included.
  *
- * Only sockets whose cookie the reader has put into the map are measured, so that no socket made later takes room.
- * A ring lies in memory that its process may write: what the program finds there is checked (the offset of the first
- * packet against the size of the block, the delay against an hour) and counts for that socket alone.
+ * Only sockets whose cookie the reader has put into the map are measured, so that sockets created later take no space.
+ * A ring is in memory that its process may write: the program checks what it finds there (the offset of the first
+ * packet against the size of the block, the delay against an hour) and counts it for that socket only.
  *
  * Kernel >= 6.12 (the tracepoint). A wake-up costs about 0.2 us more, a packet in a block of V3 nothing.
  */
@@ -18,7 +18,8 @@
 
 LICENSE("Dual BSD/GPL");
 
-/* International atomic time less UTC (CLOCK_TAI - CLOCK_REALTIME): stamps are in UTC, which has no helper. */
+/* International atomic time minus UTC (CLOCK_TAI - CLOCK_REALTIME): time stamps are in UTC, for which there is no
+ * helper. */
 const volatile u64 tai_offset_ns = 0;
 
 /* include/uapi/linux/if_packet.h */
@@ -42,7 +43,7 @@ struct packet_sock {
 	enum tpacket_versions tp_version;
 } CORE;
 
-/* struct tpacket_block_desc with its struct tpacket_hdr_v1, as far as it is read. */
+/* The beginning of struct tpacket_block_desc with its struct tpacket_hdr_v1. */
 struct block_head {
 	u32 version, offset_to_priv, block_status, num_pkts, offset_to_first_pkt;
 };
@@ -57,11 +58,11 @@ struct v2_head {
 	u32 sec, nsec;
 };
 
-/* Of a histogram (parts.h): an hour has its part. */
+/* Size of a histogram (parts.h): it includes a part for an hour. */
 #define PARTS 168
 struct delays {
-	u64 wakeups;  /* of the reader */
-	u64 measured; /* of these, with a stamp */
+	u64 wakeups;  /* number of times that the reader was woken */
+	u64 measured; /* of these, with a time stamp */
 	u64 max_ns;
 	u32 parts[PARTS];
 };
@@ -94,7 +95,7 @@ INLINE u64 stamp_of_block(struct packet_sock *po)
 	return first.status & TP_STATUS_TS_RAW_HARDWARE ? 0 : first.sec * SECOND + first.nsec;
 }
 
-/* `head` is the slot of the next packet; the one that is announced is before it. */
+/* `head` is the slot of the next packet; the announced packet is in the slot before it. */
 INLINE u64 stamp_of_slot(struct packet_sock *po)
 {
 	u64 blocks = (u64)READ(po, rx_ring.pg_vec);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * Packets that the kernel drops, counted by reason, place, network namespace, interface and protocol.
+ * Counts packets that the kernel drops, by reason, place, network namespace, interface and protocol.
  *
- * tp_btf/kfree_skb runs where a packet is thrown away, with the address in the function that did it and, since 5.17,
- * with a reason. Ports are in no key: a scan would fill the map. The first packet of a key leaves its addresses and its
- * stack beside the counts. Packets that are not dropped cost nothing; one that is costs 0.1 to 0.3 us.
+ * tp_btf/kfree_skb runs where a packet is discarded, with the address in the function that did it and, since 5.17,
+ * with a reason. Keys do not contain ports, because a scan would fill the map. The first packet of a key stores its
+ * addresses and its stack in addition to the counts. Packets that are not dropped cost nothing; a drop costs 0.1 to
+ * 0.3 us.
  *
- * Room is bounded three times, so that nothing is lost that can be counted. Namespaces whose owner is a user namespace
- * (any user can make them) have a map of their own and take no room of others. What finds its map full is counted by
- * reason and place alone: how many of these there are depends on the kernel's code and on nobody's packets.
+ * The space is divided into three maps, so that everything that can be counted is counted. Namespaces owned by a user
+ * namespace (any user can create them) have a map of their own and take no space from others. Drops whose map is full
+ * are counted only by reason and place: the number of these combinations depends on the kernel's code, not on packets.
  *
  * The other programs write each drop into a ring instead, one of them with the beginning of the packet. They wake the
- * reader when 64 KiB wait; until then the reader looks by itself.
+ * reader when 64 KiB wait; until then the reader polls.
  *
  * Kernel >= 5.10.
  */
@@ -19,11 +20,12 @@
 
 LICENSE("Dual BSD/GPL");
 
-/* Inode of the one namespace whose packets are counted, with those of no known one; 0: all. */
+/* Inode of the only namespace whose packets are counted, in addition to packets without a known one; 0: all. */
 const volatile u32 only_netns = 0;
-/* Arguments of the tracepoint in this kernel: the third is the reason (5.17), the fourth the receiver (6.11). */
+/* Number of arguments of the tracepoint in this kernel: the third is the reason (5.17), the fourth the receiver
+ * (6.11). */
 const volatile u32 arguments = 2;
-/* The kernel's numbers of SKB_CONSUMED, which is no drop, and SKB_DROP_REASON_NETFILTER_DROP; none: ~0. */
+/* The kernel's numbers of SKB_CONSUMED, which is not a drop, and SKB_DROP_REASON_NETFILTER_DROP; ~0 if it has none. */
 const volatile u32 consumed = ~0u;
 const volatile u32 netfilter_drop = ~0u;
 
@@ -46,9 +48,9 @@ enum { RTN_LOCAL = 2, RTN_BROADCAST = 3, RTN_ANYCAST = 4, RTN_MULTICAST = 5 };
 #define RTF_LOCAL 0x80000000
 #define SKB_DST_PTRMASK (~1ul)
 #define OFFSET_OF_FRAGMENT bswap16(0x1fff)
-/* A header's offset that is not known (sk_buff). */
+/* An unknown offset of a header (sk_buff). */
 #define NOT_SET 0xffff
-/* Headers of IPv6 before the transport's that are passed. */
+/* Maximum number of IPv6 extension headers that are skipped before the transport header. */
 #define EXTENSIONS 4
 
 /* crates/bpf/src/packet_drops.rs decodes these. No padding: keys are compared as bytes. */
@@ -56,10 +58,10 @@ struct drop_key {
 	u64 place;   /* the address after the call that dropped the packet */
 	u32 reason;  /* a number of this kernel's enum skb_drop_reason */
 	u32 netns;   /* inode */
-	u32 ifindex; /* of the interface that the packet came by, or would have left by */
-	u16 l3;	     /* ETH_P_IP, ETH_P_IPV6, ETH_P_ARP; 0: others, and packets whose header is not known */
+	u32 ifindex; /* of the interface that the packet arrived on, or would have left through */
+	u16 l3;	     /* ETH_P_IP, ETH_P_IPV6, ETH_P_ARP; 0: others, and packets whose header is unknown */
 	u8 l4;	     /* of IP: the protocols of `known_l4`; 255: others */
-	u8 hook;     /* enum hook; 0 where no rule dropped it */
+	u8 hook;     /* enum hook; 0 unless a rule dropped it */
 };
 struct drop_count { u64 packets, bytes; };
 #define FRAMES 24
@@ -77,9 +79,9 @@ struct drop_sample {
 	s32 stack_bytes; /* negative: an error */
 	u64 stack[FRAMES];
 };
-/* As in include/uapi/linux/netfilter.h, with one added. */
+/* As in include/uapi/linux/netfilter.h, with an additional value. */
 enum hook { HOOK_NONE, HOOK_PREROUTING, HOOK_INPUT, HOOK_FORWARD, HOOK_OUTPUT, HOOK_POSTROUTING };
-/* Of a key without namespace, interface and protocols. */
+/* Marks a key without namespace, interface and protocols. */
 #define HOOK_MERGED 255
 
 #define DROPS(entries)                                \
@@ -90,9 +92,9 @@ enum hook { HOOK_NONE, HOOK_PREROUTING, HOOK_INPUT, HOOK_FORWARD, HOOK_OUTPUT, H
 		MAP_TYPE(value, struct drop_count);   \
 	}
 struct DROPS(4096) drops SEC(".maps");
-/* Of namespaces that belong to user namespaces. */
+/* Drops in namespaces that belong to user namespaces. */
 struct DROPS(2048) guest_drops SEC(".maps");
-/* What found no room above, by reason and place. */
+/* Drops that did not fit into the maps above, by reason and place. */
 struct DROPS(1024) merged_drops SEC(".maps");
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_HASH);
@@ -107,10 +109,10 @@ struct {
 	MAP_NUMBER(max_entries, 4 << 20);
 } events SEC(".maps");
 
-/* 1: an event has its stack. */
+/* 1 if events include the stack. */
 const volatile u32 with_stack = 0;
 
-/* As far as it has no stack; then `struct drop_sample` is whole. */
+/* An event without its stack; otherwise it contains a whole `struct drop_sample`. */
 struct drop_event {
 	u64 ns; /* CLOCK_MONOTONIC */
 	struct drop_key key;
@@ -123,31 +125,31 @@ struct drop_event_stack {
 	struct drop_sample sample;
 };
 
-/* Bytes of an event's packet. */
+/* Maximum number of bytes of the packet in an event. */
 const volatile u32 snaplen = 128;
 #define SNAPLEN_MAX 4096
 
 enum { LINKTYPE_NONE, LINKTYPE_ETHERNET, LINKTYPE_RAW = 101 };
 enum { ARPHRD_ETHER = 1, ARPHRD_LOOPBACK = 772, ETHERNET_BYTES = 14, VLAN_BYTES = 4 };
 
-/* The packet as it was when it was dropped: from its link-layer header on, or from that of IP. */
+/* The packet as it was when it was dropped, starting with its link-layer header or with its IP header. */
 struct drop_event_frame {
 	u64 ns;
 	struct drop_key key;
 	struct packet_ends ends;
 	s32 stack_bytes;
-	u32 len;	/* of the packet from there on */
-	u16 captured;	/* bytes of it below */
-	u16 link_type;	/* LINKTYPE_NONE: where it begins is not known */
+	u32 len;	/* of the packet, from its first byte in `bytes` */
+	u16 captured;	/* number of bytes below */
+	u16 link_type;	/* LINKTYPE_NONE: the start of the packet is unknown */
 	u8 bytes[];
 };
 
-/* Packets that were merged; that were not counted at all; that found the ring full. */
+/* Packets that were merged; packets that were not counted at all; events lost because the ring was full. */
 u64 merged, lost, lost_events;
-/* The address of the kernel's netns_operations, by which a namespace is told from other memory. */
+/* The address of the kernel's netns_operations, which distinguishes a namespace from other memory. */
 u64 netns_operations;
 
-/* Where a packet was: its namespace's inode, and whether that belongs to a user namespace. */
+/* The namespace of a packet: its inode, and whether it belongs to a user namespace. */
 struct home { u32 netns; bool is_guest; };
 
 INLINE void learn_netns_operations(void)
@@ -156,7 +158,7 @@ INLINE void learn_netns_operations(void)
 	struct nsproxy *proxy = READ(task, nsproxy);
 	struct net *net;
 
-	/* A task that ends has no namespaces any more; its parent has. */
+	/* A task that is exiting has no namespaces any more, but its parent has. */
 	if (!proxy) {
 		task = READ(task, real_parent);
 		proxy = READ(task, nsproxy);
@@ -165,8 +167,8 @@ INLINE void learn_netns_operations(void)
 	netns_operations = (u64)READ(net, ns.ops);
 }
 
-/* True if this is a namespace. A packet's pointer to its interface shares its place with other things while the packet
- * waits in a socket's queue: only what leads to a namespace was an interface. */
+/* True if this is a namespace. A packet's pointer to its interface shares memory with other data while the packet
+ * waits in a socket's queue: it was an interface only if it leads to a namespace. */
 INLINE bool find_home(struct net *net, struct home *home)
 {
 	if (!net || (u64)net->ns.ops != netns_operations)
@@ -176,7 +178,7 @@ INLINE bool find_home(struct net *net, struct home *home)
 	return true;
 }
 
-/* The same through a pointer that is a number to the verifier. */
+/* Works like find_home, through a pointer that the verifier treats as a number. */
 INLINE void find_home_of_route(struct dst_entry *route, struct home *home)
 {
 	struct net_device *out = READ(route, dev);
@@ -190,7 +192,7 @@ INLINE void find_home_of_route(struct dst_entry *route, struct home *home)
 	home->is_guest = READ(owner, level) > 0;
 }
 
-/* The way of the packet, from its route: what a rule's hook is, without looking at the stack. */
+/* Derives the hook of a rule from the packet's route, without looking at the stack. */
 INLINE u8 hook_of(struct sk_buff *skb, u16 l3, bool has_device)
 {
 	struct rtable *route = (void *)(skb->_skb_refdst & SKB_DST_PTRMASK);
@@ -204,7 +206,7 @@ INLINE u8 hook_of(struct sk_buff *skb, u16 l3, bool has_device)
 			return HOOK_OUTPUT;
 		return READ(route6, rt6i_flags) & RTF_LOCAL ? HOOK_INPUT : HOOK_FORWARD;
 	}
-	/* What comes back by loopback has the route of its way out. */
+	/* A packet that comes back via loopback has the route of its output. */
 	if (!READ(route, rt_is_input) && !skb->skb_iif)
 		return has_device ? HOOK_POSTROUTING : HOOK_OUTPUT;
 	type = READ(route, rt_type);
@@ -213,8 +215,8 @@ INLINE u8 hook_of(struct sk_buff *skb, u16 l3, bool has_device)
 	return READ(route, dst.dev) == skb->dev ? HOOK_POSTROUTING : HOOK_FORWARD;
 }
 
-/* ICMP, IGMP, IPIP, TCP, UDP, DCCP, IPv6, GRE, ESP, AH, ICMPv6, OSPF, PIM, VRRP, L2TP, SCTP, UDP-Lite: a bit each. A
- * packet may say any number, so others share one key. */
+/* ICMP, IGMP, IPIP, TCP, UDP, DCCP, IPv6, GRE, ESP, AH, ICMPv6, OSPF, PIM, VRRP, L2TP, SCTP, UDP-Lite: one bit each. A
+ * packet may contain any number, so all others share one key. */
 #define BIT(number) (1ull << ((number) & 63))
 #define KNOWN_0 \
 	(BIT(1) | BIT(2) | BIT(4) | BIT(6) | BIT(17) | BIT(33) | BIT(41) | BIT(47) | BIT(50) | BIT(51) | BIT(58))
@@ -231,7 +233,8 @@ INLINE bool is_known_l4(u8 l4)
 struct ipv4_header { u8 version_ihl, tos; u16 length, id, fragment; u8 ttl, protocol; u16 check; u32 src, dst; };
 struct ipv6_header { u32 flow; u16 length; u8 next, hops; u32 src[4], dst[4]; };
 
-/* Addresses and protocol; returns the offset of the transport header from the network header, 0: none is here. */
+/* Reads addresses and protocol; returns the offset of the transport header from the network header, or 0 without
+ * one. */
 INLINE u32 read_ipv4(struct packet_ends *ends, unsigned char *at)
 {
 	struct ipv4_header ip;
@@ -261,7 +264,7 @@ INLINE u32 read_ipv6(struct packet_ends *ends, unsigned char *at)
 		struct { u8 next, length; u16 fragment; } extension = {};
 		bool is_fragment = ends->l4 == 44;
 
-		/* Hop by hop, routing, destination. */
+		/* Hop-by-hop, routing, destination options. */
 		if (!is_fragment && ends->l4 != 0 && ends->l4 != 43 && ends->l4 != 60)
 			break;
 		if (bpf_probe_read_kernel(&extension, sizeof(extension), at + offset))
@@ -312,7 +315,7 @@ INLINE void read_ports(struct sk_buff *skb, u32 transport, struct packet_ends *e
 	ends->has |= HAS_PORTS;
 }
 
-/* Of sockets that are whole: not of a request, nor of what is left of a connection. */
+/* Reads full sockets only: no request sockets and no time-wait sockets. */
 INLINE void read_socket(u64 *ctx, struct sk_buff *skb, struct packet_ends *ends)
 {
 	struct sock *sk = skb->sk;
@@ -354,7 +357,7 @@ INLINE enum counted count(void *map, struct drop_key *key, u32 bytes)
 	return COUNTED;
 }
 
-/* A new key's packet: its ends, and the stack that led to the drop. */
+/* Stores a new key's packet: its addresses and ports, and the stack that led to the drop. */
 INLINE void take_sample(void *ctx, struct drop_key *key, struct packet_ends *ends)
 {
 	struct drop_sample sample = { .ends = *ends };
@@ -363,7 +366,7 @@ INLINE void take_sample(void *ctx, struct drop_key *key, struct packet_ends *end
 	bpf_map_update_elem(&samples, key, &sample, BPF_NOEXIST);
 }
 
-/* What is known of one drop. */
+/* The data of one drop. */
 struct drop {
 	struct drop_key key;
 	struct packet_ends ends;
@@ -434,7 +437,8 @@ SEC("tp_btf/kfree_skb") int on_drop(u64 *ctx)
 	return 0;
 }
 
-/* The reader is woken as the events pass this mark, and not by each event above it: it looks every 10 ms anyway. */
+/* The reader is woken when the waiting events pass this mark, but not by each event above it: it polls every 10 ms
+ * anyway. */
 #define WAKE_BYTES (64 << 10)
 #define WAKE_WIDTH 1024
 
@@ -483,7 +487,7 @@ SEC("tp_btf/kfree_skb") int on_drop_event(u64 *ctx)
 	return 0;
 }
 
-/* True if the packet has a header of Ethernet, perhaps with a tag, right before that of its network protocol. */
+/* True if the packet has an Ethernet header, possibly with a tag, right before its network header. */
 INLINE bool has_ethernet(struct sk_buff *skb, bool has_device)
 {
 	u32 bytes = (u32)skb->network_header - skb->mac_header;
@@ -496,7 +500,7 @@ INLINE bool has_ethernet(struct sk_buff *skb, bool has_device)
 	       (bytes == ETHERNET_BYTES || bytes == ETHERNET_BYTES + VLAN_BYTES);
 }
 
-/* Copies the beginning of what of the packet lies in one piece. */
+/* Copies the beginning of the contiguous part of the packet. */
 INLINE void copy_frame(struct sk_buff *skb, struct drop *drop, struct drop_event_frame *event)
 {
 	u32 start = skb->network_header, data = skb->data - skb->head, there;
@@ -516,7 +520,7 @@ INLINE void copy_frame(struct sk_buff *skb, struct drop *drop, struct drop_event
 	if (there > snaplen)
 		there = snaplen;
 	event->len = skb->len + data - start;
-	/* Never: the verifier of older kernels wants to see a bound. */
+	/* Never true: the verifier of older kernels requires a bound. */
 	if (there > SNAPLEN_MAX)
 		return;
 	if (!bpf_probe_read_kernel(event->bytes, there, skb->head + start))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * A histogram of times: four parts to each power of two of ns, so that a part is at most a quarter wide.
- * crates/bpf/src/time_parts.rs decodes.
+ * A histogram of times: four parts for each power of two of ns, so that the width of a part is at most a quarter of
+ * its start. crates/bpf/src/time_parts.rs decodes it.
  */
 #pragma once
 #include "helpers.h"
 
-/* The power of two below `ns`, and its two bits below that one. */
+/* The part of a time: the power of two below `ns`, and the next two bits. */
 INLINE u32 part_of(u64 ns)
 {
 	u32 power = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * How long packets take from one place of netfilter's hooks to the next, and how many do not arrive.
+ * The time that packets take from one place of netfilter's hooks to the next, and how many do not arrive.
  *
  * The same program is loaded once for each place (a hook and a priority of one network namespace), with its place as
- * constants, over common maps. It lets every packet go on. A packet is known by its sk_buff, which is the same at all
- * places; where it came by last stands in a table of each CPU, so that places need not agree about anything else.
+ * constants and with shared maps. It accepts every packet. A packet is identified by its sk_buff, which is the same at
+ * all places; a table per CPU records the last place that it passed, so that places need no other shared state.
  *
- * A packet counts if it came to its first place while `window` was open: those that are under way when it opens or
- * closes count everywhere or nowhere, so that a difference between two places is packets that got lost between them.
+ * A packet counts if it reached its first place while `window` was open: packets in transit when it opens or closes
+ * count at all places or at none, so that a difference between two places is packets that were lost between them.
  *
- * Kernel >= 6.4; reads nothing of the kernel's types. Costs a packet 50 to 150 ns at each place.
+ * Kernel >= 6.4; needs no kernel types. Costs a packet 50 to 150 ns at each place.
  */
 #include "parts.h"
 
@@ -17,7 +17,7 @@ LICENSE("Dual BSD/GPL");
 
 enum { NF_ACCEPT = 1 };
 
-/* Context of the program; fixed layout. */
+/* The program's context; fixed layout. */
 struct nf_hook_state;
 struct sk_buff;
 struct bpf_nf_ctx {
@@ -25,7 +25,7 @@ struct bpf_nf_ctx {
 	struct sk_buff *skb;
 };
 
-/* This place, and those that a packet may have come from; NOWHERE: it begins here. */
+/* This place, and the places that a packet may have come from; NOWHERE: packets begin here. */
 #define NOWHERE 0xffffffffu
 const volatile u32 place = 0;
 const volatile u32 from = NOWHERE;
@@ -34,15 +34,15 @@ const volatile u32 or_from = NOWHERE;
 #define PARTS 140
 struct arrivals {
 	u64 packets;
-	u64 measured;    /* of these, with a time since the place before */
-	u64 strangers;   /* of these, seen at none of the places before */
+	u64 measured;    /* of these, with a time since the previous place */
+	u64 strangers;   /* of these, not seen at any of the previous places */
 	u64 sum_ns;
 	u64 max_ns;
-	u64 own_ns;      /* the time of the program itself for these packets */
+	u64 own_ns;      /* time of the program itself for these packets */
 	u32 parts[PARTS];
 };
 
-/* Each CPU adds to numbers of its own. */
+/* Each CPU has its own numbers. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	MAP_NUMBER(max_entries, 80);
@@ -50,7 +50,7 @@ struct {
 	MAP_TYPE(value, struct arrivals);
 } arrivals SEC(".maps");
 
-/* When packets count, in ns of the monotonic clock. */
+/* The interval in which packets count, in ns of the monotonic clock. */
 struct window {
 	u64 open_ns, close_ns;
 };
@@ -61,7 +61,7 @@ struct {
 	MAP_TYPE(value, struct window);
 } window SEC(".maps");
 
-/* Packets under way on one CPU. */
+/* Packets in transit on one CPU. */
 #define UNDER_WAY 1024
 struct last_seen {
 	u64 packet;
@@ -100,9 +100,9 @@ SEC("netfilter") int on_packet(struct bpf_nf_ctx *ctx)
 	here = bpf_map_lookup_elem(&arrivals, &own);
 	if (!times || !here)
 		return NF_ACCEPT;
-	/* The difference of two pointers is a number that the verifier lets us reckon with. */
+	/* The difference of two pointers is a number, with which the verifier allows arithmetic. */
 	packet = (u64)((char *)ctx->skb - (char *)times);
-	/* sk_buffs are multiples of 64 bytes apart. */
+	/* Addresses of sk_buffs differ by multiples of 64 bytes. */
 	slot = (packet >> 6 ^ packet >> 16) & (UNDER_WAY - 1);
 	seen = bpf_map_lookup_elem(&under_way, &slot);
 	if (!seen)

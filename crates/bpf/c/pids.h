@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * Numbers of processes as a pid namespace has them: the kernel's own are those of the first one, and mean another
- * process, or none, to a reader in a container. Include behind kernel.h.
+ * Pids in a pid namespace: the kernel's own pids belong to the initial namespace, and mean a different process, or
+ * none, to a reader in a container. Include after kernel.h.
  */
 #ifndef NETWREN_PIDS_H
 #define NETWREN_PIDS_H
 
-/* Namespaces nest 32 deep at most (MAX_PID_NS_LEVEL). */
+/* Maximum nesting of pid namespaces (MAX_PID_NS_LEVEL). */
 #define LEVELS 32
 
-/* The entry of `struct pid` for the namespace that is so many below the first one. */
+/* The entry of `struct pid` for the namespace `level` levels below the initial one. */
 INLINE void *upid_at(struct pid *pid, u32 level)
 {
 	u32 at = field_offset(struct pid, numbers) + level * type_size(struct upid);
 
-	/* 32 entries of 16 bytes behind some 100: said in words that the verifier of 6.1 understands. */
+	/* 32 entries of 16 bytes after about 100 bytes, written in a way that the verifier of 6.1 understands. */
 	return (void *)pid + (at & 1023);
 }
 
-/* The task's number there; 0 if it has just ended. It must be one of a level that the task is in. */
+/* The task's pid at this level; 0 if the task has just ended. The task must be in a namespace of this level. */
 INLINE u32 number_at(struct pid *pid, u32 level)
 {
 	int number = 0;
@@ -27,7 +27,7 @@ INLINE u32 number_at(struct pid *pid, u32 level)
 	return number;
 }
 
-/* The inode of the namespace there. */
+/* The inode of the namespace at this level. */
 INLINE u32 namespace_at(struct pid *pid, u32 level)
 {
 	void *ns = NULL;
@@ -38,7 +38,7 @@ INLINE u32 namespace_at(struct pid *pid, u32 level)
 	return inode;
 }
 
-/* The process's number in the namespace with this inode, 0: the first one; 0 if it is not to be seen there. */
+/* The process's pid in the namespace with this inode (0: the initial one); 0 if it is not visible there. */
 INLINE u32 pid_in(struct task_struct *task, u32 inode)
 {
 	struct pid *pid;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * One small program of every sort that the loader knows; for the crate's own tests.
+ * One small program of every type that the loader knows; for the crate's own tests.
  */
 #include "kernel.h"
 #include "pids.h"
 
 LICENSE("Dual BSD/GPL");
 
-const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the first one */
-const volatile u32 only_tgid = 0; /* set by the loader: rows of this process alone */
+const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the initial one */
+const volatile u32 only_tgid = 0; /* set by the loader: rows of this process only */
 const volatile u64 step = 1;
 
 u64 runs, lost; /* .bss */
@@ -87,7 +87,7 @@ int look(struct facts *facts)
 	return 0;
 }
 
-/* Fills the ring: `count` records of 64 bytes, as far as there is room. */
+/* Fills the ring with `count` records of 64 bytes, as far as there is space. */
 struct fill { u32 count, flags; };
 SEC("syscall")
 int fill(struct fill *fill)
@@ -161,7 +161,7 @@ int changed(u64 *context)
 	return 0;
 }
 
-/* Reads what no kernel has, unguarded: cannot be loaded, and the error must name it. */
+/* Reads a member that no kernel has, without a guard: it cannot be loaded, and the error must name the member. */
 SEC("syscall")
 int broken(u64 *context)
 {
@@ -169,7 +169,7 @@ int broken(u64 *context)
 	return 0;
 }
 
-/* Does nothing: what the kernel's statistics of programs show of it is their own reading of the clock. */
+/* Does nothing: the kernel's statistics of this program show only their own clock readings. */
 SEC("tp_btf/inet_sock_set_state")
 int idle(u64 *ctx)
 {

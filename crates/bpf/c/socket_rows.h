@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * A TCP socket as a row: what the walk and the iterator write, and crates/sockets/src/backends/bpf/rows.rs reads.
+ * A TCP socket as a row: the walk and the iterator write it, and crates/sockets/src/backends/bpf/rows.rs decodes it.
  *
- * A block is a head and rows behind it. A row is its base, the parts that the head names, its addresses. Who includes
- * this says first how the inode of a socket is read: INODE_OF(struct socket *).
+ * A block is a head followed by rows. A row consists of its base, the parts that the head names, and its addresses.
+ * Before including this file, define how the inode of a socket is read: INODE_OF(struct socket *).
  */
 #pragma once
 #include "kernel.h"
@@ -15,16 +15,16 @@ enum { MAGIC = 0x316b776e };			/* "nwk1" */
 enum { RETRANS = 1, PROBE0 = 3, LOSS_PROBE = 5, REO_TIMEOUT = 6 };
 /* Parts that follow the base of a row, in this order. */
 enum { BOUND = 1, TIMER = 2, NETNS = 4, IDENTITY = 8, COUNTERS = 16 };
-/* What has its place in any case and is filled in only then, else 0, for it costs cache lines that little else is in:
- * the queues; of the counters those about resent and acknowledged data; the mark of the bound; uid and inode; of the
- * counters the round-trip time and the window. */
+/* Members that always have a place but are filled in only with these bits, otherwise 0, because they need cache lines
+ * that contain little else: the queues; among the counters those for retransmitted and acknowledged data; the mark in
+ * `bound`; uid and inode; among the counters the round-trip time and the window. */
 enum { QUEUES = 32, RESENT = 64, MARK = 128, UID = 256, INODE = 512, PATH = 1024 };
-/* Kinds of rows beside ordinary ones. */
+/* Kinds of rows other than ordinary ones. */
 enum { MINISOCK = 1, REQUEST = 2, V6ONLY = 4 };
 /* Kinds of blocks. */
 enum { SOCKETS = 1, NAMESPACES = 2 };
 
-/* Constants from loading on, so that the verifier removes the code of parts that are not wanted. */
+/* Set before loading and constant from then on, so that the verifier removes the code of parts that are not wanted. */
 const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES | RESENT | MARK | UID | INODE | PATH;
 
 /* Random words of this run: kernel addresses leave the program only hashed with them. */
@@ -37,7 +37,7 @@ struct timer { u32 jiffies; u8 timer, retrans; u16 pad; };
 struct counters { u64 received, acked, sent, retransmitted; u32 segs_in, segs_out, retrans, srtt, mdev, cwnd; };
 struct netns { u32 inum, pad; };
 
-/* Where the parts of a row begin; the addresses are behind them, for their length differs. */
+/* Offsets of the parts of a row; the addresses come last because their length varies. */
 #define SIZE_IF(part, type) (parts & (part) ? sizeof(type) : 0)
 #define BOUND_AT (sizeof(struct base))
 #define TIMER_AT (BOUND_AT + SIZE_IF(BOUND, struct bound))
@@ -63,7 +63,7 @@ INLINE void put_timer(u8 *r, u8 timer, u8 retrans, u64 expires, u64 now)
 	PART(timer, TIMER_AT)->timer = timer; PART(timer, TIMER_AT)->retrans = retrans; PART(timer, TIMER_AT)->pad = 0;
 }
 
-/* As inet_sk_diag_fill has it (net/ipv4/inet_diag.c). */
+/* Follows inet_sk_diag_fill (net/ipv4/inet_diag.c). */
 INLINE void put_running_timer(u8 *r, struct inet_connection_sock *i, u64 now)
 {
 	if (!(parts & TIMER)) return;
@@ -127,7 +127,7 @@ INLINE void put_full(u8 *r, struct tcp_sock *t, int listens, u64 now)
 	put_inode(b, sk);
 }
 
-/* Half-open and time-wait sockets are small: after sock_common they have only few fields of their own. */
+/* Half-open and time-wait sockets are small: they have only a few fields after sock_common. */
 INLINE void put_small(u8 *r, u8 kind, u32 mark, u8 timer, u8 retrans, u64 expires, u64 now)
 {
 	struct base *b = (struct base *)r;
@@ -147,7 +147,7 @@ INLINE void put_addresses(u8 *r, struct sock_common *c)
 	else { a[0] = c->skc_rcv_saddr; a[1] = c->skc_daddr; }
 }
 
-/* Writes what every row has; returns the bytes of the whole row. */
+/* Writes the parts that every row has; returns the size of the whole row in bytes. */
 INLINE u32 put_base(u8 *r, struct sock_common *c, u32 state)
 {
 	struct base *b = (struct base *)r;

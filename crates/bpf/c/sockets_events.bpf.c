@@ -6,41 +6,42 @@
  * that was interrupted, so the program takes an owner only where it knows that a process acts:
  *
  *   connect   CLOSE -> SYN_SENT                the process that connects
- *   accept    accept(2) reads the peer's       the process that accepts, not the one that made the listener
- *             name, or the first send or receive on the socket
+ *   accept    accept(2) reads the peer's       the process that accepts, not the one that created the listener
+ *             name, or the first send or
+ *             receive on the socket
  *   close     -> FIN_WAIT1, -> LAST_ACK, or    the process that closes it last: a worker that got the socket by fork or
- *             a close that resets              over a unix socket takes it over from the process that accepted it. Not
- *                                              who merely had the last reference: see closes_itself()
+ *             a close that resets              over a unix socket replaces the process that accepted it. A process that
+ *                                              merely had the last reference does not count: see closes_itself()
  *
- * What is known of a connection is kept under the address of its socket until the socket closes: in a small array
- * that is found without a call, else in the socket's own storage, so that no number of connections of one user takes
- * the room of another's. The program reports a passive connection once it is accepted (with the time when it was
+ * The data of a connection is stored under the address of its socket until the socket closes: in a small array that is
+ * found without a call, otherwise in the socket's own storage, so that one user's connections, however many, take no
+ * space from another's. The program reports a passive connection once it is accepted (with the time when it was
  * established), or, if no process ever accepts it, when it closes.
  *
- * There are two outputs: an event each in a ring buffer (the reader is woken at 512 KiB and polls every 10 ms), or,
- * when only sums are wanted, sums per flow in one of two maps: the program fills one while the reader empties the
- * other.
+ * There are two kinds of output: one event each in a ring buffer (the reader is woken at 512 KiB and polls every 10
+ * ms), or, if only sums are wanted, sums per flow in one of two maps: the program fills one while the reader empties
+ * the other.
  *
  * The costs, largest first: entering a program, records in the ring, helper calls (20 ns and more each). docs/adr/0010
  * has the figures.
  *
- * Needs Linux 5.12 (cmpxchg, cookies, socket storage in tracing programs, iter/task_file with bpf_sock_from_file).
- * The accept hooks need 5.8 (cgroup/getpeername) and 6.3 (sock_send_length, sock_recv_length): without them an owner
- * is only known later.
+ * Needs Linux 5.12 (cmpxchg, cookies, socket storage in tracing programs, iter/task_file with bpf_sock_from_file). The
+ * accept hooks need 5.8 (cgroup/getpeername) and 6.3 (sock_send_length, sock_recv_length): without them an owner is
+ * only known later.
  */
 #include "kernel.h"
 #include "pids.h"
 
 LICENSE("Dual BSD/GPL");
 
-const volatile u32 only_netns = 0; /* inode of the one namespace; 0: all */
-const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the first one */
+const volatile u32 only_netns = 0; /* inode of the only namespace to report; 0: all */
+const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the initial one */
 const volatile u32 slots = 1 << 14; /* entries of `recent_conns`, a power of two */
 
-/* The program wakes the reader once in so many bytes, an eighth of the ring; the reader polls every 10 ms besides. */
+/* The program wakes the reader once per this many bytes, an eighth of the ring; the reader also polls every 10 ms. */
 #define WAKE_BYTES (512 << 10)
 
-/* include/net/sock.h, enum sock_flags: tcp_fin() sets it when the FIN of the peer comes. */
+/* include/net/sock.h, enum sock_flags: tcp_fin() sets it when the peer's FIN arrives. */
 enum { SOCK_DONE = 1 };
 enum { EVENT_OPEN = 1, EVENT_CLOSE = 2 };
 enum { DIRECTION_IN = 1, DIRECTION_OUT = 2, DIRECTION_UNKNOWN = 3, DIRECTION_FOLDED = 4 };
@@ -49,16 +50,16 @@ struct owner {
 	u64 cgroup;
 	char comm[16];
 	u32 uid;
-	u32 pid; /* in the reader's pid namespace; 0: not known yet, or not visible there; written last */
+	u32 pid; /* in the reader's pid namespace; 0: unknown so far, or not visible there; written last */
 };
 
 /*
- * What is known of a connection, in one cache line. `key` is the address of its socket as a number (see key_of), whose
- * low bits are free for flags:
+ * The data of a connection, in one cache line. `key` is the address of its socket as a number (see key_of), whose low
+ * bits are free for flags:
  */
 enum {
-	PENDING = 1, /* passive, and its opening is not reported yet */
-	BUSY = 2,    /* the program that cleared PENDING writes the owner; without a key: the socket closed meanwhile */
+	PENDING = 1, /* passive, and its opening has not been reported yet */
+	BUSY = 2,    /* the program that cleared PENDING writes the owner; without a key: the socket has closed */
 	OLD = 4,     /* in `stored_conns`: older than this program, or no slot of `recent_conns` was free */
 	FLAGS = 7,
 	WITH_OWNER = 8, /* for begin_conn() only: never in a key */
@@ -74,9 +75,9 @@ struct conn {
 };
 
 /*
- * Connections that began in this run, until they close. A lookup is no call and takes no lock: an entry is in one of
- * PROBES slots that follow its hash; if all of them are taken, the entry goes to `stored_conns`. An update or a removal
- * costs 10 to 20 ns here, 350 ns in a hash map.
+ * Connections that began in this run, until they close. A lookup makes no call and takes no lock: an entry is in one
+ * of PROBES slots that follow its hash; if all of them are taken, the entry goes to `stored_conns`. An update or a
+ * removal costs 10 to 20 ns here, 350 ns in a hash map.
  */
 #define PROBES 4
 struct {
@@ -86,8 +87,8 @@ struct {
 	MAP_TYPE(value, struct conn);
 } recent_conns SEC(".maps");
 
-/* The others, in the storage of each socket: a new one costs 800 ns, a lookup 20 ns. There is no limit that one user
- * could use up for all: the kernel charges each entry to its socket and frees it with the socket. */
+/* All other connections, in the storage of each socket: a new entry costs 800 ns, a lookup 20 ns. There is no limit
+ * that one user could use up for all: the kernel charges each entry to its socket and frees it with the socket. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
 	MAP_NUMBER(map_flags, BPF_F_NO_PREALLOC);
@@ -96,7 +97,7 @@ struct {
 } stored_conns SEC(".maps");
 
 /* 32,768 events, that is 8,000 connections while the reader is busy. A ring of 512 KiB would stay in the caches and
- * save a tenth of the cost, but holds 22 ms of the worst flood; one of 8 MiB costs more cache misses. */
+ * save a tenth of the cost, but holds only 22 ms of the worst flood; a ring of 8 MiB costs more cache misses. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
 	MAP_NUMBER(max_entries, 4 << 20);
@@ -104,7 +105,7 @@ struct {
 
 /*
  * Decoded in crates/sockets/src/events/bpf/event.rs. With the ring's header an event fills two cache lines, with IPv6
- * addresses three: its cost is mostly the transfer of these lines from the reader's CPU.
+ * addresses three: most of its cost is the transfer of these lines from the reader's CPU.
  */
 struct event {
 	u64 ns, opened_ns, cookie, cgroup;
@@ -120,7 +121,7 @@ struct event {
 	u8 pad[4];
 };
 
-/* The same with the addresses of AF_INET6. */
+/* An event with AF_INET6 addresses. */
 struct event6 {
 	struct event event;
 	u32 local[4], peer[4];
@@ -136,19 +137,20 @@ struct flow_key {
 
 struct flow_sum {
 	u64 opened, closed, bytes_in, bytes_out, retrans, duration_ns;
-	u64 charged; /* of an account: entries that it has taken of the shared room */
+	u64 charged; /* of an account: entries that it has taken of the shared space */
 };
 
 /*
- * The room for flows of one interval. The first FLOWS_FREE flows take entries as they come. Whoever needs more is
- * charged to an account (see account_of), and gets an entry only while the account has a share left: one user, or one
- * remote network, that fills the map costs its own rows, not those of others. Flows without a share are added up in the
- * entry of their account, under a key with DIRECTION_FOLDED; FLOWS_ACCOUNTS entries are kept for these.
+ * The space for the flows of one interval. The first FLOWS_FREE flows take entries as they come. Further flows are
+ * charged to an account (see account_of), and get an entry only while the account has a share left: a user, or a
+ * remote network, that fills the map costs its own rows, not those of others. Flows without a share are added up in
+ * the entry of their account, under a key with DIRECTION_FOLDED; FLOWS_ACCOUNTS entries are reserved for these.
  */
 #define FLOWS_FREE (1 << 16)
 #define FLOWS_SHARED (1 << 15)
 #define FLOWS_ACCOUNTS (1 << 15)
-/* An account may take one part in SHARE of what is left, so that something is left for the next one, however many. */
+/* An account may take one part in SHARE of what is left, so that something is left for the next one, however many
+ * exist. */
 #define SHARE 8
 
 struct flow_map {
@@ -161,8 +163,8 @@ struct flow_map {
 struct flow_map flows_even SEC(".maps");
 struct flow_map flows_odd SEC(".maps");
 
-/* Which of the two the program fills (bit 0: flows_odd), and above it what `flows_made` was when it began to. The
- * reader writes both as one number, so that the program never sees one without the other. */
+/* Which of the two maps the program fills (bit 0: flows_odd), and in the other bits the value of `flows_made` when it
+ * began to. The reader writes both as one number, so that the program never sees one without the other. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
 	MAP_NUMBER(max_entries, 1);
@@ -171,15 +173,16 @@ struct {
 } active_map SEC(".maps");
 
 u64 failed;	/* attempts that never became a connection */
-u64 lost_ring;	/* events that found the ring full */
+u64 lost_ring;	/* events lost because the ring was full */
 u64 lost_map;	/* connections without memory for an entry: their owner and duration are unknown */
-u64 lost_flows; /* openings and closings that found the map of flows full */
-u64 flows_made; /* entries made in both maps of flows since the start */
+u64 lost_flows; /* openings and closings lost because the map of flows was full */
+u64 flows_made; /* entries created in both maps of flows since the start */
 s64 waiting;	/* passive connections that no process has accepted yet */
-u32 has_stored;	/* 1 once `stored_conns` was used: before that no lookup there */
-u64 unasked;	/* accepted without asking for the peer's name: the process is known only when it closes */
+u32 has_stored;	/* 1 once `stored_conns` was used: lookups there are skipped before that */
+u64 unasked;	/* accepted without a request for the peer's name: the process is known only when it closes */
 
-/* When a process started, in 2^20 ns since boot: with its number it is the process's for ever. */
+/* The start time of a process, in units of 2^20 ns since boot: together with its pid it identifies the process
+ * forever. */
 INLINE u32 started_of(struct task_struct *task)
 {
 	return PLAIN(struct task_struct, task)->group_leader->start_boottime >> 20;
@@ -245,7 +248,7 @@ INLINE struct conn *find(struct sock *sk, u64 key)
 	return stored && (stored->key & ~(u64)FLAGS) == key ? stored : NULL;
 }
 
-/* The same, but not what an earlier socket at this address has left, if its end was missed. */
+/* Works like find, but ignores an entry that an earlier socket at this address has left because its end was missed. */
 INLINE struct conn *find_of(struct sock *sk, u64 key)
 {
 	struct conn *conn = find(sk, key);
@@ -264,8 +267,8 @@ INLINE struct conn *claim_stored(struct sock *sk, u64 key)
 	return conn;
 }
 
-/* An entry for this socket, of which only the key and the flags are set; who calls publishes it. One that is there
- * under the same key is of an earlier socket at the same address. */
+/* An entry for this socket with only the key and the flags set; the caller publishes it. An existing entry under the
+ * same key belongs to an earlier socket at the same address. */
 INLINE struct conn *claim(struct sock *sk, u64 key)
 {
 #pragma clang loop unroll(disable)
@@ -295,12 +298,12 @@ INLINE void publish(struct conn *conn, u64 key, u64 flags)
 
 INLINE void release(struct conn *conn, u64 key)
 {
-	/* The storage itself goes with the socket. */
+	/* The kernel frees the storage itself with the socket. */
 	if (conn->key & OLD) {
 		*(volatile u64 *)&conn->key = OLD;
 		return;
 	}
-	/* The program that writes its owner at this moment releases it afterwards. */
+	/* The program that is writing the owner at this moment releases it afterwards. */
 	if (conn->key & BUSY && __sync_val_compare_and_swap(&conn->key, key | BUSY, BUSY) == (key | BUSY))
 		return;
 	*(volatile u64 *)&conn->key = 0;
@@ -337,7 +340,7 @@ INLINE void ends_of(struct sock *sk, u32 *local, u32 *peer)
 	peer[1] = peer[2] = peer[3] = 0;
 }
 
-/* Bytes received, without the peer's FIN, which the kernel counts as one. */
+/* Bytes received, without the peer's FIN, which the kernel counts as one byte. */
 INLINE u64 received(struct sock *sk, struct tcp_sock *tp)
 {
 	u64 bytes = tp->bytes_received;
@@ -346,7 +349,7 @@ INLINE u64 received(struct sock *sk, struct tcp_sock *tp)
 }
 
 /* Submits a record. Its position in the ring decides whether to wake the reader: this needs no call of
- * bpf_ringbuf_query(), and a reader that is behind is not woken by every event. */
+ * bpf_ringbuf_query(), and a late reader is not woken by every event. */
 INLINE void submit(void *record)
 {
 	u64 from = (u64)&failed, at = (u64)record;
@@ -361,7 +364,7 @@ struct tcp_sock___clock { u64 tcp_clock_cache; } CORE;
 typedef struct { int owned; } CORE socket_lock_t;
 struct sock___locked { socket_lock_t sk_lock; } CORE;
 
-/* The time of the packet or timer that TCP handles now. The kernel has just read the clock for it
+/* The time of the packet or timer that TCP is handling. The kernel has just read the clock for it
  * (tcp_mstamp_refresh); a second reading would cost 60 ns. `by_packet`: if no process holds the socket's lock, a
  * packet or a timer is the cause. */
 INLINE u64 now_ns(struct sock *sk, struct tcp_sock *tp, bool by_packet)
@@ -383,7 +386,7 @@ INLINE u64 close_ns(struct sock *sk, struct tcp_sock *tp, int old)
 	return now_ns(sk, tp, 1 << (old & 15) & orderly);
 }
 
-/* The cookie of a socket; the kernel makes it at the first request. */
+/* The cookie of a socket; the kernel creates it at the first request. */
 INLINE u64 cookie_of(struct sock *sk)
 {
 	u64 cookie = sk->__sk_common.skc_cookie.counter;
@@ -426,7 +429,7 @@ INLINE void emit_event(struct sock *sk, struct tcp_sock *tp, const struct conn *
 	e->kind = kind;
 	e->state = state;
 	e->netns = netns_of(sk);
-	/* skc_num is 0 already when a socket closes */
+	/* skc_num is already 0 when a socket closes. */
 	e->local_port = bswap16(tp->inet_conn.icsk_inet.inet_sport);
 	e->peer_port = bswap16(sk->__sk_common.skc_dport);
 	e->bytes_in = received(sk, tp);
@@ -447,9 +450,10 @@ INLINE void emit_event(struct sock *sk, struct tcp_sock *tp, const struct conn *
 	submit(e);
 }
 
-/* Whom an entry is charged to: the socket's user in its network namespace. In namespaces that a user other than root
- * made it is that user, whatever user ids and further namespaces it gave itself there. Namespaces that root made for
- * a range of user ids (containers with remapped users) count each by its user namespace. */
+/* Finds the user to whom an entry is charged: the socket's user in its network namespace. In namespaces that a user
+ * other than root created, it is that user, regardless of the user ids and further namespaces that it created inside.
+ * Namespaces that root created for a range of user ids (containers with remapped users) are charged separately for
+ * each user namespace. */
 INLINE void payer_of(struct sock *sk, struct flow_key *account)
 {
 	struct net *net = PLAIN(struct sock, sk)->__sk_common.skc_net.net;
@@ -466,7 +470,7 @@ INLINE void payer_of(struct sock *sk, struct flow_key *account)
 	}
 }
 
-/* The network of an IPv4 address: 24 bits, but all of 127.0.0.0/8, of which every local user has all. */
+/* The network of an IPv4 address: 24 bits, but 8 bits for 127.0.0.0/8, because every local user can use all of it. */
 INLINE u32 network_of(u32 addr)
 {
 	return addr & ((addr & bswap32(0xff000000)) == bswap32(127 << 24) ? bswap32(0xff000000) : bswap32(0xffffff00));
@@ -500,13 +504,13 @@ INLINE struct flow_sum *account_at(void *map, const struct flow_key *key)
 }
 
 /*
- * The account that pays for a new flow, `left` entries before the shared room is full: NULL if the flow may have an
+ * The account that pays for a new flow, `left` entries before the shared space is full: NULL if the flow may have an
  * entry of its own, or if there is no account.
  *
- * A user pays for its sockets. Incoming connections are charged to the service, too (its user, its port, the network of
- * the peer), which may take one part in SHARE of what its user may: peers that fill the rows of one service leave room
- * for the user's others. Shares are parts of what is left, so however many there are, some is left for a user without
- * flows.
+ * A user pays for its sockets. Incoming connections are also charged to the service (its user, its port, the network
+ * of the peer), which may take one part in SHARE of what its user may: peers that fill the rows of one service leave
+ * space for the user's others. Shares are parts of what is left, so however many there are, some is left for a user
+ * without flows.
  */
 INLINE struct flow_sum *account_of(void *map, struct sock *sk, const struct flow_key *flow, u64 left)
 {
@@ -537,7 +541,7 @@ INLINE struct flow_sum *account_of(void *map, struct sock *sk, const struct flow
 	return NULL;
 }
 
-/* The entry for a flow that has none yet: its own, or that of its account. */
+/* The entry for a flow that has none yet: its own, or its account's. */
 INLINE struct flow_sum *new_sum(void *map, struct sock *sk, const struct flow_key *key, u64 made_before)
 {
 	u64 held = flows_made - made_before, all = FLOWS_FREE + FLOWS_SHARED;
@@ -563,13 +567,14 @@ INLINE void add_to_flow(struct sock *sk, struct tcp_sock *tp, const struct conn 
 	key.netns = netns_of(sk);
 	key.family = sk->__sk_common.skc_family;
 	key.direction = conn->direction;
-	/* The port of the service; that of the other end is a passing one. Of an older connection it is not known which. */
+	/* The port of the service; the other end's port is ephemeral. For an older connection it is unknown which is
+	 * which. */
 	if (conn->direction == DIRECTION_IN)
 		key.port = bswap16(tp->inet_conn.icsk_inet.inet_sport);
 	else if (conn->direction == DIRECTION_OUT)
 		key.port = bswap16(sk->__sk_common.skc_dport);
 	ends_of(sk, key.local, key.peer);
-	/* Two calls, each with its own map: the kernel inlines only a lookup whose map it knows. */
+	/* Two calls, each with its own map: the kernel inlines a lookup only if its map is known. */
 	if (now & 1) {
 		sum = bpf_map_lookup_elem(&flows_odd, &key);
 		BARRIER();
@@ -594,8 +599,8 @@ INLINE void add_to_flow(struct sock *sk, struct tcp_sock *tp, const struct conn 
 		__sync_fetch_and_add(&sum->duration_ns, close_ns(sk, tp, old) - conn->opened_ns);
 }
 
-/* True if a change of state is of no interest: a step within a close, a listener, a child that is not established
- * yet, another protocol or namespace. The states are tested first: half of all changes end here without reading the
+/* True if a change of state does not matter: a step within a close, a listener, a child that is not established yet,
+ * another protocol or namespace. The states are tested first: half of all changes end here without reading the
  * socket. */
 INLINE bool is_foreign(struct sock *sk, int old, int new)
 {
@@ -609,8 +614,8 @@ INLINE bool is_foreign(struct sock *sk, int old, int new)
 	return only_netns && netns_of(sk) != only_netns;
 }
 
-/* True if only a process can have made this change: close(2), shutdown(2), exit. A socket without `sk_socket` is not
- * accepted. A connection that breaks off without an error is a close that resets (unread data, SO_LINGER 0). */
+/* True if only a process can have made this change: close(2), shutdown(2), exit. A socket without `sk_socket` has not
+ * been accepted. A connection that ends without an error is a close that resets (unread data, SO_LINGER 0). */
 INLINE bool is_by_process(struct sock *sk, int old, int new)
 {
 	if (!sk->sk_socket)
@@ -621,22 +626,22 @@ INLINE bool is_by_process(struct sock *sk, int old, int new)
 
 struct thread_info { u32 status; } CORE;
 struct task_struct___closing { struct thread_info thread_info; u32 flags; } CORE;
-/* The system call that a task is in: x86, arm64. */
+/* The system call that a task is executing: x86, arm64. */
 struct pt_regs { unsigned long orig_ax; } CORE;
 struct pt_regs___arm64 { s32 syscallno; } CORE;
 /* include/linux/sched.h; arch/x86/include/asm/thread_info.h */
 enum { PF_EXITING = 0x4, TS_COMPAT = 0x2 };
-/* System calls that let go of a descriptor: arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h,
- * and those that have one number in both. */
+/* System calls that release a descriptor: arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h,
+ * and calls with the same number in both. */
 enum { X86_CLOSE = 3, X86_DUP2 = 33, X86_SHUTDOWN = 48, X86_DUP3 = 292 };
 enum { ARM64_DUP3 = 24, ARM64_CLOSE = 57, ARM64_SHUTDOWN = 210 };
 enum { IO_URING_ENTER = 426, CLOSE_RANGE = 436 };
 
 /*
- * True if `current` closes, shuts down or replaces a descriptor, or exits. Any other task whose reference is the last
- * has nothing to do with the connection: a process that looks through the descriptors of others, the kernel thread that
- * cleans up behind an io_uring, a child whose exec closes what it never used. Also true where the system call is not
- * known: before 6.2, and in a process of 32 bits, whose calls have other numbers.
+ * True if `current` closes, shuts down or replaces a descriptor, or exits. Any other task with the last reference has
+ * nothing to do with the connection: a process that examines the descriptors of others, the kernel thread that cleans
+ * up after an io_uring, a child whose exec closes what it never used. Also true if the system call is unknown: before
+ * 6.2, and in a 32-bit process, whose calls have other numbers.
  */
 INLINE bool closes_itself(void)
 {
@@ -668,7 +673,7 @@ INLINE bool closes_itself(void)
 	return true;
 }
 
-/* True if the entry belongs to a connect that is in progress. */
+/* True if the entry belongs to a connect in progress. */
 INLINE bool is_connecting(const struct conn *conn)
 {
 	return conn && !conn->opened_ns && conn->direction == DIRECTION_OUT;
@@ -680,14 +685,14 @@ INLINE bool is_failed(const struct conn *conn, int old)
 	return old == TCP_SYN_SENT || (old == TCP_SYN_RECV && (!conn || !conn->opened_ns));
 }
 
-/* What an untracked socket is in state `new`, after `old`: the connecting end comes by SYN_SENT. */
+/* The direction of an untracked socket in state `new`, after `old`: the connecting end passes through SYN_SENT. */
 INLINE u8 direction_of(int old, int new)
 {
 	return new == TCP_SYN_SENT || old == TCP_SYN_SENT ? DIRECTION_OUT : DIRECTION_IN;
 }
 
-/* Makes the entry of a connection that begins: a connect, or one that is established already (`is_open`). `flags` are
- * those that its entry gets. Without memory for one, the entry is `fresh`. */
+/* Creates the entry of a connection that begins: a connect, or one that is already established (`is_open`). The entry
+ * gets these `flags`. Without memory for an entry, uses `fresh` instead. */
 INLINE struct conn *begin_conn(struct sock *sk, struct tcp_sock *tp, u64 key, u8 direction, bool is_open, u64 flags,
 			  struct conn *fresh)
 {
@@ -731,8 +736,8 @@ int on_state(u64 *ctx)
 	key = key_of(sk);
 	conn = new == TCP_SYN_SENT ? NULL : find_of(sk, key);
 	if (new == TCP_SYN_SENT || (new == TCP_ESTABLISHED && !is_connecting(conn))) {
-		/* In CLOSE -> SYN_SENT `current` is always the connecting process. An outgoing connection is never accepted, so
-		 * it is never PENDING. */
+		/* In CLOSE -> SYN_SENT `current` is always the connecting process. An outgoing connection is never
+		 * accepted, so it is never PENDING. */
 		u8 direction = direction_of(old, new);
 		u64 flags = new == TCP_SYN_SENT ? WITH_OWNER : direction == DIRECTION_IN ? PENDING : 0;
 
@@ -771,7 +776,7 @@ int on_state(u64 *ctx)
 	}
 	if (!conn)
 		return 0;
-	/* One loop, so that emit_event is inlined once: it is most of the code. */
+	/* A loop, so that emit_event, which is most of the code, is inlined only once. */
 #pragma clang loop unroll(disable)
 	for (u32 kind = EVENT_OPEN; kind <= EVENT_CLOSE; kind++)
 		if (emit & 1 << kind)
@@ -781,7 +786,7 @@ int on_state(u64 *ctx)
 	return 0;
 }
 
-/* The same for flows: without owners and events; accepting makes no difference. */
+/* Works like on_state, for flows: without owners and events; accepting makes no difference. */
 SEC("tp_btf/inet_sock_set_state")
 int on_sums(u64 *ctx)
 {
@@ -818,7 +823,7 @@ int on_sums(u64 *ctx)
 	return 0;
 }
 
-/* A process uses an accepted socket: it is the owner if the opening is not reported yet. */
+/* A process uses an accepted socket: it is the owner if the opening has not been reported yet. */
 INLINE void on_work(struct sock *sk, struct tcp_sock *tp, bool is_subflow)
 {
 	struct conn *conn;
@@ -829,7 +834,7 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp, bool is_subflow)
 	key = key_of(sk);
 	/* BPF cannot access the storage of a subflow, because its pointer was read from memory. */
 	conn = is_subflow ? find_recent(key) : find(sk, key);
-	/* While BUSY is set, no other socket gets the entry, whatever happens to this one. */
+	/* While BUSY is set, no other socket gets the entry, regardless of what happens to this one. */
 	if (!conn || !take_pending(conn, BUSY))
 		return;
 	set_owner(conn);
@@ -882,7 +887,7 @@ int on_receive(u64 *ctx)
 	return on_use((void *)ctx[0]);
 }
 
-/* accept(2) with an address argument; getpeername(2) runs these programs, too, which does no harm. */
+/* accept(2) with an address argument. getpeername(2) also runs these programs, which is harmless. */
 INLINE int on_name(struct bpf_sock_addr *ctx)
 {
 	struct tcp_sock *tp;
@@ -951,7 +956,8 @@ int stamp(struct bpf_iter__task_file *ctx)
 	conn->started = started_of(task);
 	conn->owner.pid = pid_in(task, pidns);
 	publish(conn, key, 0);
-	/* The iterator holds the file, but the connection may have ended meanwhile: then no event would remove the entry. */
+	/* The iterator holds the file, but the connection may have ended by now: then no event would remove the
+	 * entry. */
 	if (sk->__sk_common.skc_state == TCP_CLOSE)
 		release(conn, key);
 	return 0;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Dual BSD/GPL */
-/* TCP sockets of one's own namespace by the kernel's iterator: for kernels without what the walk needs. The same rows,
- * listeners first. Kernel 5.10; CAP_BPF and CAP_PERFMON.
+/* TCP sockets of the reader's namespace via the kernel's iterator, for kernels that cannot run the walk. Writes the
+ * same rows, listeners first. Kernel 5.10; CAP_BPF and CAP_PERFMON.
  *
  * The iterator (bpf_iter_tcp_seq_show in net/ipv4/tcp_ipv4.c) takes a reference of every socket and locks it, which is
- * most of what a row costs. Who calls this is in crates/bpf/src/sockets_iter.rs.
+ * most of the cost of a row. crates/bpf/src/sockets_iter.rs runs the program.
  *
- * Rows go out by the batch. When the kernel's buffer is full it takes back what the last call wrote, and makes that
- * call again once the reader has taken the rest: so a call makes one write at most, before it changes anything. */
+ * Rows are written in batches. When the kernel's buffer is full, the kernel discards what the last call wrote and
+ * repeats that call once the reader has emptied the buffer: so a call makes at most one write, before it changes any
+ * state. */
 #include "kernel.h"
 
 #define INODE_OF(socket) READ((struct socket_alloc *)(socket), vfs_inode.i_ino)
@@ -16,14 +17,14 @@ LICENSE("Dual BSD/GPL");
 
 enum { BATCH = 4096 };
 
-/* What passes, and the pass under way: all of it is written anew before each. */
+/* The conditions, and the pass in progress: everything is rewritten before each pass. */
 struct pass {
 	u32 states;		/* mask */
 	u32 families;		/* mask: 1 IPv4, 2 IPv6 */
 	u32 sport, sport_mask, dport, dport_mask;	/* host order */
-	u32 filled;		/* bytes of `rows` that are not out yet */
-	u32 begun;		/* the head is out */
-	u64 sock;		/* of this call: as a number, for the verifier lets nobody reckon with pointers */
+	u32 filled;		/* bytes of `rows` that have not been written yet */
+	u32 begun;		/* the head has been written */
+	u64 sock;		/* of this call, as a number, because the verifier forbids arithmetic with pointers */
 	u8 rows[BATCH];
 };
 struct {
@@ -33,7 +34,8 @@ struct {
 	MAP_TYPE(value, struct pass);
 } pass SEC(".maps");
 
-/* Reads by bpf_probe_read_kernel, not by the helpers that cast such a socket: without IPv6 these accept IPv4 only. */
+/* Reads with bpf_probe_read_kernel instead of the helpers that cast such a socket: without IPv6 these accept IPv4
+ * only. */
 INLINE void put_timewait(u8 *r, struct inet_timewait_sock *tw, u64 now)
 {
 	put_small(r, MINISOCK, READ(tw, tw_mark), 3, 0, READ(tw, tw_timer.expires), now);
@@ -56,7 +58,7 @@ INLINE void put_full_or_bare(u8 *r, struct sock_common *c, int listens, u64 now)
 	if (bits) ((struct base *)r)->kind = V6ONLY;
 }
 
-/* What a listing calls the state: a request socket is SYN_RECV, a time-wait one what it waits in. */
+/* The state as listings show it: SYN_RECV for a request socket, the waiting state for a time-wait socket. */
 INLINE u32 state_of(struct sock_common *c, u32 state)
 {
 	if (state == TCP_NEW_SYN_RECV) return TCP_SYN_RECV;
@@ -83,7 +85,7 @@ SEC("iter/tcp") int sockets_iter(struct bpf_iter__tcp *ctx)
 	struct pass *p = bpf_map_lookup_elem(&pass, &key);
 	if (!p) return 0;
 	u32 at = p->filled;
-	/* By itself, for old verifiers: they follow no test that the compiler merged with another. */
+	/* A separate test for old verifiers: they do not follow a test that the compiler merged with another. */
 	OPAQUE(at);
 	if (at > BATCH) return 0;
 	if (!c) {

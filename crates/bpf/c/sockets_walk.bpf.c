@@ -4,11 +4,11 @@
  *
  * crates/sockets/src/backends/bpf/rows.rs decodes the rows, crates/bpf/src/sockets_walk.rs runs the programs.
  *
- * Why it is right without a lock. SLAB_TYPESAFE_BY_RCU: within an RCU section the memory of a socket stays that of a
- * socket, but it may be freed and used again for another connection, in another chain, while the program reads it.
- * Three checks find that: its hash does not belong to the bucket, or the hash differs after the fields were copied,
- * or the nulls mark at the chain's end is that of another bucket. Then the rows of this chain are dropped and it is
- * read again. The kernel adds sockets at a chain's head, so a walk that has passed the head misses new sockets and no
+ * Why this is correct without a lock. SLAB_TYPESAFE_BY_RCU: within an RCU section the memory of a socket stays that of
+ * a socket, but it may be freed and reused for another connection, in another chain, while the program reads it. Three
+ * checks detect this: its hash does not belong to the bucket, or the hash differs after the fields were copied, or the
+ * nulls mark at the chain's end is that of another bucket. Then the rows of this chain are dropped and it is read
+ * again. The kernel adds sockets at a chain's head, so a walk that has passed the head misses new sockets and no
  * others. */
 #include "kernel.h"
 
@@ -21,10 +21,10 @@ LICENSE("Dual BSD/GPL");
 /* include/linux/rculist_nulls.h, include/net/inet_hashtables.h */
 enum { LISTENING_NULLS_BASE = 1 << 29 };
 
-/* NETS_MAX only bounds the loop: the kernel's budget for loops allows twice as many steps, and no host has memory for a
- * fourth of so many namespaces. */
+/* NETS_MAX only bounds the loop: the kernel's budget for loops allows twice as many steps, and no host has memory for
+ * a fourth of that many namespaces. */
 enum { REGION = 1 << 18, RETRIES_MAX = 1000, NETS_MAX = 1 << 22 };
-/* How a call ended. */
+/* The result of a call. */
 enum { DONE = 0, NO_TABLE = 1, NO_NETNS = 2, FULL = 3, CONTENDED = 4 };
 struct region { u8 b[REGION]; };
 struct {
@@ -35,14 +35,15 @@ struct {
 	MAP_TYPE(value, struct region);
 } out SEC(".maps");
 
-/* Whether `netns` of a call is used. */
+/* Whether calls use `netns`. */
 const volatile u32 by_number = 0;
-/* In: buckets start..end, conditions. Out: how the call ended, where to continue, bytes written. The rest is state of
- * the walk.
+/* In: buckets start..end, conditions. Out: the result of the call, where to continue, bytes written. The rest is state
+ * of the walk.
  *
- * Whatever lives longer than a few lines is kept here, not in variables: the verifier assumes any value for a number
- * read from the context, so every iteration looks like the one before, and all paths through an iteration end in the
- * same state. With variables it follows 180,000 instructions, so 1,500. That is what `volatile` is for. */
+ * Values that live longer than a few lines are stored here, not in variables: the verifier assumes any value for a
+ * number read from the context, so every iteration looks like the previous one, and all paths through an iteration end
+ * in the same state. With variables it follows 180,000 instructions, with this struct 1,500. This is the purpose of
+ * `volatile`. */
 struct walk {
 	u32 start, end;
 	u32 netns;		/* inode of the namespace whose table is read; 0: the caller's */
@@ -50,16 +51,16 @@ struct walk {
 	u32 states;		/* mask */
 	u32 families;		/* mask: 1 IPv4, 2 IPv6 */
 	u32 sport, sport_mask, dport, dport_mask;	/* host order */
-	u32 off;		/* where the rows begin; then where they end */
+	u32 off;		/* where the rows begin; later where they end */
 	u32 next, restarts, buckets, pernet, status;
 	u64 table;
 	u64 link;		/* the chain's next link, odd at its end */
 	u64 hash, net, now, sock;
 	u32 bucket, mask, row, seen, state, left;
-	u32 group, chains, at, zero;	/* chains of the group that have sockets, how many of them were taken */
+	u32 group, chains, at, zero;	/* chains of the group that have sockets, and how many of them were taken */
 	u32 portion, portion_mask;	/* In, for a chain longer than the region: only sockets whose identity has these bits */
 };
-/* Chains that are read together, and how many sockets of each are prefetched. */
+/* Number of chains that are read together, and number of sockets of each that are prefetched. */
 enum { GROUP = 128, DEEP = 256 };
 struct ahead { u64 link[GROUP]; u8 chain[GROUP]; };
 struct {
@@ -70,8 +71,8 @@ struct {
 } ahead SEC(".maps");
 struct namespace { u32 inum, pernet; u64 table; };
 
-/* 1 if the object belongs to another portion. That depends on its address, which is constant for its life: a reader
- * that asks for one portion after the other, each in a pass over the whole chain, gets every object once. */
+/* 1 if the object belongs to another portion. This depends on its address, which is constant for its life: a reader
+ * that requests one portion after the other, each in a pass over the whole chain, gets every object once. */
 INLINE int is_elsewhere(volatile struct walk *w, u64 address)
 {
 	return w->portion_mask && ((u32)hidden(address) ^ w->portion) & w->portion_mask;
@@ -95,10 +96,11 @@ INLINE u32 put(volatile struct walk *w, u8 *r, struct tcp_sock *t, int listens)
 	return bytes;
 }
 
-/* Sets w->net to the caller's namespace, or to the one with the inode `netns`; 0 if there is none. */
+/* Sets w->net to the caller's namespace, or to the one with the inode `netns`; 0 if it does not exist. */
 INLINE void find_net(volatile struct walk *w)
 {
-	/* CAST drops the trust of the current task, for which the verifier would look every step up by name (see PLAIN). */
+	/* CAST drops the trust of the current task; otherwise the verifier would look up every step by name (see
+	 * PLAIN). */
 	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
 	w->net = (u64)task->nsproxy->net_ns;
 	if (!by_number || !w->netns) return;
@@ -115,7 +117,7 @@ INLINE void find_net(volatile struct walk *w)
 	w->net = 0;
 }
 
-/* 1 if a < b, and the smaller, of numbers below 2^31. Without branches, which double the paths of the verifier. */
+/* 1 if a < b, and the smaller of two numbers below 2^31. Without branches, which would double the verifier's paths. */
 INLINE u32 below(u32 a, u32 b)
 {
 	u32 is = (a - b) >> 31;
@@ -146,11 +148,11 @@ INLINE int begin(volatile struct walk *w, u8 *o, int listens)
 	return !w->status;
 }
 
-/* Prefetches: reads a word and drops it, so that its cache line has arrived when it is needed. */
+/* Prefetches: reads a word and discards it, so that its cache line has arrived when it is needed. */
 #define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
 
-/* Prefetches the cache lines that the row of a socket is made of. Waiting for them one socket after the other would be
- * most of the walk's time. An address that cannot be read gives zero. */
+/* Prefetches the cache lines that the row of a socket needs. Waiting for them one socket after the other would be most
+ * of the walk's time. An address that cannot be read gives zero. */
 INLINE void touch(struct tcp_sock *t)
 {
 	struct inet_connection_sock *i = &t->inet_conn;
@@ -178,9 +180,9 @@ INLINE void touch(struct tcp_sock *t)
 	a->link[n & GROUP - 1] = head_; a->chain[n & GROUP - 1] = (nth); \
 	n += ~head_ & 1; })
 
-/* Finds the chains of the next group that have sockets and prefetches these: the first socket of every chain, then the
- * second of each chain that has one, and so on, so that a chain only ever waits for its own links. The walk reads every
- * link again: a wrong one here costs time only. */
+/* Finds the chains of the next group that have sockets and prefetches these sockets: the first of every chain, then
+ * the second of each chain that has one, and so on, so that a chain only waits for its own links. The walk reads every
+ * link again: a wrong one here costs only time. */
 INLINE void prefetch(volatile struct walk *w, struct ahead *a)
 {
 	u32 n = w->zero;
@@ -197,7 +199,8 @@ INLINE void prefetch(volatile struct walk *w, struct ahead *a)
 		if (line >= lines) break;
 	}
 	w->chains = n; n = w->chains;
-	/* Links are followed unchecked: that of a freed socket may lead anywhere, even in a circle; DEEP bounds it. */
+	/* Links are followed unchecked: the link of a freed socket may lead anywhere, even in a circle; DEEP bounds
+	 * it. */
 	u32 deep = w->zero;
 	while (n && LOOP_OK) {
 		u32 at = w->zero, more = w->zero;
@@ -206,7 +209,7 @@ INLINE void prefetch(volatile struct walk *w, struct ahead *a)
 			u64 next = WORD_AT(link);
 			touch(CAST(struct tcp_sock, link - field_offset(struct sock_common, skc_nulls_node)));
 			a->link[more & GROUP - 1] = next;
-			/* The end of a chain is a small number, a kernel address has the top bit. */
+			/* The end of a chain is a small number; kernel addresses have the top bit set. */
 			more += next >> 63;
 			if (++at >= n) break;
 		}
@@ -286,10 +289,11 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 			if (row > REGION - ROW_MAX) { w->status = FULL; break; }
 			w->row = row + put(w, o + row, t, 0);
 			BARRIER();
-			/* A socket that left the table meanwhile (no pprev) may be in this chain as a time-wait socket, too. */
+			/* A socket that has left the table (no pprev) may also be in this chain as a time-wait
+			 * socket. */
 			if (c->skc_hash == w->seen && (u64)c->skc_nulls_node.pprev) continue;
 		}
-		/* It was freed and used again, in another chain or while it was copied: reads this chain again. */
+		/* It was freed and reused, in another chain or while it was being copied: reads this chain again. */
 		if (++w->restarts > RETRIES_MAX) { w->status = CONTENDED; break; }
 		w->row = w->off;
 		w->link = WORD_AT(w->hash + 8ull * w->bucket);
@@ -299,7 +303,7 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 	return 0;
 }
 
-/* Listeners: one small table for all namespaces. Their hash does not tell the bucket; the mark at the chain's end
+/* Listeners: one small table for all namespaces. Their hash does not identify the bucket; the mark at the chain's end
  * does. */
 SEC("syscall") int walk_listeners(struct walk *ctx)
 {
@@ -342,7 +346,7 @@ SEC("syscall") int walk_listeners(struct walk *ctx)
 	return 0;
 }
 
-/* Every network namespace the kernel knows, also those without a name or a process. */
+/* Every network namespace of the kernel, including those without a name or a process. */
 SEC("syscall") int list_namespaces(struct walk *ctx)
 {
 	volatile struct walk *w = ctx;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * Processes that send by UDP: one event at the first send of a socket, and again after a while as long as it sends.
+ * Processes that send UDP datagrams: one event at a socket's first send, repeated at intervals as long as it sends.
  *
- * A socket that asks a name server lives for some milliseconds: no reading of the socket table sees it. There is no
- * event of its close: whoever reads forgets it after a while, which is why it is told again.
+ * A socket that queries a name server lives for some milliseconds, so readings of the socket table do not see it.
+ * There is no event for its close: the reader forgets it after a while, which is why events are repeated.
  *
  * Needs Linux 6.3 (sock_send_length).
  */
@@ -12,12 +12,12 @@
 
 LICENSE("Dual BSD/GPL");
 
-const volatile u32 only_netns = 0; /* inode of the one namespace; 0: all */
-const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the first one */
+const volatile u32 only_netns = 0; /* inode of the only namespace to report; 0: all */
+const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the initial one */
 
 enum { EVENT_SENDS = 3 };
 
-/* A socket that sends is told of so often. */
+/* Minimum interval between events of the same socket and process. */
 #define AGAIN_NS 500000000
 
 struct told {
@@ -34,7 +34,7 @@ struct {
 	MAP_TYPE(value, struct told);
 } told_sockets SEC(".maps");
 
-/* 8,000 events while the reader is busy, which looks a hundred times a second. */
+/* 8,000 events while the reader is busy; it polls a hundred times a second. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
 	MAP_NUMBER(max_entries, 1 << 20);
@@ -61,7 +61,7 @@ struct event6 {
 	u8 pad[32];
 };
 
-u64 lost_ring; /* events that found the ring full */
+u64 lost_ring; /* events lost because the ring was full */
 
 INLINE u32 netns_of(struct sock *sk)
 {

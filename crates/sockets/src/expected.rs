@@ -1,27 +1,26 @@
-//! How many TCP sockets a namespace has, before they are read: whether loading a program pays depends on it.
+//! The number of TCP sockets of a namespace, before they are read: it decides whether loading a program pays.
 use sys::Host;
 
-/// Sockets from which loading the walk pays for one reading. Measured: docs/adr/0006.
+/// Number of sockets from which loading the walk pays for a single read. Measured: docs/adr/0006.
 pub(crate) const WORTH_LOADING: u64 = 8_000;
-/// The same where only sockets of one port are wanted: netlink turns the others away for little more than the walk
-/// does.
+/// The same if only sockets of one port are wanted: netlink skips the others at little more cost than the walk.
 pub(crate) const WORTH_LOADING_FOR_ONE_PORT: u64 = 150_000;
-/// The same where the table will be read again and again.
+/// Number of sockets from which loading pays if the table will be read repeatedly.
 pub(crate) const WORTH_LOADING_FOR_MANY: u64 = 2_000;
-/// Sockets from which a loaded walk is cheaper than netlink.
+/// Number of sockets from which a loaded walk is cheaper than netlink.
 pub(crate) const WORTH_WALKING: u64 = 500;
-/// Sockets from which loading the kernel's iterator pays, where the walk was tried in vain.
+/// Number of sockets from which loading the kernel's iterator pays, if the kernel has refused the walk.
 pub(crate) const WORTH_LOADING_ITERATOR: u64 = 25_000;
-/// The same where the table will be read again and again, and where it is loaded.
+/// The same if the table will be read repeatedly, and if the iterator is loaded.
 pub(crate) const WORTH_ITERATING: u64 = 5_000;
 
-/// The counters of this namespace's sockets.
+/// Counters of this namespace's sockets.
 const SOCKSTAT: &str = "/proc/thread-self/net/sockstat";
 const SOCKSTAT6: &str = "/proc/thread-self/net/sockstat6";
 
-/// TCP sockets of the calling thread's namespace; 0 if it is unknown, and not exact below `least`.
+/// TCP sockets of the calling thread's namespace; 0 if the number is unknown; inexact below `least`.
 ///
-/// One file of a few lines, and a second one if the first does not rule it out that there are `least`.
+/// Reads one file of a few lines, and a second one if the first does not show that there are fewer than `least`.
 pub fn tcp_sockets(host: &Host, least: u64) -> u64 {
     let mut text = Vec::new();
     let mut count = |path, words: &[(&str, &str)]| {
@@ -30,7 +29,7 @@ pub fn tcp_sockets(host: &Host, least: u64) -> u64 {
         }
         words.iter().map(|(line, word)| number_in(&text, line, word)).sum::<u64>()
     };
-    // Of both families, other protocols among them, but without time-wait.
+    // `used` counts both families and also other protocols, but not time-wait.
     let every = count(SOCKSTAT, &[("sockets:", "used"), ("TCP:", "tw")]);
     if every < least {
         return every;
@@ -38,18 +37,18 @@ pub fn tcp_sockets(host: &Host, least: u64) -> u64 {
     count(SOCKSTAT, &[("TCP:", "inuse"), ("TCP:", "tw")]) + count(SOCKSTAT6, &[("TCP6:", "inuse")])
 }
 
-/// TCP sockets of all namespaces together, without time-wait; 0 if it is unknown. One file.
+/// TCP sockets of all namespaces together, without time-wait; 0 if the number is unknown. Reads one file.
 #[cfg(feature = "bpf")]
 pub(crate) fn tcp_sockets_of_host(host: &Host) -> u64 {
     let mut text = Vec::new();
     match host.read_file(SOCKSTAT, &mut text) {
-        // The kernel counts those in use by namespace, but those that exist only once.
+        // The kernel counts sockets in use per namespace, but allocated ones for the whole host.
         Ok(_) => number_in(&text, "TCP:", "alloc"),
         Err(_) => 0,
     }
 }
 
-// The number after `word` in the line that begins with `line`; 0 if there is none.
+// Returns the number after `word` in the line that begins with `line`, or 0.
 fn number_in(text: &[u8], line: &str, word: &str) -> u64 {
     let text = String::from_utf8_lossy(text);
     let Some(found) = text.lines().find_map(|l| l.strip_prefix(line)) else { return 0 };

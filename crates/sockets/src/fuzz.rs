@@ -1,4 +1,4 @@
-//! BackendCache for the fuzzer: every decoder on any bytes. None may panic or fail to end.
+//! Entry points for the fuzzer: run every decoder on arbitrary bytes. None may panic or loop forever.
 use std::hint::black_box;
 
 use netlink::{Attrs, Messages};
@@ -20,7 +20,7 @@ use crate::backends::proc::tcp::parse_proc_line;
 use crate::backends::proc::unix::{parse_proc_unix_line, restore_abstract};
 use crate::backends::proc::unix_lines::fuzz_lines;
 
-// Every cell of the row, the members of tcp_info and socket memory among them.
+// Evaluates every cell of the row, including tcp_info and socket memory.
 fn walk(row: &Socket<'_>) {
     let lookups = Lookups::none();
     for field in Sockets::FIELDS {
@@ -29,7 +29,7 @@ fn walk(row: &Socket<'_>) {
     black_box(key_of(row));
 }
 
-/// Reads bytes as receive buffers of sock_diag: as messages, and as one payload; as every protocol.
+/// Decodes bytes as receive buffers of sock_diag, as messages and as one payload, for every protocol.
 pub fn fuzz_sock_diag(data: &[u8]) {
     let payloads = Messages::new(data).map_while(Result::ok).map(|message| message.payload);
     for payload in payloads.chain([data]) {
@@ -63,14 +63,14 @@ pub fn fuzz_sock_diag(data: &[u8]) {
             assert!(row.unix.is_some());
             walk(&row);
         }
-        // Nested payloads (ULP) are handed out as they are: whoever reads them walks them.
+        // Nested payloads (ULP) are handed out undecoded: their readers decode them.
         for attr in Attrs::new(payload).map_while(Result::ok) {
             black_box(attr.nested().count());
         }
     }
 }
 
-/// Reads bytes as a block of the walk, and as rows after a good header with every set of parts.
+/// Decodes bytes as a block of the walk, and as rows after a valid header with every set of parts.
 pub fn fuzz_walk_block(data: &[u8]) {
     let mut decoder = WalkDecoder::new(1, 2);
     let mut each = |row: Result<(&Socket<'_>, Keys), _>| {
@@ -86,7 +86,7 @@ pub fn fuzz_walk_block(data: &[u8]) {
     }
 }
 
-/// Reads bytes as lines of /proc/net/tcp, udp, raw, unix, packet and netlink.
+/// Parses bytes as lines of /proc/net/tcp, udp, raw, unix, packet and netlink.
 pub fn fuzz_proc_line(data: &[u8]) {
     fuzz_lines(data);
     for line in data.split(|byte| *byte == b'\n') {
@@ -124,7 +124,7 @@ mod tests {
             fuzz_walk_block(&data);
         }
 
-        /// Messages that begin well: a family, then anything.
+        /// Messages with a valid beginning: a family, then arbitrary bytes.
         #[test]
         fn any_tail(
             family in prop::sample::select(vec![1u8, 2, 10, 16, 17, 40, 44]),
@@ -135,7 +135,7 @@ mod tests {
             fuzz_sock_diag(&data);
         }
 
-        /// Rows whose length fits, of both families.
+        /// Rows of a valid length, of both families.
         #[test]
         fn any_row(
             words in 6u8..40,

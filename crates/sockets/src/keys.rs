@@ -1,4 +1,4 @@
-//! The tables as they are read one by one, and their names on the tape.
+//! The tables that are read one by one, and the names of their streams in recordings.
 use record::Proto;
 
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
@@ -12,10 +12,10 @@ use crate::choose::Via;
 use crate::pushdown::TableFilter;
 use crate::pushdown::bytecode::Code;
 
-/// One dump or one file.
+/// A table that is read with one dump or from one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
-    /// Both families of TCP in one dump.
+    /// TCP over IPv4 and IPv6 in one dump.
     Tcp,
     Tcp4,
     Tcp6,
@@ -39,7 +39,7 @@ pub(crate) enum Table {
     Xdp,
 }
 
-/// The tables of a protocol, one by one.
+/// Returns the tables of a protocol.
 pub(crate) fn tables_of(proto: Proto) -> &'static [Table] {
     match proto {
         Proto::Tcp => &[Table::Tcp4, Table::Tcp6],
@@ -59,7 +59,7 @@ pub(crate) fn tables_of(proto: Proto) -> &'static [Table] {
 }
 
 impl Table {
-    /// The words of messages.
+    /// Name of the table in messages.
     pub(crate) fn what(self) -> &'static str {
         match self {
             Table::Tcp => "TCP sockets",
@@ -147,8 +147,8 @@ impl Table {
         }
     }
 
-    /// The file below /proc/thread-self/net. (Of MPTCP and of the families
-    /// behind netlink there is none: asking for it finds nothing.)
+    /// Name of the file below /proc/thread-self/net. MPTCP and the families after `Netlink` have no file: opening the
+    /// returned name fails.
     pub(crate) fn file(self) -> &'static str {
         match self {
             Table::Tcp | Table::Tcp4 => "tcp",
@@ -160,45 +160,45 @@ impl Table {
     }
 }
 
-/// Name of the table's stream on the tape.
+/// Name of the table's stream in a recording.
 pub(crate) fn key(table: Table, via: Via, netns_id: u64) -> String {
     format!("sockets/{}/{}@{netns_id}", table.word(), via.name())
 }
 
-/// The stream of a dump that was asked for again, without the filter that the kernel had refused.
+/// Name of the stream of a dump that was requested again without the filter, because the kernel had refused it.
 pub(crate) fn unfiltered_key(table: Table, netns_id: u64) -> String {
     format!("sockets/{}/netlink-unfiltered@{netns_id}", table.word())
 }
 
-/// The stream of the names by which lines of /proc/net/unix are recognised.
+/// Name of the stream with the names that help to recognise lines of /proc/net/unix.
 pub(crate) fn unix_names_key(netns_id: u64) -> String {
     format!("sockets/unix/netlink-names@{netns_id}")
 }
 
-/// The stream of the listeners that stand beside a walk of the connections.
+/// Name of the stream of the listeners that complement a walk of the connections.
 pub(crate) fn listeners_key(table: Table, netns_id: u64) -> String {
     format!("sockets/{}/netlink-listen@{netns_id}", table.word())
 }
 
-/// The stream of a walk of listeners; 0 for those of all namespaces.
+/// Name of the stream of a walk of listeners; `netns_id` 0 stands for all namespaces.
 pub(crate) fn walked_listeners_key(netns_id: u64) -> String {
     format!("sockets/tcp/bpf-listen@{netns_id}")
 }
 
-/// The stream of a walk of the table that several namespaces share, by its place among all such tables.
+/// Name of the stream of a walk of a table that several namespaces share; `table` is its index among such tables.
 pub(crate) fn shared_key(table: usize) -> String {
     format!("sockets/tcp/bpf-shared-{table}@0")
 }
 
-/// What a recording notes of the filter that the kernel was given: sockets that it left out are missing in the stream.
-/// Without a `program` the kernel was given states, families and ports at most. Empty if nothing was left out.
+/// Describes the kernel's filter for a recording, because filtered-out sockets are missing in the stream. Without a
+/// `program` the kernel got only states, families and ports. Empty if nothing was filtered out.
 pub(crate) fn note_of(filter: &TableFilter, program: &[u8]) -> String {
     let words =
         if program.is_empty() { TableFilter { code: Code::True, ..filter.clone() }.words() } else { filter.words() };
     if words.is_empty() { words } else { format!("kernel filter: {words}") }
 }
 
-/// True if a key is one of ours in this namespace.
+/// True if a key belongs to one of these streams in this namespace.
 pub(crate) fn is_ours(key: &str, netns_id: u64) -> bool {
     key.strip_prefix("sockets/")
         .and_then(|rest| rest.rsplit_once('@'))

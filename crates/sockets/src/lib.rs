@@ -1,9 +1,9 @@
 //! The kernel's socket tables as rows.
 //!
-//! Sockets of one network namespace, by sock_diag or from /proc/net, live or from a recording, one
-//! row at a time in a reused buffer. Knows both interfaces; knows nothing of processes, of what a user calls a
-//! filter, of output. Start reading at [`SocketSource`]; a new column begins in `record::rows` and ends in
-//! one of the modules of `backends`.
+//! Reads sockets of network namespaces via sock_diag, from /proc/net or with BPF, live or from a recording, one row at
+//! a time in a reused buffer. Knows the kernel's interfaces, but nothing about processes, filter syntax or output.
+//! Start reading at [`SocketSource`]; a new column begins in `record::rows` and ends in one of the modules of
+//! `backends`.
 #![forbid(unsafe_code)]
 
 mod all_netns;

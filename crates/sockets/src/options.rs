@@ -1,40 +1,40 @@
-//! What a source of sockets reads.
+//! Options of a socket source.
 use record::Proto;
 
 use crate::choose::Via;
 use crate::pushdown::Families;
 
-/// What a [`crate::SocketSource`] reads.
+/// Determines what a [`crate::SocketSource`] reads.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The backend; `None` chooses.
+    /// The backend; `None` chooses automatically.
     pub via: Option<Via>,
-    /// Inode of the network namespace that is read: it goes into every row and names the recording's streams.
+    /// Inode of the network namespace that is read. It is part of every row and of the recording's stream names.
     pub netns_id: u64,
-    /// The tables in the order in which their rows shall come, as far as the filter does not rule them out.
+    /// Tables in the order in which their rows come, unless the filter excludes them.
     pub order: Vec<Proto>,
-    /// Those of them that are read only if the filter speaks of protocols, or of fields that they alone have.
+    /// Subset of `order` that is read only if the filter mentions protocols, or fields that only these tables have.
     pub if_named: &'static [Proto],
-    /// The user named no table: of the tables that this kernel lacks, only TCP, UDP and unix sockets are reported.
+    /// True if the user named no table: of the tables that this kernel lacks, only TCP, UDP and unix sockets are
+    /// reported.
     pub quiet: bool,
-    /// What the kernel sends twice is handed out twice, as the old tools show it: netlink sockets of groups.
+    /// Hands out rows that the kernel sends twice (netlink sockets with groups) twice, as the old tools show them.
     pub as_sent: bool,
-    /// Address families of TCP and UDP.
+    /// Address families of TCP and UDP sockets.
     pub families: Families,
-    /// TCP sockets from which the walk pays; `None` is what was measured.
+    /// Number of TCP sockets from which the walk is used; `None` means the measured number.
     pub walk_from: Option<u64>,
-    /// The state mask for SCTP, DCCP, vsock and TIPC sockets as an old tool asks for it; what the kernel makes of it is
-    /// shown.
+    /// State mask for SCTP, DCCP, vsock and TIPC sockets as an old tool sends it; the rows that the kernel returns for
+    /// it are shown.
     pub states: Option<u32>,
 }
 
 impl Options {
-    /// Every table, both families, any backend. MPTCP, UDP-Lite and netlink sockets are read if the filter names them:
-    /// for the first the kernel crosses the whole host's table of tokens (2.5 ms for not one socket, where all the rest
-    /// takes
-    /// 0.7), the second are hardly ever used, and the third are many and of little interest. SCTP, DCCP, vsock, TIPC
-    /// and AF_XDP sockets are read on the same condition: asking for them makes the kernel load their modules
-    /// (docs/adr/0009).
+    /// Every table, both families, any backend. MPTCP, UDP-Lite and netlink sockets are read only if the filter names
+    /// them: for MPTCP the kernel searches the whole host's table of tokens (2.5 ms even without sockets; all the other
+    /// tables take 0.7), UDP-Lite is hardly ever used, and netlink sockets are many and of little interest. SCTP, DCCP,
+    /// vsock, TIPC and AF_XDP sockets are read on the same condition, because a request makes the kernel load their
+    /// modules (docs/adr/0009).
     pub fn new(netns_id: u64) -> Options {
         let order = vec![
             Proto::Tcp,
@@ -75,7 +75,7 @@ impl Options {
         }
     }
 
-    /// Only this table.
+    /// Reads only this table.
     pub fn only(proto: Proto, netns_id: u64) -> Options {
         Options { order: vec![proto], if_named: &[], ..Options::new(netns_id) }
     }

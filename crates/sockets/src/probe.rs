@@ -1,4 +1,4 @@
-//! Which backends work here: for `netwren support`.
+//! Checks which backends work here, for `netwren support`.
 use std::ops::ControlFlow;
 
 use netlink::{DumpError, Query};
@@ -14,21 +14,21 @@ use crate::backends::proc::file::ProcFile;
 use crate::choose::Via;
 use crate::keys::Table;
 
-/// What became of trying one backend.
+/// Result of trying one backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// The table.
     pub proto: Proto,
     /// The backend.
     pub via: Via,
-    /// Whether it gave an answer, and how, or what is missing.
+    /// Whether it worked, and how, or what is missing.
     pub tried: Tried,
 }
 
-/// Tries every backend of every table with the smallest question: no state at all, or the first line. A table that the
-/// kernel would have to load a module for is not tried.
+/// Tries every backend of every table with the smallest request: no states, or the first line. Skips tables that would
+/// make the kernel load a module.
 ///
-/// Some twenty system calls. In a replay nothing works: its kernel is not there to be asked.
+/// Needs about twenty system calls. In a replay every backend fails, because there is no kernel to send requests to.
 pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     let mut probes = Vec::new();
     for proto in Proto::ALL {
@@ -43,13 +43,13 @@ pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     probes
 }
 
-/// Whether marks of sockets are shown and can be filtered by.
+/// True if socket marks are shown and can be used in filters.
 pub fn sees_marks() -> bool {
     caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
 }
 
 fn by_netlink(host: &Host, proto: Proto) -> Probe {
-    // No state at all: the kernel crosses no bucket and has nothing to answer but that it is done.
+    // Requests no states: the kernel searches no buckets and answers only that it is done.
     let wanted = Wanted { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[], storages: false };
     let tried = |request| {
         let what = table_of(proto).what();
@@ -77,7 +77,7 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
     Probe { proto, via: Via::Netlink, tried }
 }
 
-/// What answers for a table in the kernel: the module and its dump callback (net/*/…diag.c, 6.18).
+/// The kernel part that answers for a table: the module and its dump callback (net/*/…diag.c, 6.18).
 pub(crate) fn part_of(proto: Proto) -> KernelPart {
     let (module, function) = match proto {
         Proto::Tcp => ("tcp_diag", "tcp_diag_dump"),
@@ -90,14 +90,14 @@ pub(crate) fn part_of(proto: Proto) -> KernelPart {
         Proto::Sctp => ("sctp_diag", "sctp_diag_dump"),
         Proto::Dccp => ("dccp_diag", "dccp_diag_dump"),
         Proto::Vsock => ("vsock_diag", "vsock_diag_handler_dump"),
-        // The file is called net/tipc/diag.ko.
+        // The module is called net/tipc/diag.ko.
         Proto::Tipc => ("diag", "tipc_sock_diag_handler_dump"),
         Proto::Xdp => ("xsk_diag", "xsk_diag_handler_dump"),
     };
     KernelPart { module, function }
 }
 
-// Why a table is not asked for; none if asking loads nothing.
+// Returns why a table is not tried, or `None` if trying it loads no module.
 fn not_asked(modules: &Modules<'_>, proto: Proto) -> Option<String> {
     let config = option_of(proto);
     let (module, name) = (part_of(proto).module, proto.name());
@@ -113,7 +113,7 @@ fn not_asked(modules: &Modules<'_>, proto: Proto) -> Option<String> {
     }
 }
 
-// The option of the kernel's configuration, as it is shown.
+// The kernel configuration option, for display.
 fn option_of(proto: Proto) -> String {
     let gone = if proto == Proto::Dccp { ", gone with 6.16" } else { "" };
     format!("{}{gone}", kernel_option(proto))
@@ -170,11 +170,11 @@ mod tests {
         let probes = probe(&host, &Modules::new(&host));
         assert_eq!(probes.len(), 2 * Proto::ALL.len() - 5);
         assert!(probes.iter().all(|probe| !probe.tried.words.is_empty()));
-        // Whatever a sandbox forbids, one of the two backends to TCP must be open where tests run.
+        // In any sandbox where tests run, one of the two backends for TCP must work.
         assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.tried.is_working()));
     }
 
-    /// A kernel of modules of which none is loaded: no table is asked for, so none is loaded.
+    /// With a modular kernel that has loaded none of its modules, no table is requested, so no module is loaded.
     #[test]
     fn replay_issue_10_what_is_not_loaded_is_not_asked_for() {
         let root = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ mod tests {
         let closing = crate::probe_closing(&host, &Modules::new(&host));
         assert_eq!(closing.missing, Some(Missing::Module));
         assert!(closing.words.starts_with("not tried: not loaded (module tcp_diag"), "{closing:?}");
-        // What is there is asked for: the request is what fails.
+        // A module that is loaded is tried: here the request itself fails.
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t udp_diag_dump\t[udp_diag]\n").unwrap();
         let tried: Vec<Proto> = netlink("not loaded (module ").into_iter().map(|(proto, _)| proto).collect();
         sys::fault::disarm_all();

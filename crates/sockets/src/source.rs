@@ -1,9 +1,9 @@
-//! The source of sockets: takes a demand, decides how each table is read, and reads.
+//! The source of sockets: takes a demand, decides how to read each table, and reads it.
 //!
-//! [`SocketSource::scan`] decides everything, in this order: which tables can have rows that pass the filter, and what
-//! part of the filter each backend takes over ([`split`]); which backend reads each table ([`choose`]); what is copied
-//! of each socket. The result is a [`SocketScan`]. It explains itself to the engine ([`Scan::offer`]), and its
-//! [`ReadPlan`] is carried out by [`TableReader`], as often as the engine asks.
+//! [`SocketSource::scan`] decides everything, in this order: which tables can have rows that pass the filter, and which
+//! part of the filter each backend applies ([`split`]); which backend reads each table ([`choose`]); which parts of
+//! each socket are copied. The result is a [`SocketScan`]. It describes itself to the engine ([`Scan::offer`]), and its
+//! [`ReadPlan`] is carried out by [`TableReader`], as often as the engine requests it.
 mod recorded;
 
 use std::cell::RefCell;
@@ -28,26 +28,26 @@ use crate::options::Options;
 use crate::pushdown::named::{expects, is_in_every_kernel, mentions};
 use crate::pushdown::{PushdownContext, Split, TableFilter, split};
 
-/// The sockets of one network namespace: that of the calling thread, or the one named by [`SocketSource::inside`].
+/// Sockets of one network namespace: the calling thread's, or the one set with [`SocketSource::inside`].
 #[derive(Debug)]
 pub struct SocketSource<'h> {
     host: &'h Host,
     options: Options,
     netns: Option<&'h NetNs>,
-    /// The session's cache of loaded programs; without one the source uses its own.
+    /// The session's cache of loaded programs; without one the source uses `own_cache`.
     cache: Option<&'h BackendCache>,
     own_cache: BackendCache,
-    /// What a walk that broke off has handed out, if this source reads the rest.
+    /// Rows that an interrupted walk has handed out, if this source reads the rest.
     rest_of: Option<&'h RefCell<HandedOut>>,
 }
 
 impl<'h> SocketSource<'h> {
-    /// Sockets of the namespace that the calling thread is in.
+    /// Reads sockets of the calling thread's namespace.
     pub fn new(host: &'h Host, options: Options) -> SocketSource<'h> {
         SocketSource { host, options, netns: None, cache: None, own_cache: BackendCache::new(), rest_of: None }
     }
 
-    /// Sockets of another namespace, which is entered while sockets and files are opened. Needs CAP_SYS_ADMIN.
+    /// Reads sockets of another namespace, which is entered while sockets and files are opened. Needs CAP_SYS_ADMIN.
     pub fn inside(mut self, netns: &'h NetNs) -> SocketSource<'h> {
         self.netns = Some(netns);
         self
@@ -59,7 +59,7 @@ impl<'h> SocketSource<'h> {
         self
     }
 
-    /// Leaves out the rows that a walk has handed out before it broke off.
+    /// Leaves out the rows that a walk had handed out before it was interrupted.
     pub(crate) fn finishing(mut self, walk: &'h RefCell<HandedOut>) -> SocketSource<'h> {
         self.rest_of = Some(walk);
         self
@@ -69,10 +69,10 @@ impl<'h> SocketSource<'h> {
         self.cache.unwrap_or(&self.own_cache)
     }
 
-    /// Decides which tables `demand` needs, and of each table the backend and the filter.
+    /// Decides which tables `demand` needs, and the backend and the filter of each.
     pub(crate) fn scan(&self, demand: &Demand<Sockets>) -> SocketScan<'_> {
-        // A recording is filtered by the engine; only tables that cannot have such rows are left out. Every backend
-        // filters but /proc, which is read only where the user asks for it or another one fails.
+        // The engine filters a recording; only tables that cannot have matching rows are left out. Every backend except
+        // /proc can filter; /proc is read only if the user asks for it or another backend fails.
         let filters = |_| !self.host.is_replay() && self.options.via.is_none_or(Choice::filters);
         let Split { tables, pushed } = self.split(demand, &filters);
         let counted = is_counted(demand);
@@ -97,19 +97,19 @@ impl<'h> SocketSource<'h> {
         SocketScan { plan, pushed, counted, missing, recorded_filters, rest_of: self.rest_of }
     }
 
-    /// The tables that can have rows which pass the filter, in the order of the options.
+    /// Returns the tables that can have matching rows, in the order of the options.
     fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
         let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || mentions(demand, *proto);
         let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
         split(&demand.conjuncts, &order, self.options.families, self, filters)
     }
 
-    /// True if a kernel without this table is worth a message.
+    /// True if it is worth a message that the kernel lacks this table.
     fn reports_absence(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
         is_in_every_kernel(proto) || (!self.options.quiet && expects(demand, proto))
     }
 
-    /// The backend of one table. In a replay it is one that the recording has.
+    /// Chooses the backend of one table. In a replay it is one that was recorded.
     fn choose_backend(&self, demand: &Demand<Sockets>, filter: &TableFilter, counted: bool, parts: u32) -> Choice {
         let proto = filter.proto;
         let both_families: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
@@ -126,13 +126,13 @@ impl<'h> SocketSource<'h> {
         choose(&Facts { proto, need: demand.need, counted, few_states, via: self.options.via, recorded, walk: &walk })
     }
 
-    /// Whether a BPF program may read TCP here, and costs less than netlink. Reads a file or two of /proc/net, unless
-    /// that is decided without them.
+    /// Decides whether a BPF program may read TCP here, and costs less than netlink. Reads one or two files of
+    /// /proc/net if the decision depends on them.
     fn whether_walk_pays(&self, parts: u32, repeated: bool, one_port: bool) -> Walk {
         if !cfg!(feature = "bpf") || self.netns.is_some() {
             return Walk::TooFew;
         }
-        // A table must not change its stream on the tape from round to round.
+        // In a recording, a table must use the same stream in every round.
         match self.cache().first().get().filter(|_| self.host.mode() == Mode::Recording) {
             Some(Via::Bpf) => return Walk::Pays("as in the first round"),
             Some(_) => return Walk::TooFew,
@@ -146,7 +146,7 @@ impl<'h> SocketSource<'h> {
         self.cache().why_no_program().map_or(Walk::Pays(why), Walk::No)
     }
 
-    /// The number of TCP sockets from which a program costs less than netlink, as measured, and the reason in words.
+    /// Measured number of TCP sockets from which a program costs less than netlink, and the reason in words.
     fn sockets_from_which_it_pays(&self, parts: u32, repeated: bool, one_port: bool) -> (u64, &'static str) {
         match self.cache().loaded(parts) {
             Some(Program::Walk) => (WORTH_WALKING, "the program is loaded"),
@@ -175,17 +175,17 @@ impl Source<Sockets> for SocketSource<'_> {
     }
 }
 
-/// A reading of the sockets of one namespace: everything is decided, nothing is read yet.
+/// A scan of the sockets of one namespace: everything is decided, nothing has been read yet.
 #[derive(Debug)]
 pub(crate) struct SocketScan<'s> {
     pub(crate) plan: ReadPlan<'s>,
-    /// What becomes of each part of the filter.
+    /// How far the backends apply each part of the filter.
     pushed: Vec<Push>,
-    /// True if the demand wants members of `tcp_info`, and none but those that a walk copies.
+    /// True if the demand wants members of `tcp_info`, but only those that a walk copies.
     counted: bool,
     /// Filters of the recording that left out sockets which this demand wants.
     missing: Vec<&'s str>,
-    /// Every filter that the recording was made with.
+    /// The filters that the recording was made with.
     recorded_filters: Vec<&'s str>,
     rest_of: Option<&'s RefCell<HandedOut>>,
 }
@@ -200,7 +200,7 @@ impl SocketScan<'_> {
         TableReader::new(&self.plan, cache, each, stats, self.rest_of.unwrap_or(&own)).read()
     }
 
-    /// The backends in use, as text.
+    /// Lists the backends in use.
     fn backend_names(&self) -> &'static str {
         let used = |via| self.plan.tables.iter().any(|table| table.choice.via == via);
         match (used(Via::Bpf), used(Via::Netlink), used(Via::Proc)) {
@@ -239,7 +239,7 @@ impl Scan<Sockets> for SocketScan<'_> {
     }
 }
 
-/// The line of `--explain` for one table.
+/// Line of `--explain` for one table.
 pub(crate) fn explain_table(choice: &Choice, filter: &TableFilter) -> String {
     let words = filter.words();
     let kernel = match (choice.via, words.is_empty()) {

@@ -1,6 +1,6 @@
 //! A row costs no allocation: counted, not timed.
 //!
-//! A file of its own, because the counting allocator serves the whole process.
+//! This is a separate file because the counting allocator applies to the whole process.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use netlink::Messages;
@@ -19,7 +19,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     testkit::allocator::allocations() - before
 }
 
-// Allocations and rows of one run in the calling thread's namespace.
+// Counts the allocations and rows of one run in the calling thread's namespace.
 fn run(via: Via, netns_id: u64) -> (u64, u64) {
     let host = Host::live();
     let options = Options { via: Some(via), order: vec![Proto::Tcp], ..Options::new(netns_id) };
@@ -45,7 +45,7 @@ fn root_a_thousand_rows_allocate_as_much_as_ten() {
         let of = |lab: &Lab| lab.inside(|| run(via, sys::netns::current_inode().unwrap()));
         let ((count_few, rows_few), (count_many, rows_many)) = (of(&few), of(&many));
         assert!(rows_few >= 10 && rows_many >= 1200);
-        // The line buffer of /proc may grow once or twice to its size.
+        // The line buffer for /proc may grow once or twice until it is large enough.
         assert!(
             count_many <= count_few + 3,
             "{}: {count_few} for {rows_few}, {count_many} for {rows_many}",

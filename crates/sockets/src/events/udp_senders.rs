@@ -1,4 +1,4 @@
-//! Sockets of UDP at their first send, with the process that sends.
+//! UDP sockets at their first send, with the sending process.
 use record::rows::SocketEvents;
 use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
 use sys::Host;
@@ -6,12 +6,12 @@ use sys::Host;
 use super::bpf::BpfEvents;
 use super::{BPF, Cause, Follow, shut_out};
 
-/// Rows of one namespace, or of all: an opening at the first send of a socket, and again twice a second while it sends.
-/// Closings are not told.
+/// Rows of one namespace, or of all: an opening at the first send of a socket, repeated twice a second while it sends.
+/// Closings are not reported.
 pub struct UdpSenders<'h>(BpfEvents<'h>);
 
 impl<'h> UdpSenders<'h> {
-    /// Begins to listen. Needs BPF, CAP_BPF and CAP_PERFMON, and Linux 6.3.
+    /// Starts to listen. Needs BPF, CAP_BPF and CAP_PERFMON, and Linux 6.3.
     pub fn open(host: &'h Host, follow: Follow<'h>) -> Result<UdpSenders<'h>, SourceError> {
         let blocks = open(host, &follow).map_err(shut_out)?;
         Ok(UdpSenders(BpfEvents::new(blocks)))

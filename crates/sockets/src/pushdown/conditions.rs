@@ -1,25 +1,25 @@
-//! Tests as conditions of the kernel: ports, addresses, interface, mark, cgroup.
+//! Translates filter tests into conditions of the kernel: ports, addresses, interface, mark, cgroup.
 use record::{Addr, Expr, Op, Operand, Prefix, Test};
 
 use super::{PushdownContext, field_name};
 use crate::pushdown::bytecode::{Code, Cond, EndpointSide};
 
-/// Longer lists are left to the engine, which looks them up faster than the kernel steps through them.
+/// Longer lists are left to the engine, whose lookup is faster than the kernel's linear search.
 const ALTERNATIVES_MAX: usize = 64;
 
-/// A tree of conditions, and whether it is the filter itself or only lets through more.
+/// A tree of conditions; `exact` is false if it accepts more than the filter.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lowered {
     pub(super) code: Code,
     pub(super) exact: bool,
 }
 
-/// The part as conditions: exactly if possible, else rounded up. [`Code::True`] if the kernel can do nothing of it.
+/// Translates `part` exactly if possible, else rounded up. [`Code::True`] if the kernel cannot test any of it.
 pub(super) fn lower(part: &Expr, world: &dyn PushdownContext) -> Lowered {
     rounded(part, world, true)
 }
 
-// `up`: what cannot be said counts as true, so that the whole lets through too much; below a `not` as false.
+// `up`: what cannot be expressed counts as true, so that the whole accepts too much; below a `not` it counts as false.
 fn rounded(part: &Expr, world: &dyn PushdownContext, up: bool) -> Lowered {
     match part {
         Expr::And(parts) => {
@@ -36,7 +36,7 @@ fn rounded(part: &Expr, world: &dyn PushdownContext, up: bool) -> Lowered {
             let inner = rounded(part, world, !up);
             Lowered { code: Code::not(inner.code), exact: inner.exact }
         }
-        // The kernel knows whether it chose the port, not the range: both are asked, by it and by the engine.
+        // The kernel knows whether it chose the port, but not the port range: so both the kernel and the engine test.
         Expr::Test(test) if field_name(test) == "autobound" => autobound(test, up),
         Expr::Test(test) => match condition(test, world) {
             Some(code) => Lowered { code, exact: true },
@@ -68,7 +68,7 @@ fn autobound(test: &Test, up: bool) -> Lowered {
     Lowered { code, exact: false }
 }
 
-// One test, exactly; `None` if the kernel has no words for it.
+// Translates one test exactly; `None` if the kernel cannot express it.
 fn condition(test: &Test, world: &dyn PushdownContext) -> Option<Code> {
     match field_name(test) {
         "local_port" => port(test, EndpointSide::Local),
@@ -84,7 +84,7 @@ fn condition(test: &Test, world: &dyn PushdownContext) -> Option<Code> {
 
 fn port(test: &Test, side: EndpointSide) -> Option<Code> {
     const LAST: u64 = u16::MAX as u64;
-    // A port of 0 is null, and no comparison with null holds: every range begins at 1.
+    // Port 0 is null, and no comparison with null holds: so every range begins at 1.
     let within = match (&test.operand, test.op) {
         (Operand::Null, Op::Eq) => vec![(0, 0)],
         (Operand::Null, Op::Ne) => vec![(1, LAST)],
@@ -101,12 +101,12 @@ fn port(test: &Test, side: EndpointSide) -> Option<Code> {
     if within.len() > ALTERNATIVES_MAX {
         return None;
     }
-    // All lie within 0..=65535 by now.
+    // All values are within 0..=65535 here.
     let ports = within.iter().map(|(low, high)| Cond::Port { side, low: *low as u16, high: *high as u16 });
     Some(Code::or(ports.map(Code::Cond)))
 }
 
-// Ranges of ports within 1..=65535, sorted and merged.
+// Clips ranges of ports to 1..=65535, sorts and merges them.
 fn cut(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut cut: Vec<(u64, u64)> = ranges.iter().map(|(low, high)| (*low.max(&1), *high.min(&65535))).collect();
     cut.retain(|(low, high)| low <= high);
@@ -121,7 +121,7 @@ fn cut(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     merged
 }
 
-// The ports of 1..=65535 that are in none of these (sorted, merged) ranges.
+// Returns the ports of 1..=65535 that are outside these sorted and merged ranges.
 fn complement(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut gaps = Vec::new();
     let mut from = 1;
@@ -164,12 +164,12 @@ fn host(side: EndpointSide, prefix: Prefix, port: Option<u16>) -> Code {
     Code::Cond(Cond::Host { side, prefix, port })
 }
 
-/// `::ffff:0:0/96`, where IPv4 lives in IPv6.
+/// `::ffff:0:0/96`, the IPv4-mapped addresses.
 fn mapped() -> Option<Prefix> {
     Prefix::new(Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]), 96)
 }
 
-// Cells show IPv4-mapped addresses as IPv4. An IPv4 condition of the kernel matches them too, an IPv6 one must not.
+// Cells show IPv4-mapped addresses as IPv4. The kernel's IPv4 conditions match them too, its IPv6 ones must not.
 fn in_prefix(side: EndpointSide, prefix: Prefix) -> Option<Code> {
     if matches!(prefix.addr(), Addr::V4(_)) {
         return Some(host(side, prefix, None));
@@ -178,12 +178,12 @@ fn in_prefix(side: EndpointSide, prefix: Prefix) -> Option<Code> {
     if prefix.len() <= mapped.len() && prefix.contains(mapped.addr()) {
         return Some(Code::and([host(side, prefix, None), Code::not(host(side, mapped, None))]));
     }
-    // Inside the mapped range: what the engine makes of it is the engine's business.
+    // Prefixes inside the mapped range are left to the engine.
     (!mapped.contains(prefix.addr())).then(|| host(side, prefix, None))
 }
 
-// A cell of an address is null where nothing is bound or connected: the peer if its address and port are zero, our
-// own end if both ends are.
+// An address cell is null if nothing is bound or connected: the peer's if its address and port are zero, the local one
+// if both ends are zero.
 fn null_address(side: EndpointSide) -> Code {
     match side {
         EndpointSide::Peer => unset(EndpointSide::Peer),
@@ -202,14 +202,14 @@ fn iface(test: &Test, world: &dyn PushdownContext) -> Option<Code> {
     if names.len() > ALTERNATIVES_MAX {
         return None;
     }
-    // An unknown name may be another namespace's, or come and go: the engine's lookup decides.
+    // An unknown name may belong to another namespace, or may come and go: the engine's lookup decides.
     let indexes: Option<Vec<u32>> = names.iter().map(|name| world.ifindex(name).filter(|index| *index != 0)).collect();
     Some(Code::or(indexes?.into_iter().map(|index| Code::Cond(Cond::Iface(index)))))
 }
 
 fn mark(test: &Test) -> Option<Code> {
     let cond = |value, mask| Code::Cond(Cond::Mark { value, mask });
-    // A mark of 0 is null.
+    // Mark 0 is null.
     let none = cond(0, u32::MAX);
     let equals = match &test.operand {
         Operand::Null => none.clone(),
@@ -217,7 +217,7 @@ fn mark(test: &Test) -> Option<Code> {
         Operand::Masked { value, mask } => match (u32::try_from(*value), u32::try_from(*mask)) {
             (Ok(value), Ok(mask)) if value & !mask == 0 => cond(value, mask),
             (_, Ok(_)) => Code::False,
-            // Bits that no mark has: let the engine say what that means.
+            // The mask has bits that no mark has: left to the engine.
             (_, Err(_)) => return None,
         },
         _ => return None,

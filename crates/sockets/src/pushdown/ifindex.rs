@@ -1,6 +1,6 @@
-//! Index of an interface by its name, for the kernel's filter.
+//! Looks up the index of an interface by its name, for the kernel's filter.
 //!
-//! Asked by rtnetlink, not read from /sys: a mounted sysfs shows the namespace of whoever mounted it.
+//! Uses rtnetlink instead of /sys, because a mounted sysfs shows the namespace of the process that mounted it.
 use std::ops::ControlFlow;
 
 use netlink::prefix::u32_at;
@@ -16,10 +16,11 @@ const RTM_GETLINK: u16 = 18;
 const IFINFOMSG: usize = 16;
 /// include/uapi/linux/if_link.h
 const IFLA_IFNAME: u16 = 3;
-/// IFNAMSIZ, the NUL counted.
+/// IFNAMSIZ, including the NUL.
 const NAME_MAX: usize = 16;
 
-/// The index, `None` if there is no such interface or the kernel does not answer. One exchange, four system calls.
+/// Returns the index, or `None` if there is no such interface or the kernel does not answer. One request with four
+/// system calls.
 pub(crate) fn of(host: &Host, netns: Option<&NetNs>, netns_id: u64, name: &[u8]) -> Option<u32> {
     if name.is_empty() || name.len() >= NAME_MAX || name.contains(&0) {
         return None;

@@ -1,4 +1,4 @@
-//! What is known of every row of a table before it is read: its protocol, and fields that it never has.
+//! Facts about every row of a table before it is read: its protocol, and the fields that are always null.
 use record::rows::{Sockets, need};
 use record::{Expr, Op, Operand, Proto, State, Table, Test};
 
@@ -10,16 +10,16 @@ use crate::backends::netlink::unix_diag::AF_UNIX;
 use crate::backends::netlink::vsock_diag::AF_VSOCK;
 use crate::backends::netlink::xdp_diag::AF_XDP;
 
-/// What only TCP has, MPTCP not counted.
+/// Fields that only TCP sockets have, not even MPTCP.
 const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::CONG | need::CONG_INFO;
-/// What every socket with an IP address may have and others have not.
+/// Fields that only sockets with IP addresses can have.
 const ONLY_IN_INET: u64 = need::TOS | need::CGROUP | need::SOCKOPT | need::V6ONLY | need::ULP | need::STORAGES;
-/// What only unix sockets have.
+/// Fields that only unix sockets have.
 const ONLY_IN_UNIX: u64 = need::UNIX_NAME | need::UNIX_PEER;
-/// What only packet sockets have.
+/// Fields that only packet sockets have.
 const ONLY_IN_PACKET: u64 = need::PACKET | need::FILTER;
 
-/// Fields without such a bit that are null in every socket without an IP address.
+/// Fields without a `need` bit that are null in every socket without an IP address.
 const NAMES_ONLY_IN_INET: &[&str] =
     &["local_addr", "local_port", "peer_addr", "peer_port", "timer", "timer_ms", "timer_retransmits"];
 
@@ -32,7 +32,7 @@ fn never(proto: Proto) -> u64 {
 
 fn never_but(proto: Proto) -> u64 {
     match proto {
-        // The kernel fills in a `tcp_info` of DCCP as well (net/dccp/diag.c).
+        // The kernel also fills in `tcp_info` for DCCP (net/dccp/diag.c).
         Proto::Tcp | Proto::Dccp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK,
         Proto::Mptcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | need::TCP_INFO | need::COUNTERS | need::RESENT,
         Proto::Udp | Proto::UdpLite | Proto::Raw | Proto::Sctp => {
@@ -48,7 +48,7 @@ fn never_but(proto: Proto) -> u64 {
     }
 }
 
-/// Fields that one table alone has.
+/// The table of a field that only one table has.
 pub(crate) fn only_in(name: &str) -> Option<Proto> {
     match name {
         "unix_type" => Some(Proto::Unix),
@@ -63,7 +63,7 @@ pub(crate) fn only_in(name: &str) -> Option<Proto> {
     }
 }
 
-/// The expression with everything decided that is the same for every row of the table, and constants folded: true is
+/// Replaces every test that has the same result for every row of the table by a constant, and folds constants: true is
 /// an empty `and`, false an empty `or`.
 pub(super) fn simplify(part: &Expr, proto: Proto) -> Expr {
     match part {
@@ -107,7 +107,7 @@ pub(super) fn is_false(part: &Expr) -> bool {
 
 fn known(test: &Test, proto: Proto) -> Option<bool> {
     if is_null(test, proto) {
-        // Only `= null` is true of a null.
+        // Only `= null` is true for a null.
         return Some(test.op == Op::Eq && test.operand == Operand::Null);
     }
     match (field_name(test), proto) {
@@ -125,18 +125,18 @@ fn known(test: &Test, proto: Proto) -> Option<bool> {
 
 fn is_null(test: &Test, proto: Proto) -> bool {
     let Some(field) = Sockets::FIELDS.get(test.field) else { return false };
-    // Of a socket with a port it is the port's, of a unix socket the name's: its bits are those of both.
+    // It depends on the port of sockets with ports, but on the name of unix sockets: its bits cover both.
     if field.name == "autobound" {
         return !proto.is_inet() && proto != Proto::Unix;
     }
     field.need & never(proto) != 0
         || only_in(field.name).is_some_and(|only| only != proto)
         || (!proto.is_inet() && NAMES_ONLY_IN_INET.contains(&field.name))
-        // A raw socket has a protocol where others have ports.
+        // Raw sockets have a protocol instead of ports.
         || (proto == Proto::Raw && matches!(field.name, "local_port" | "peer_port"))
 }
 
-/// What a test says of a cell that is this word; `None` if only a regular expression or an order would tell.
+/// Result of a test on a cell with this word; `None` if it is a regular expression or an order comparison.
 pub(super) fn word_test(test: &Test, value: &[u8]) -> Option<bool> {
     match (&test.operand, test.op) {
         (Operand::Words(words), Op::Eq) => Some(words.iter().any(|word| &**word == value)),

@@ -1,13 +1,13 @@
-//! Which parts of a filter the kernel can do, table by table.
+//! Decides table by table which parts of a filter the kernel can apply.
 //!
-//! Each part of the demand's `and` goes through the same steps for every table: what is decided for the whole table
-//! (`proto`, fields that it never has) is decided; what speaks of states alone becomes the state mask, of families
-//! alone the choice of dumps; one port becomes a member of the request, the cheapest filter of all; the rest becomes
-//! bytecode as far as it can. A part that can be expressed only half is rounded up: the kernel then sends rows that
-//! the engine must look at again ([`Push::Narrowed`]), but never too few.
+//! Each part of the demand's `and` goes through the same steps for every table: tests with the same result for the
+//! whole table (`proto`, fields that it never has) are decided; parts that only test states become the state mask;
+//! parts that only test families choose the dumps; a single port becomes a member of the request, the cheapest filter
+//! of all; the rest becomes bytecode as far as possible. A part that can only be expressed partly is rounded up: the
+//! kernel then sends rows that the engine must check again ([`Push::Narrowed`]), but never too few.
 //!
-//! A comparison with a null cell is false, and the kernel knows no null: ports 0, unconnected ends, mark 0. Every
-//! condition below says so itself.
+//! A comparison with a null cell is false, but the kernel knows no null: ports 0, unconnected ends, mark 0. So every
+//! condition below excludes these explicitly.
 use record::rows::{Socket, Sockets};
 use record::{Expr, Op, Operand, Proto, Push, State, Table, Test};
 
@@ -30,15 +30,15 @@ pub(crate) use known::only_in;
 #[cfg(test)]
 mod tests;
 
-/// What the conditions need to know of the world.
+/// Information about the host that the conditions need.
 pub(crate) trait PushdownContext {
-    /// Index of the interface called `name`.
+    /// Returns the index of the interface called `name`.
     fn ifindex(&self, name: &[u8]) -> Option<u32>;
-    /// Whether the kernel will let us ask for marks.
+    /// True if the kernel permits conditions on marks.
     fn may_ask_marks(&self) -> bool;
 }
 
-/// Which address families of TCP and UDP are read.
+/// Address families of TCP and UDP that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Families {
     /// IPv4 and IPv6.
@@ -46,7 +46,7 @@ pub enum Families {
     Both,
     /// AF_INET only.
     Only4,
-    /// AF_INET6 only, with the IPv4-mapped ones that are AF_INET6 sockets.
+    /// AF_INET6 only, including AF_INET6 sockets with IPv4-mapped addresses.
     Only6,
 }
 
@@ -59,7 +59,7 @@ impl Families {
         }
     }
 
-    // `None` if nothing is left.
+    // Returns `None` if no family is left.
     fn intersect(self, v4: bool, v6: bool) -> Option<Families> {
         match (v4 && self.has(AF_INET), v6 && self.has(AF_INET6)) {
             (true, true) => Some(Families::Both),
@@ -70,20 +70,20 @@ impl Families {
     }
 }
 
-/// What is asked of the kernel for one table.
+/// The kernel's filter for one table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TableFilter {
     pub(crate) proto: Proto,
     pub(crate) states: u32,
     pub(crate) families: Families,
-    /// Ports for the request itself; 0 is any.
+    /// Ports for the request itself; 0 means any.
     pub(crate) sport: u16,
     pub(crate) dport: u16,
     pub(crate) code: Code,
 }
 
 impl TableFilter {
-    /// Everything in the table.
+    /// Accepts every row of the table.
     pub(crate) fn all(proto: Proto, families: Families) -> TableFilter {
         TableFilter { proto, states: STATES_ALL, families, sport: 0, dport: 0, code: Code::True }
     }
@@ -96,7 +96,7 @@ impl TableFilter {
     /// True if a row passes. For backends that cannot filter, and for those that may not filter everything.
     pub(crate) fn admits(&self, row: &Socket<'_>) -> bool {
         let state = 1u32.checked_shl(row.state.0.into()).unwrap_or(0);
-        // A state that is not known yet is part of everything.
+        // A filter for all states also accepts unknown states.
         (self.states == STATES_ALL || state & self.states != 0)
             && self.families.has(row.family)
             && (self.sport == 0 || self.sport == row.local.port)
@@ -104,7 +104,7 @@ impl TableFilter {
             && self.code.holds(row)
     }
 
-    /// The kernel's part in words; empty if there is none.
+    /// Describes the kernel's filter; empty if the kernel filters nothing.
     pub(crate) fn words(&self) -> String {
         let mut parts = Vec::new();
         if self.states != STATES_ALL {
@@ -130,12 +130,12 @@ impl TableFilter {
     }
 }
 
-/// The tables to read and what became of each part of the filter.
+/// The tables to read, and how far each part of the filter is applied.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Split {
-    /// Tables that can have rows, in the order wanted.
+    /// Tables that can have matching rows, in the requested order.
     pub(crate) tables: Vec<TableFilter>,
-    /// One answer a conjunct.
+    /// One result per conjunct.
     pub(crate) pushed: Vec<Push>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn split(
     let mut answers: Vec<Vec<Push>> = vec![Vec::new(); conjuncts.len()];
     for proto in order {
         let mut table = TableBuilder { filter: TableFilter::all(*proto, families), world, filters: filters(*proto) };
-        // A table that one part rules out needs no answer from the others.
+        // If one conjunct excludes a table, the others are irrelevant.
         let taken: Option<Vec<Push>> = conjuncts.iter().map(|part| table.take(part)).collect();
         let Some(taken) = taken else { continue };
         answers.iter_mut().zip(taken).for_each(|(answers, push)| answers.push(push));
@@ -160,7 +160,7 @@ pub(crate) fn split(
     Split { tables, pushed: answers.iter().map(|answers| worst_of(answers)).collect() }
 }
 
-// No table at all: exactly nothing comes.
+// `Exact` if there are no tables, as no rows are sent.
 fn worst_of(answers: &[Push]) -> Push {
     if answers.iter().all(|push| *push == Push::Exact) {
         return Push::Exact;
@@ -171,12 +171,12 @@ fn worst_of(answers: &[Push]) -> Push {
 struct TableBuilder<'w> {
     filter: TableFilter,
     world: &'w dyn PushdownContext,
-    /// The backend can filter; else only what concerns the whole table counts.
+    /// True if the backend can filter; otherwise only tests that have the same result for the whole table count.
     filters: bool,
 }
 
 impl TableBuilder<'_> {
-    // What became of one conjunct; `None` if this table has no rows for it.
+    // Applies one conjunct and returns how far; `None` if this table has no matching rows.
     fn take(&mut self, part: &Expr) -> Option<Push> {
         let part = known::simplify(part, self.filter.proto);
         if known::is_true(&part) {
@@ -193,7 +193,8 @@ impl TableBuilder<'_> {
             return Some(Push::No);
         }
         if let Some(states) = states_of(&part, self.filter.proto) {
-            // A state that is no part of everything comes in only by its name.
+            // Replaces STATES_ALL instead of masking it, because a state outside STATES_ALL is read only if the filter
+            // names it.
             self.filter.states = if self.filter.states == STATES_ALL { states } else { self.filter.states & states };
             return (self.filter.states != 0).then_some(Push::Exact);
         }
@@ -213,7 +214,7 @@ impl TableBuilder<'_> {
         }
         let lowered = conditions::lower(part, self.world);
         let both = Code::and([self.filter.code.clone(), lowered.code.clone()]);
-        // Too long a program is the same as none.
+        // A program that is too long is treated as none.
         if lowered.code == Code::True || both.compile().is_none() {
             return Push::No;
         }
@@ -222,7 +223,8 @@ impl TableBuilder<'_> {
     }
 }
 
-// Of these the kernel sends all, or (SCTP, DCCP, vsock, TIPC) filters by states that are not quite ours: they are few.
+// For these tables the kernel sends all rows, or (SCTP, DCCP, vsock, TIPC) filters by slightly different states. They
+// are small.
 fn takes_no_filter(proto: Proto) -> bool {
     matches!(
         proto,
@@ -230,12 +232,12 @@ fn takes_no_filter(proto: Proto) -> bool {
     )
 }
 
-/// Name of the field that a test is about.
+/// Name of the field that is tested.
 fn field_name(test: &Test) -> &'static str {
     Sockets::FIELDS.get(test.field).map_or("", |field| field.name)
 }
 
-// For a part that speaks of states alone: the mask of those it holds for.
+// The mask of the states for which the part holds, if it tests only states.
 fn states_of(part: &Expr, proto: Proto) -> Option<u32> {
     let mut mask = 0;
     for n in 1..=11u8 {
@@ -244,19 +246,19 @@ fn states_of(part: &Expr, proto: Proto) -> Option<u32> {
             mask |= 1 << n;
         }
     }
-    // Replies of request sockets say SYN_RECV; newer kernels set the bit themselves.
+    // Replies for request sockets show SYN_RECV; newer kernels set the bit themselves.
     if mask & 1 << State::SYN_RECV.0 != 0 {
         mask |= 1 << State::NEW_SYN_RECV.0;
     }
-    // Bound but neither listening nor connected (6.8): asked for only by its name, it costs a table of its own.
+    // Bound but neither listening nor connected (6.8): requested only by its name, because it costs a separate table.
     if proto == Proto::Tcp && names_bound_inactive(part) {
         let value = State::BOUND_INACTIVE.name(proto).as_bytes();
         if decide(part, &|test| known::word_test(test, (field_name(test) == "state").then_some(value)?))? {
             mask |= 1 << State::BOUND_INACTIVE.0;
         }
     }
-    // A TCP socket leaves the kernel's tables before it is called closed, so none is ever found there; but asking for
-    // one beside listeners makes the kernel cross the table of connections: 20 times the price (`ss -l` pays it).
+    // A TCP socket leaves the kernel's tables before its state is CLOSE, so none is ever found there; but requesting
+    // CLOSE besides LISTEN makes the kernel search the table of connections at 20 times the cost (as `ss -l` does).
     if proto == Proto::Tcp && mask == (1 << State::LISTEN.0 | 1 << State::CLOSE.0) {
         mask = 1 << State::LISTEN.0;
     }
@@ -273,14 +275,14 @@ fn names_bound_inactive(part: &Expr) -> bool {
     named
 }
 
-// For a part that speaks of families alone: whether it holds for inet, for inet6.
+// Whether the part holds for inet and for inet6, if it tests only families.
 fn families_of(part: &Expr) -> Option<(bool, bool)> {
     let of =
         |value: &[u8]| decide(part, &|test| known::word_test(test, (field_name(test) == "family").then_some(value)?));
     Some((of(b"inet")?, of(b"inet6")?))
 }
 
-// Evaluates a tree whose every test can be decided.
+// Evaluates a tree; `None` if `test` cannot decide one of its tests.
 fn decide(part: &Expr, test: &dyn Fn(&Test) -> Option<bool>) -> Option<bool> {
     match part {
         Expr::And(parts) => parts.iter().try_fold(true, |all, part| Some(decide(part, test)? && all)),
@@ -290,7 +292,7 @@ fn decide(part: &Expr, test: &dyn Fn(&Test) -> Option<bool>) -> Option<bool> {
     }
 }
 
-// `local_port = 443` and nothing else.
+// Matches exactly `local_port = 443` or the same with `peer_port`.
 fn single_port(part: &Expr) -> Option<(EndpointSide, u16)> {
     let Expr::Test(test) = part else { return None };
     let side = match field_name(test) {
@@ -306,11 +308,11 @@ fn single_port(part: &Expr) -> Option<(EndpointSide, u16)> {
         },
         _ => return None,
     };
-    // 0 is "any" in a request.
+    // 0 means "any" in a request.
     u16::try_from(port).ok().filter(|port| *port != 0).map(|port| (side, port))
 }
 
-/// The kernel's number of a family's native word.
+/// The word for the kernel's number of an address family.
 pub(crate) fn family_word(family: u8) -> &'static [u8] {
     match family {
         AF_UNIX => b"unix",

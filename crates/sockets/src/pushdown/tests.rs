@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use record::rows::{UnixPart, UnixType};
 use record::{Addr, Field, Get, Key, Lookups, Prefix, Value, field_index};
 
-/// Interfaces 1 `lo`, 2 `eth0`; everything allowed.
+/// Interfaces 1 `lo`, 2 `eth0`; everything is permitted.
 struct Lab {
     marks: bool,
 }
@@ -32,7 +32,7 @@ fn words(words: &[&str]) -> Operand {
     Operand::Words(words.iter().map(|word| word.as_bytes().into()).collect())
 }
 
-// What the engine does, as the contract says: a comparison with null is false, but for `= null`.
+// Models the engine: a comparison with null is false, except for `= null`.
 fn engine(expr: &Expr, row: &Socket<'_>) -> bool {
     match expr {
         Expr::And(parts) => parts.iter().all(|part| engine(part, row)),
@@ -44,7 +44,7 @@ fn engine(expr: &Expr, row: &Socket<'_>) -> bool {
 
 fn cell<'r>(field: &Field<Sockets>, row: &'r Socket<'_>) -> Value<'r> {
     match field.get {
-        // The lookup of interfaces, as Lab has them.
+        // Looks up interfaces as Lab defines them.
         Get::Joined { key, .. } if field.name == "iface" => match key(row) {
             Key::Pair(_, 1) => Value::Name("lo"),
             Key::Pair(_, 2) => Value::Name("eth0"),
@@ -154,7 +154,7 @@ fn any_row() -> impl Strategy<Value = Socket<'static>> {
     })
 }
 
-/// A field that is renamed must be renamed here too, or its filters are silently left to the engine.
+/// If a field is renamed, it must be renamed here too; otherwise its filters are silently left to the engine.
 #[test]
 fn the_names_are_those_of_the_field_table() {
     let matched = ["local_port", "peer_port", "local_addr", "peer_addr", "iface", "mark", "cgroup_id"];
@@ -168,15 +168,15 @@ const ORDER: [Proto; 3] = [Proto::Tcp, Proto::Udp, Proto::Unix];
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
-    /// The kernel's part never loses a row, and what is called exact needs no second look.
+    /// The kernel's part never drops a matching row, and `Exact` parts need no second check.
     #[test]
     fn the_split_is_the_filter(conjuncts in prop::collection::vec(expr(), 0..4),
         rows in prop::collection::vec(any_row(), 1..20), marks: bool) {
         let split = split(&conjuncts, &ORDER, Families::Both, &Lab { marks }, &|_| true);
         prop_assert_eq!(split.pushed.len(), conjuncts.len());
-        // A closed TCP socket is in no table of the kernel: the mask counts on it.
+        // The kernel's tables contain no closed TCP sockets: the mask relies on that.
         for row in rows.into_iter().filter(|row| row.proto != Proto::Tcp || row.state != State::CLOSE) {
-            // Without the right nobody sees marks, we neither.
+            // Rows show marks only with the privilege.
             let row = Socket { mark: row.mark.filter(|_| marks), ..row };
             let sent = split.tables.iter().any(|table| table.proto == row.proto && table.admits(&row));
             let engines = conjuncts.iter().zip(&split.pushed).filter(|(_, push)| **push != Push::Exact);
@@ -186,7 +186,7 @@ proptest! {
         }
     }
 
-    /// The same through a backend that cannot filter.
+    /// The same with a backend that cannot filter.
     #[test]
     fn without_filters_only_tables_are_left_out(conjuncts in prop::collection::vec(expr(), 0..4), row in any_row()) {
         let split = split(&conjuncts, &ORDER, Families::Both, &Lab { marks: true }, &|_| false);
@@ -218,7 +218,7 @@ fn splits_by_example() {
         &["tcp: state in (listen)", "udp: state in (listen)", "unix: state in (listen)"],
         &[Exact],
     );
-    // One port goes into the request; unix sockets have none.
+    // A single port becomes part of the request, except for unix sockets.
     check(
         &[test("local_port", Op::Eq, Operand::Number(443))],
         &["tcp: local_port = 443", "udp: local_port = 443"],
@@ -234,7 +234,7 @@ fn splits_by_example() {
     );
     let net = Operand::Prefixes(vec!["10.0.0.0/8".parse().unwrap()]);
     check(&[test("peer_addr", Op::Eq, net.clone())], &["tcp: peer in 10.0.0.0/8", "udp: peer in 10.0.0.0/8"], &[Exact]);
-    // A process is nothing the kernel knows: half of an `or` is of no use, half of an `and` is.
+    // The kernel does not know processes: half of an `or` is useless, half of an `and` is not.
     let process = test("process", Op::Match, Operand::Regex("nginx".into()));
     let peer = test("peer_addr", Op::Eq, net);
     check(&[Expr::Or(vec![peer.clone(), process.clone()])], &["tcp: ", "udp: ", "unix: "], &[No]);

@@ -7,8 +7,8 @@ use crate::choose::Via;
 use crate::keys::{self, Table};
 
 impl SocketSource<'_> {
-    // The filters of the recording that left out sockets which this run wants: those of the tables read now, unless one
-    // of them is the filter that this run would have given to the kernel.
+    // The filters of the recording that left out sockets which this run wants: those of the tables read now, except for
+    // tables with the same filter that this run would pass to the kernel.
     pub(crate) fn narrower_filters(&self, demand: &Demand<Sockets>) -> Vec<&str> {
         let mut narrower: Vec<&str> = Vec::new();
         for filter in self.split(demand, &|_| true).tables {
@@ -29,7 +29,7 @@ impl SocketSource<'_> {
         narrower
     }
 
-    // The filters that this namespace's streams were recorded with.
+    // The filters that were recorded for this namespace's streams.
     pub(crate) fn recorded_filters(&self) -> impl Iterator<Item = &str> {
         let ours = |key: &str| keys::is_ours(key, self.options.netns_id);
         let notes = self.host.notes().iter().filter(move |(key, note)| ours(key) && !note.is_empty());

@@ -1,4 +1,4 @@
-//! Several namespaces as one table: what is missing costs its own rows, and is said.
+//! Several namespaces as one table: if one is missing, only its rows are lost, and this is reported.
 
 use crate::rows::{demand, is, test};
 use record::rows::Socket;
@@ -16,7 +16,7 @@ fn tcp() -> Options {
     Options { order: vec![Proto::Tcp], via: Some(Via::Netlink), ..Options::new(0) }
 }
 
-/// Namespaces of the rows, with how many each has, and the footer.
+/// Returns the namespaces of the rows with the number of rows of each, the messages of the footer, and `incomplete`.
 fn read(host: &Host, ways: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
     read_by(host, tcp(), ways)
 }
@@ -46,7 +46,7 @@ fn root_one_after_the_other_and_back_home() {
     let home = sys::netns::current_inode().unwrap();
     let [a, b] = labs.each_ref().map(place);
     let by_path = NetnsTarget { netns_id: a.0, is_here: false, path: Some(&a.1), pid: None };
-    // The file has become something else: the process leads there.
+    // The path no longer leads to a namespace, so the process is used to find it.
     let pid = labs[1].spawn("sleep", &["60"]);
     let by_pid = NetnsTarget { netns_id: b.0, is_here: false, path: Some(Path::new("/dev/null")), pid: Some(pid) };
     let (rows, why, incomplete) = read(&Host::live(), vec![by_path, by_pid]);
@@ -66,7 +66,7 @@ fn root_what_has_gone_is_counted() {
     drop(gone);
     let here = NetnsTarget { netns_id: inode, is_here: false, path: Some(&path), pid: None };
     let deleted = NetnsTarget { netns_id: gone_inode, is_here: false, path: Some(&gone_path), pid: None };
-    // Its name is another namespace's now.
+    // Its path now leads to another namespace.
     let renamed = NetnsTarget { netns_id: gone_inode, path: Some(&path), ..deleted };
     let host = Host::live();
     let (rows, why, incomplete) = read(&host, vec![deleted, here, renamed]);
@@ -75,7 +75,7 @@ fn root_what_has_gone_is_counted() {
     assert!(!incomplete);
 }
 
-/// A run that was recorded fails and succeeds again where it did.
+/// A replay fails and succeeds for the same namespaces as the recorded run.
 #[test]
 fn root_on_tape() {
     testkit::require_root!();
@@ -86,7 +86,7 @@ fn root_on_tape() {
     let tape = tmp.path().join("tape");
     let there = NetnsTarget { netns_id: inode, is_here: false, path: Some(&path), pid: None };
     let never = NetnsTarget { netns_id: 7, is_here: false, path: None, pid: None };
-    // Without BPF nobody asks the kernel about one that is known by its number alone.
+    // Without BPF the kernel is not asked about a namespace that is known only by its inode.
     let ways = || if cfg!(feature = "bpf") { vec![there, never] } else { vec![there] };
     let host = Host::live().recording(&tape).unwrap();
     let live = read(&host, ways());
@@ -109,7 +109,7 @@ fn a_namespace_that_has_gone_is_no_error() {
     assert_eq!((stats.seen, stats.why.len()), (0, 1));
 }
 
-/// An interface's number is another one elsewhere: its name is left to the engine.
+/// An interface has different indexes in different namespaces: its name is left to the engine.
 #[test]
 fn names_of_interfaces_are_not_pushed_down() {
     let host = Host::live();
@@ -132,7 +132,7 @@ fn root_without_the_right_the_names_are_told() {
     let known: Vec<_> = labs.iter().map(place).collect();
     let ways =
         || known.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
-    // A thread has capabilities of its own.
+    // Capabilities are per thread.
     let text = std::thread::scope(|scope| {
         let run = || {
             sys::sandbox::drop_caps(&[sys::caps::Cap::SysAdmin]).unwrap();
@@ -151,14 +151,14 @@ fn root_without_the_right_the_names_are_told() {
     assert!(text.ends_with(", …): operation not permitted (needs CAP_SYS_ADMIN)"), "{text}");
 }
 
-/// The walk of all and a dump of each: the same rows of quiet namespaces, one with a table of its own among them, and
-/// of one that nothing leads to any more.
+/// One walk of all namespaces and a dump of each return the same rows for quiet namespaces, including one with a
+/// separate table and one without path or process.
 #[cfg(feature = "bpf")]
 #[test]
 fn root_one_pass_has_what_each_has() {
     testkit::require_root!();
     let labs: Vec<Lab> = (0..3).map(|_| Lab::new("onepass")).collect();
-    // Children of a namespace with this setting have a table of their own.
+    // Children of a namespace with this setting have a separate table.
     let child = {
         let _inside = labs[0].enter();
         std::fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", "4096").unwrap();
@@ -196,7 +196,7 @@ fn root_one_pass_has_what_each_has() {
     let each = rows(Via::Netlink, ways().collect());
     assert_eq!(rows(Via::Bpf, ways().collect()), each);
     assert!(each.iter().filter(|row| row.0 == kept[3].0).count() > 10, "{each:?}");
-    // Without a way in, the others are read by netlink and this one by its number.
+    // A namespace without path or process cannot be entered: the others are read via netlink, this one by its inode.
     let lost = |place: NetnsTarget<'static>| place;
     let lost = lost(NetnsTarget { netns_id: kept[3].0, is_here: false, path: None, pid: None });
     let own: Vec<_> = each.iter().filter(|row| row.0 == kept[3].0).copied().collect();

@@ -1,4 +1,4 @@
-//! A table that changes while it is read: no stable socket comes twice.
+//! A table that changes while it is read: no stable socket is shown twice.
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Command;
@@ -13,14 +13,14 @@ use crate::rows::{demand, here};
 
 const STABLE: usize = 1500;
 
-/// Chains of a hundred sockets: in a table of 64 buckets nearly every receive boundary falls into one that changes.
+/// Chains of a hundred sockets: in a table of 64 buckets nearly every receive boundary is in a bucket that changes.
 #[test]
 fn root_doubles_are_removed() {
     testkit::require_root!();
     let lab = Lab::new("churn");
     let set = lab.output("sysctl", &["-w", "net.ipv4.tcp_child_ehash_entries=64"]);
     assert!(set.contains("64"), "{set}");
-    // A namespace made inside has a table of its own.
+    // A child namespace has a separate table.
     lab.inside(|| {
         sys::netns::unshare_net().unwrap();
         assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
@@ -41,7 +41,7 @@ fn root_doubles_are_removed() {
     });
 }
 
-/// Ends the churn also when the reader panics: the scope waits for its threads.
+/// Stops the churn even if the reader panics, because the scope waits for its threads.
 struct StopOnDrop<'s>(&'s AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -50,7 +50,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-// Opens and closes connections until told to stop.
+// Opens and closes connections until `stop` is set.
 fn churn(netns: &NetNs, stop: &AtomicBool) {
     let _inside = netns.enter().unwrap();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -62,7 +62,7 @@ fn churn(netns: &NetNs, stop: &AtomicBool) {
     }
 }
 
-// One dump; how many doubles were removed. Stable sockets must not be among the shown twice.
+// Reads one dump and returns the number of repeated rows that were removed. No stable socket may be shown twice.
 fn read_once(pairs: &[(TcpStream, TcpStream)]) -> u64 {
     let port = |stream: &TcpStream| stream.local_addr().unwrap().port();
     let stable: std::collections::HashSet<u16> = pairs.iter().map(|(client, _)| port(client)).collect();
@@ -73,7 +73,7 @@ fn read_once(pairs: &[(TcpStream, TcpStream)]) -> u64 {
     let stats = SocketSource::new(&host, options).run(&demand(0, Vec::new()), &mut |row| {
         *shown.entry(row.cookie).or_default() += 1;
         clients += usize::from(stable.contains(&row.local.port));
-        // A reader that takes its time: boundaries are where things change.
+        // Stands in for the work of a reader.
         std::hint::black_box(row);
         Next::More
     });

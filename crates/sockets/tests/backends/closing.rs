@@ -1,11 +1,11 @@
-//! The cookie decides: with another one nothing is closed, whatever the address.
+//! Sockets are closed by cookie: with a wrong cookie nothing is closed, even if the address is right.
 use record::rows::{Socket, Sockets};
 use record::{Demand, Next, Proto, Source};
 use sockets::{Closing, Options, SocketSource, Target};
 use sys::{Host, Modules};
 use testkit::netns::Lab;
 
-/// The listener's row, with its cookie changed by `change`, as a target.
+/// The listener's row as a target, with its cookie changed by `change`.
 fn target(host: &Host, change: impl Fn(u64) -> u64) -> Option<Target> {
     let mut found = None;
     let source = SocketSource::new(host, Options { order: vec![Proto::Tcp], ..Options::new(0) });

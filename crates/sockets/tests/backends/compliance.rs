@@ -1,4 +1,4 @@
-//! Both backends say the same of the same sockets, field by field, where both have the field.
+//! Both backends return the same values for the same sockets in every field that both have.
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 
@@ -10,7 +10,7 @@ use testkit::netns::Lab;
 use crate::odd_sockets;
 use crate::rows::{ATTRIBUTES, Kept, live};
 
-/// Connections whose ends are in FIN_WAIT1 (client) and LAST_ACK (server): closed when no packet gets through.
+/// Creates connections in FIN_WAIT1 (client) and LAST_ACK (server), closed when packets can no longer pass.
 pub(crate) fn last_words(lab: &Lab) {
     lab.inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -18,25 +18,25 @@ pub(crate) fn last_words(lab: &Lab) {
         let pair = || (TcpStream::connect(at).unwrap(), listener.accept().unwrap().0);
         let (closing, kept) = pair();
         let (half, server) = pair();
-        // Closed for good by one side only: a minisock in FIN_WAIT2.
+        // Fully closed by one side only: a minisock in FIN_WAIT2.
         let (gone, open) = pair();
         drop(gone);
         assert_eq!(std::io::Read::read(&mut &open, &mut [0]).unwrap(), 0);
         half.shutdown(std::net::Shutdown::Write).unwrap();
         let arrived = std::io::Read::read(&mut &server, &mut [0]).unwrap();
         assert_eq!(arrived, 0);
-        // The answer to its FIN may be delayed: without it, it would stay in FIN_WAIT1.
+        // The ACK of its FIN may be delayed; until it arrives, the socket stays in FIN_WAIT1.
         let minisock = |row: &Kept| row.timer == 3 && row.state == State::FIN_WAIT2;
         lab.wait_until("a minisock in FIN_WAIT2", || live(Proto::Tcp, None, 0).iter().any(minisock));
         lab.ip(&["link", "set", "lo", "down"]);
-        // Both are orphans now, whose FIN is not answered.
+        // Both become orphans whose FIN is not acknowledged.
         drop((closing, server));
-        // Held as long as the process.
+        // Kept open until the process ends.
         std::mem::forget((kept, half, open));
     });
 }
 
-// Fields that /proc has not; times that run.
+// Clears fields that /proc lacks, and running times.
 fn common(rows: &[Kept]) -> Vec<Kept> {
     let of_both = |row: &Kept| {
         let request = row.state == State::SYN_RECV;
@@ -47,10 +47,10 @@ fn common(rows: &[Kept]) -> Vec<Kept> {
             cgroup_id: None,
             timer_ms: 0,
             wqueue: if row.state == State::LISTEN { None } else { row.wqueue },
-            // /proc tells the listener's uid, sock_diag 0.
+            // /proc shows the listener's uid, sock_diag 0.
             uid: if request { None } else { row.uid },
-            // /proc counts how often its timer ran out, sock_diag what was sent again: a listener that waits for data
-            // sends nothing (inet_csk_reqsk_queue_timer, reqsk_timer_handler).
+            // /proc counts the timer's expirations, sock_diag the retransmissions: a listener that waits for data sends
+            // nothing (inet_csk_reqsk_queue_timer, reqsk_timer_handler).
             retrans: if request { 0 } else { row.retrans },
             ..row.clone()
         }
@@ -60,7 +60,7 @@ fn common(rows: &[Kept]) -> Vec<Kept> {
     rows
 }
 
-// Timers run down between two reads, and may be set anew: each is near what it was before or after.
+// Timers run down between two reads, and may be set again: each is close to its value before or after.
 fn timers_agree(quiet: &Quiet) {
     let key = |row: &Kept| (row.local, row.peer, row.inode, row.state);
     for row in &quiet.by_proc {
@@ -70,7 +70,7 @@ fn timers_agree(quiet: &Quiet) {
     }
 }
 
-/// What /proc said between two equal answers of netlink: nothing moved meanwhile.
+/// Rows of /proc from between two equal reads via netlink, so nothing changed in between.
 struct Quiet {
     by_netlink: Vec<Kept>,
     by_proc: Vec<Kept>,
@@ -112,13 +112,13 @@ fn root_netlink_and_proc_agree_on_tcp() {
         let Quiet { by_netlink, by_proc, .. } = quiet;
         same(&by_netlink, &by_proc);
         let states: BTreeSet<u8> = by_netlink.iter().map(|row| row.state.0).collect();
-        // CLOSING needs two FINs that cross, CLOSE is no state of a table.
+        // CLOSING needs two FINs that cross; sockets in CLOSE are in no table.
         assert_eq!(states, BTreeSet::from([1, 2, 3, 4, 5, 6, 8, 9, 10]));
         assert!(by_netlink.len() >= 1000, "{}", by_netlink.len());
         assert!(by_netlink.iter().all(|row| row.cookie != 0));
         let families: BTreeSet<u8> = by_netlink.iter().map(|row| row.family).collect();
         assert_eq!(families, BTreeSet::from([2, 10]));
-        // Time-wait sockets have no owner, whatever the kernel writes there.
+        // Time-wait sockets have no owner, although the kernel may send a uid.
         let minisocks: BTreeSet<u8> = by_netlink.iter().filter(|row| row.timer == 3).map(|row| row.state.0).collect();
         assert_eq!(minisocks, BTreeSet::from([5, 6]));
         assert!(by_netlink.iter().filter(|row| row.timer == 3).all(|row| row.uid.is_none() && row.inode == 0));
@@ -157,7 +157,7 @@ fn root_netlink_and_proc_agree_on_unix() {
     odd_sockets::open(&lab);
     lab.inside(|| {
         let Quiet { by_netlink, by_proc, .. } = quiet(Proto::Unix);
-        // What nobody accepted has no inode and is in /proc only; queues, peers and uids in netlink only.
+        // Unaccepted sockets have no inode and are only in /proc; queues, peers and uids are only in netlink.
         let by_proc: Vec<Kept> = by_proc.into_iter().filter(|row| row.inode != 0).collect();
         let bare = |rows: &[Kept]| -> Vec<Kept> {
             rows.iter()
@@ -171,7 +171,7 @@ fn root_netlink_and_proc_agree_on_unix() {
     });
 }
 
-/// One dump for both families is the same as one for each.
+/// One dump for both families returns the same as one dump for each.
 #[test]
 fn root_the_legacy_dump_is_the_sum_of_both() {
     testkit::require_root!();
@@ -190,7 +190,7 @@ fn root_the_legacy_dump_is_the_sum_of_both() {
     });
 }
 
-/// What the file of packet sockets has is the same by netlink; of rings and filters it tells nothing.
+/// The file of packet sockets and netlink agree in the fields of the file; it lacks rings and filters.
 #[test]
 fn root_netlink_and_proc_agree_on_packet_sockets() {
     testkit::require_root!();
@@ -217,7 +217,7 @@ fn root_netlink_and_proc_agree_on_packet_sockets() {
     });
 }
 
-/// Fields of packet and netlink sockets that both backends tell.
+/// Fields of packet and netlink sockets that both backends have.
 const IN_FILE: &[&str] =
     &["inode", "packet_type", "ethertype", "running", "netlink_protocol", "portid", "groups", "dump_running"];
 
@@ -247,24 +247,24 @@ fn root_netlink_and_proc_agree_on_netlink_sockets() {
     }
     let wanted = need::QUEUES | need::NETLINK;
     lab.inside(|| {
-        // The socket that is read by is a row of both; and of groups beyond 32 the file tells nothing.
+        // The sock_diag socket that reads is itself among the rows; the file omits groups above 32.
         let read = |via| -> Vec<String> {
             let rows = words(Proto::Netlink, via, wanted, IN_FILE);
             rows.into_iter().filter(|row| !row.contains("sock_diag")).map(|row| row.replace("1,5,33", "1,5")).collect()
         };
-        // The kernel keeps the netlink sockets of all namespaces in one table a protocol, and the file leaves out rows
-        // of one that grows or shrinks meanwhile.
+        // The kernel keeps the netlink sockets of all namespaces in one table per protocol, and the file omits rows if
+        // that table grows or shrinks while it is read.
         let mut by_netlink = Vec::new();
         lab.wait_until("the same rows by netlink and from the file", || {
             by_netlink = read(Via::Netlink);
             by_netlink == read(Via::Proc)
         });
-        // A socket of groups stands in two of the kernel's lists and is one row.
+        // A socket with groups is in two of the kernel's lists, but is one row.
         assert_eq!(by_netlink.iter().filter(|row| row.contains("groups=1,5")).count(), 20);
     });
 }
 
-/// The kernel sends a socket of groups twice: nothing is lost between what came and what was given out.
+/// The kernel sends a socket with groups twice; it becomes one row, and the row counts still balance.
 #[test]
 fn root_issue_10_netlink_sockets_of_groups_are_counted_once() {
     testkit::require_root!();
@@ -276,7 +276,7 @@ fn root_issue_10_netlink_sockets_of_groups_are_counted_once() {
     });
 }
 
-/// By netlink where the kernel can, from the file where not: the rows are the same.
+/// Raw sockets are read via netlink if the kernel supports it, else from the file: the rows are the same.
 #[test]
 fn root_raw_sockets_have_a_protocol_and_no_port() {
     testkit::require_root!();
@@ -291,7 +291,7 @@ fn root_raw_sockets_have_a_protocol_and_no_port() {
     });
 }
 
-/// Many kernels list raw sockets in the file only: who wants netlink is told of them.
+/// Many kernels list raw sockets only in the file: if the user insists on netlink, a message counts the missing ones.
 #[test]
 fn root_issue_10_raw_sockets_out_of_netlinks_sight_are_said() {
     testkit::require_root!();
@@ -306,7 +306,7 @@ fn root_issue_10_raw_sockets_out_of_netlinks_sight_are_said() {
     });
 }
 
-/// Of an MPTCP connection the subflows are TCP sockets with the same token.
+/// The subflows of an MPTCP connection are TCP sockets with the same token.
 #[test]
 fn root_mptcp_and_its_subflows_share_a_token() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! Answers that this kernel does not give: written by hand onto a tape, then replayed.
+//! Replies that this kernel does not send: written by hand as a recording, then replayed.
 use record::{Accounting, Proto};
 use sockets::Options;
 use sys::{Blocks, Host, SysError};
@@ -22,7 +22,7 @@ impl Blocks for Crafted {
     }
 }
 
-/// A stream: the table's word and its blocks.
+/// A stream: the table's name in the key, and its blocks.
 type Stream = (&'static str, Vec<Vec<u8>>);
 
 fn replay(streams: Vec<Stream>) -> (Vec<Kept>, Accounting) {
@@ -72,8 +72,8 @@ fn refusal(errno: i32) -> Vec<u8> {
     message(NLMSG_ERROR, 0, &[(-errno).to_ne_bytes().as_slice(), &[0; 16]].concat())
 }
 
-/// Through the source: every row of the tables that this kernel may lack. The associations of an SCTP socket have its
-/// cookie, and are no doubles of it.
+/// Reads every row of tables that this kernel may lack, through the source. The associations of an SCTP socket have its
+/// cookie, but are not duplicates of it.
 #[test]
 fn families_of_other_kernels() {
     for (proto, tables, rows) in [

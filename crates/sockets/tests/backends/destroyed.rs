@@ -1,4 +1,4 @@
-//! The listener to closed sockets.
+//! Notifications about destroyed sockets.
 use record::rows::TcpInfo;
 use record::{Next, Proto, State, StreamState};
 use sockets::Destroyed;
@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use sys::Host;
 use testkit::netns::Lab;
 
-/// Both ends of a connection, with their bytes; a listener is told of too. The recording tells the same again.
+/// Both ends of a connection are reported with their bytes, and so is a listener. A replay returns the same.
 #[test]
 fn root_closed_sockets_are_told_of_with_their_bytes() {
     testkit::require_root!();
@@ -49,13 +49,13 @@ fn root_closed_sockets_are_told_of_with_their_bytes() {
     assert_eq!(seen, [(false, 0), (false, 0), (true, 5)]);
 }
 
-/// (this is the server's end of a connection, bytes that it received), for sockets of this port.
+/// Appends (whether this is the server's end of a connection, bytes that it received) for sockets of this port.
 fn read(destroyed: &mut Destroyed<'_>, port: u16, seen: &mut Vec<(bool, u64)>) -> StreamState {
     let next = destroyed.next(&mut |row| {
         assert_eq!((row.proto, row.family, row.state), (Proto::Tcp, 10, State::CLOSE));
         let bytes = row.tcp_info.as_ref().and_then(TcpInfo::bytes_received).unwrap_or(0);
         if row.local.port == port {
-            // The kernel counts the FIN as a byte; a listener has none.
+            // The kernel counts the FIN as a byte; a listener receives none.
             seen.push((row.peer.port != 0, bytes.saturating_sub(u64::from(row.peer.port != 0))));
         } else if row.peer.port == port {
             seen.push((false, 0));

@@ -1,4 +1,4 @@
-//! What happens when the kernel refuses.
+//! Behaviour when the kernel refuses a request.
 use record::rows::need;
 use record::{Next, Proto, Source, SourceFault};
 use sockets::{Options, SocketSource, Via};
@@ -24,7 +24,7 @@ fn without_netlink_proc_is_read_and_it_is_said() {
     assert!(why.text.contains("protocol not supported"), "{}", why.text);
 }
 
-/// Really without it: seccomp refuses the socket.
+/// Seccomp refuses netlink sockets.
 #[test]
 fn a_sandbox_without_netlink() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -33,7 +33,7 @@ fn a_sandbox_without_netlink() {
         sys::sandbox::refuse_socket(AF_NETLINK, Errno::PERM).unwrap();
         let (rows, stats) = read(&Host::live(), here(), &demand(0, vec![is("state", "listen")]));
         assert!(rows.iter().any(|row| row.local.1 == port));
-        // The kernel did not filter, so it was done here: the offer had promised it.
+        // The kernel did not filter, so the backend must, as the offer has promised.
         assert!(rows.iter().all(|row| row.state == record::State::LISTEN));
         assert_eq!(stats.via, ["proc"]);
         assert!(stats.why.iter().any(|why| why.text.contains("operation not permitted")), "{stats:?}");
@@ -44,7 +44,7 @@ fn a_sandbox_without_netlink() {
         assert!(error.to_string().starts_with("cannot read TCP sockets"), "{error}");
         let host = Host::live();
         let probes = sockets::probe(&host, &sys::Modules::new(&host));
-        // Of MPTCP there is no file.
+        // MPTCP has no file.
         let open = |probe: &sockets::Probe| probe.via == Via::Proc && probe.proto != Proto::Mptcp;
         assert!(probes.iter().all(|probe| probe.tried.is_working() == open(probe)), "{probes:?}");
     });
@@ -62,7 +62,7 @@ fn without_any_backend_it_is_an_error() {
     assert!(text.contains("permission denied") && text.contains("/nonexistent/proc/thread-self/net/tcp"), "{text}");
 }
 
-/// The first request (both families) is refused: each family is asked for.
+/// The first request (both families) is refused, so each family is requested separately.
 #[test]
 fn a_dump_per_family_where_one_for_both_fails() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -74,7 +74,7 @@ fn a_dump_per_family_where_one_for_both_fails() {
     assert_eq!((&stats.via[..], stats.why.len()), (&["netlink"][..], 0));
 }
 
-/// One family's module is missing, the other's is not: only the first comes from /proc.
+/// The module of one family is missing: only that family comes from /proc.
 #[test]
 fn one_table_from_proc_the_other_from_netlink() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -90,7 +90,7 @@ fn one_table_from_proc_the_other_from_netlink() {
 #[test]
 fn a_dump_that_breaks_off_is_told() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    // The first block comes, the second does not.
+    // The first block is received, the second is not.
     arm("recvmsg", 1, 1, Fault::Fails(Errno::NOMEM));
     let options = Options { order: vec![Proto::Tcp], ..here() };
     let (rows, stats) = read(&Host::live(), options, &demand(0, Vec::new()));
@@ -100,7 +100,7 @@ fn a_dump_that_breaks_off_is_told() {
     assert!(stats.why[0].text.contains("cannot allocate memory"), "{stats:?}");
 }
 
-/// Without CAP_NET_ADMIN marks are neither seen nor asked for; everything else is the same.
+/// Without CAP_NET_ADMIN marks are neither seen nor requested; everything else is the same.
 #[test]
 fn root_without_rights() {
     testkit::require_root!();
@@ -120,7 +120,7 @@ fn root_without_rights() {
     });
 }
 
-/// The filter goes on where the first request fails.
+/// The filter still applies if the first request fails.
 #[test]
 fn root_a_filter_survives_the_way_round() {
     testkit::require_root!();
@@ -131,7 +131,7 @@ fn root_a_filter_survives_the_way_round() {
         let several = record::Operand::Ranges(vec![one(ports[0]), one(ports[3])]);
         let two = demand(0, vec![crate::rows::test("local_port", record::Op::Eq, several)]);
         let options = Options { order: vec![Proto::Tcp], ..here() };
-        // None refused; the dump for both; the first family as well, which then comes from /proc.
+        // Refuses no request; the dump for both families; also the first family, which is then read from /proc.
         for refused in 0..3 {
             arm("sendto", 0, refused, Fault::Fails(Errno::OPNOTSUPP));
             let (rows, _) = read(&Host::live(), options.clone(), &two);
@@ -143,11 +143,11 @@ fn root_a_filter_survives_the_way_round() {
     });
 }
 
-/// Set in the process that [`a_program_that_the_kernel_refuses_is_replaced`] starts.
+/// Set for the process that [`a_program_that_the_kernel_refuses_is_replaced`] starts.
 const INSIDE: &str = "NETWREN_TEST_USER_NAMESPACE";
 
-/// In a user namespace of its own a process has every right, but none over the network namespace it came from: it
-/// asks for marks in good faith, and the kernel refuses the program.
+/// In a new user namespace a process has every privilege, but none over the network namespace it came from: so it
+/// requests marks, and the kernel refuses the program.
 #[test]
 fn a_program_that_the_kernel_refuses_is_replaced() {
     if std::env::var_os(INSIDE).is_some() {
@@ -182,7 +182,7 @@ fn refused_program() {
     assert_eq!(rows.iter().map(|row| row.local.1).collect::<Vec<_>>(), [port]);
     assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink"][..], false));
     host.finish().unwrap();
-    // The second request went out without the program, and its answer is what a replay shows.
+    // The second request was sent without the program, and a replay shows its reply.
     let replay = Host::replaying(&tape).unwrap();
     assert!(replay.holds(&format!("sockets/tcp/netlink-unfiltered@{}", options.netns_id)));
     let (again, stats) = read(&replay, options, &demand);
@@ -206,7 +206,7 @@ fn a_reader_may_stop() {
     }
 }
 
-/// What this kernel lacks is told when it was named and something is missing, and only then.
+/// A table that this kernel lacks is reported only if it was named and rows or fields are missing.
 #[test]
 fn a_table_that_nobody_named_is_no_noise() {
     let told = |need: u64, filter: Vec<record::Expr>| {
@@ -221,7 +221,7 @@ fn a_table_that_nobody_named_is_no_noise() {
     assert_eq!(told(0, named("packet")).unwrap(), "");
     let text = told(need::PACKET, named("packet")).unwrap();
     assert!(text.starts_with("packet sockets were read from /proc/net, which knows less"), "{text}");
-    // Of MPTCP there is no file: neither backend opens.
+    // MPTCP has no file, so both backends fail.
     let error = told(0, named("mptcp")).unwrap_err();
     assert_eq!(error.fault, SourceFault::Unsupported);
 }

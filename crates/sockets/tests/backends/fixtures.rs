@@ -1,10 +1,10 @@
-//! Recorded kernel bytes and what they say.
+//! Recorded kernel bytes and the rows that they contain.
 //!
-//! `fixtures/sock_diag/KERNEL/CASE.nl` holds receive buffers, `fixtures/proc_net/KERNEL/FILE.txt` a file; beside each
-//! stand `.expect` and `.HOW`. To make them anew: `NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record`; only
+//! `fixtures/sock_diag/KERNEL/CASE.nl` holds receive buffers, `fixtures/proc_net/KERNEL/FILE.txt` a file; next to each
+//! are `.expect` and `.HOW`. To record them again: `NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record`; only
 //! those of the rarer families: `NETWREN_RECORD_FAMILIES=1`. Those of other kernels come from
-//! `fixtures/sock_diag/recorder.c`; beside some stands what ss (iproute2 6.1.0) printed there, `.ss`. To make only
-//! `.expect` anew: `NETWREN_EXPECT_ANEW=1`.
+//! `fixtures/sock_diag/recorder.c`; next to some is the output of ss (iproute2 6.1.0) on that kernel, `.ss`. To write
+//! only `.expect` again: `NETWREN_EXPECT_ANEW=1`.
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const NETNS: u64 = 4_026_531_840;
 fn fixtures(kind: &str, extension: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for kernel in std::fs::read_dir(workspace().join("fixtures").join(kind)).unwrap().flatten() {
-        // The program that made some of them lies beside the folders.
+        // The program that recorded some of them is next to the folders.
         let Ok(files) = std::fs::read_dir(kernel.path()) else { continue };
         let files = files.flatten().map(|file| file.path());
         found.extend(files.filter(|path| path.extension().is_some_and(|e| e == extension)));
@@ -44,7 +44,7 @@ fn proto_of(path: &Path) -> Proto {
     Proto::ALL.into_iter().find(|proto| name.starts_with(proto.name())).unwrap()
 }
 
-// The rows of a .nl file in words, sorted: the order of a hash table is no promise.
+// The rows of a .nl file as text, sorted, because the order of a hash table is arbitrary.
 fn told(proto: Proto, bytes: &[u8]) -> String {
     let payloads = Messages::new(bytes).map(|message| message.unwrap()).filter(|message| !message.is_end());
     let mut rows: Vec<String> = payloads.map(|message| told_one(proto, message.payload).unwrap()).collect();
@@ -86,7 +86,7 @@ fn told_lines(proto: Proto, text: &[u8]) -> String {
 
 fn compare(path: &Path, got: &str) {
     assert!(path.with_extension("HOW").exists(), "{} has no .HOW", path.display());
-    // A new field tells more of the same bytes: look at the difference before it is kept.
+    // A new field adds text for the same bytes: review the difference before committing it.
     if std::env::var_os("NETWREN_EXPECT_ANEW").is_some() {
         std::fs::write(path.with_extension("expect"), got).unwrap();
     }
@@ -123,7 +123,7 @@ fn cut_anywhere_nothing_panics() {
                 let fixed = match proto {
                     Proto::Unix | Proto::Packet | Proto::Xdp => 16,
                     Proto::Vsock => 32,
-                    // Nothing but attributes.
+                    // The payload contains only attributes.
                     Proto::Tipc => 4,
                     Proto::Netlink => 28,
                     _ => 72,
@@ -143,7 +143,7 @@ fn cut_anywhere_nothing_panics() {
     }
 }
 
-/// A struct of a newer kernel is longer, an unknown attribute is counted.
+/// A newer kernel's longer struct is accepted, an unknown attribute is counted.
 #[test]
 fn newer_kernels_are_read_as_far_as_known() {
     let path = workspace().join("fixtures/sock_diag/6.18/tcp4-established.nl");
@@ -155,7 +155,7 @@ fn newer_kernels_are_read_as_far_as_known() {
     let mut decoder = sockets::InetDecoder::new(Proto::Tcp, NETNS);
     assert_eq!(cells(&decoder.decode(&payload).unwrap()), plain);
     assert_eq!(decoder.unknown_attrs, 2);
-    // INET_DIAG_SKMEMINFO with a tenth number, tcp_info of the first 104 bytes, a sockopt that is too short.
+    // INET_DIAG_SKMEMINFO with a tenth number, tcp_info with only the first 104 bytes, a sockopt that is too short.
     let head = &first.payload[..72];
     let attr = |kind: u16, payload: &[u8]| {
         let length = 4 + payload.len() as u16;
@@ -174,10 +174,10 @@ fn newer_kernels_are_read_as_far_as_known() {
     assert_eq!(error.to_string(), "attribute 22 claims 2 bytes, 1 are there");
 }
 
-/// One case to be recorded.
+/// One case to record.
 struct Case {
     name: &'static str,
-    /// In words, for the .HOW.
+    /// Description for the .HOW file.
     how: &'static str,
     proto: Proto,
     via: Via,
@@ -189,7 +189,7 @@ const EVERYTHING: u64 = need::TCP_INFO | need::CONG | need::CONG_INFO | need::SK
 const EVERYTHING_UNIX: u64 =
     need::UNIX_NAME | need::UNIX_PEER | need::QUEUES | need::UNIX_VFS | need::UID | need::SKMEM;
 
-// Records what the source reads for this case: the blocks of its stream on a tape.
+// Records what the source reads for this case and returns the blocks of its stream.
 fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
     let tape = lab.dir().join("tape");
     lab.inside(|| {
@@ -207,11 +207,11 @@ fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
         ["tcp", "tcp4", "tcp6", "udp4", "udp6", "unix", "raw4", "raw6", "mptcp4", "mptcp6", "packet", "netlink"];
     for table in tables {
         let key = format!("sockets/{table}/{}@{netns}", case.via.name());
-        // A file of one family: the other has its own case.
+        // A file contains one family: the other has a separate case.
         let wanted = case.via == Via::Netlink || case.name.ends_with('6') == table.ends_with('6');
         if host.holds(&key) && wanted {
             let mut stream = host.stream(&key, "", || unreachable!("a replay opens nothing")).unwrap();
-            // A dump is not read beyond its last message, so its stream ends in an error.
+            // A dump is not read beyond its last message, so its stream ends with an error.
             while let Ok(Some(block)) = stream.next() {
                 bytes.extend_from_slice(block);
             }
@@ -244,7 +244,7 @@ fn record_case(lab: &Lab, case: &Case) {
     std::fs::write(path.with_extension("HOW"), how).unwrap();
 }
 
-/// Writes the fixtures anew, only when asked: they are evidence of one kernel.
+/// Records the fixtures again, only on request: they document one kernel.
 #[test]
 fn root_record_fixtures() {
     if std::env::var_os("NETWREN_RECORD_FIXTURES").is_none() {
@@ -259,7 +259,7 @@ fn root_record_fixtures() {
     record_families();
 }
 
-/// Writes those of the rarer families anew.
+/// Records the fixtures of the rarer families again.
 #[test]
 fn root_record_families() {
     if std::env::var_os("NETWREN_RECORD_FAMILIES").is_none() {

@@ -11,21 +11,21 @@ use testkit::netns::Lab;
 
 use crate::rows::{Kept, demand, here, live, read};
 
-/// The line of the listener with this abstract name, without its end.
+/// The line of the listener with this abstract name, without the line end.
 fn line_of(name: &str) -> String {
     let text = std::fs::read_to_string("/proc/thread-self/net/unix").unwrap();
     text.lines().find(|line| line.ends_with(&format!(" @{name}")) && line.contains("00010000")).unwrap().to_owned()
 }
 
-/// A listener, and sockets whose names contain its line with another reference count, and a line of a socket that does
-/// not exist.
+/// Creates a listener, sockets whose names contain its line with another reference count, and one whose name contains a
+/// line of a nonexistent socket.
 fn hostile(lab: &Lab) {
     lab.unix_abstract("victim", 1);
     let line = lab.inside(|| line_of("victim"));
     let imitated = line.replacen(": 00000002 ", ": 00000FFF ", 1);
     assert_ne!(line, imitated);
     let invented = imitated.replacen(" 0001 01 ", " 0001 01 9", 1);
-    // Names that begin and end with a line break, too.
+    // Also names that begin or end with a line break.
     lab.unix_abstract(&format!("x\n{imitated}"), 1);
     lab.unix_abstract(&format!("\n{invented}"), 0);
     lab.unix_abstract("last\n\n", 0);
@@ -48,7 +48,7 @@ fn counts(host: &Host) -> (Vec<(u32, Option<u32>)>, Accounting) {
 }
 
 fn names(rows: &[Kept]) -> Vec<(u32, Option<Vec<u8>>)> {
-    // Only the first NUL of an abstract name is told apart from `@`.
+    // /proc shows the NULs of abstract names as `@`; only the first one can be recognised.
     rows.iter().map(|row| (row.inode, row.path.clone())).collect()
 }
 
@@ -84,7 +84,7 @@ fn root_issue_10_connections_that_wait_for_accept_are_told_from_forged_ones() {
     });
     lab.inside(|| {
         let (rows, stats) = counts(&Host::live());
-        // Two listeners, a connection and its other end.
+        // Two listeners, and both ends of a connection.
         assert_eq!((rows.len(), stats.is_partial()), (4, false), "{rows:?} {stats:?}");
         assert_eq!(rows.iter().filter(|(inode, _)| *inode == 0).count(), 1);
         assert_eq!(read(&Host::live(), options(Some(Via::Proc)), &demand(0, Vec::new())).0.len(), 4);

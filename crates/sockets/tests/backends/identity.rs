@@ -1,4 +1,4 @@
-//! Every socket is there once, whatever it has in common with others; and a walk that breaks off loses none.
+//! Every socket is shown once, even if it shares its address with others; and an interrupted walk loses none.
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ fn options(proto: Proto, via: Option<Via>, netns_id: u64) -> Options {
     Options { via, walk_from: Some(0), ..Options::only(proto, netns_id) }
 }
 
-/// What the namespaces of `labs` have, in order, by one pass or each by itself; and the row counts of it all.
+/// Reads the namespaces of `labs`, sorted, with one walk or each separately; also returns the row counts.
 fn of_all(
     host: &Host,
     cache: &BackendCache,
@@ -66,7 +66,7 @@ fn collected(
 
 const TCP: [Option<Via>; 4] = [None, Some(Via::Netlink), Some(Via::Proc), Some(Via::Bpf)];
 
-/// As many as ss(8) counts, by every interface, of one namespace and of all.
+/// As many sockets as ss(8) counts, with every interface, for one namespace and for all.
 #[test]
 fn root_issue_10_sockets_that_share_an_address_are_all_there() {
     testkit::require_root!();
@@ -89,7 +89,7 @@ fn root_issue_10_sockets_that_share_an_address_are_all_there() {
                 assert_eq!(one, all);
             }
         }
-        // The kernel's iterator stands in for the walk.
+        // The kernel's iterator replaces the walk.
         let (rows, _) = of_one(&BackendCache::without_walk(), (Proto::Tcp, Some(Via::Bpf)), &lab);
         assert_eq!(rows.len(), 2 * n);
     }
@@ -113,7 +113,7 @@ fn root_issue_10_unnamed_unix_sockets_are_all_there() {
     }
 }
 
-/// One chain of the table of listeners that does not fit into the region, beside others' sockets.
+/// A chain of the table of listeners is too long for the memory region; sockets of other namespaces are in the table.
 #[test]
 fn root_issue_10_one_users_long_chain_costs_nobody_a_row() {
     testkit::require_root!();
@@ -134,7 +134,7 @@ fn root_issue_10_one_users_long_chain_costs_nobody_a_row() {
     }
 }
 
-/// Wherever a walk breaks off, netlink reads the rest, and nothing twice.
+/// Wherever a walk is interrupted, netlink reads the rest, without repeating rows.
 #[test]
 fn root_issue_10_a_walk_that_breaks_off_is_finished_by_netlink() {
     testkit::require_root!();
@@ -150,8 +150,8 @@ fn root_issue_10_a_walk_that_breaks_off_is_finished_by_netlink() {
     let (expected_of_one, _) = of_one(&BackendCache::new(), (Proto::Tcp, Some(Via::Netlink)), both[0]);
     let broke_off = |stats: &Accounting| stats.why.iter().any(|why| why.text.contains("read by netlink"));
     let (mut of_all_finished, mut of_one_broken) = (0, 0);
-    // How many blocks there are depends on the size of the kernel's table, and on where its hash puts these sockets: it
-    // may leave some blocks without one. So a walk may end before the latest of these.
+    // The number of blocks depends on the size of the kernel's table and on where its hash puts these sockets, which
+    // may leave some blocks empty. So a walk may end before the last of these.
     for blocks in [0, 1, 2, 3, 5, 9, 17, 33, 50, 60] {
         let breaking = || BackendCache::breaking_off_after(blocks);
         let (rows, stats) = of_all(&host, &breaking(), (Proto::Tcp, None), &both);
@@ -168,7 +168,7 @@ fn root_issue_10_a_walk_that_breaks_off_is_finished_by_netlink() {
     assert!(of_all_finished >= 4 && of_one_broken >= 5, "{of_all_finished}, {of_one_broken}");
 }
 
-/// A recording of a walk that broke off has the rest, too.
+/// A recording of an interrupted walk also contains the rest.
 #[test]
 fn root_issue_10_a_finished_walk_on_tape() {
     testkit::require_root!();
@@ -185,7 +185,7 @@ fn root_issue_10_a_finished_walk_on_tape() {
     assert_eq!(replayed.0, live.0, "{:?}", replayed.1);
 }
 
-/// Whoever insists on the walk is told that it broke off.
+/// If the user insists on the walk, its interruption is reported.
 #[test]
 fn root_issue_10_a_broken_walk_that_is_insisted_on_is_not_whole() {
     testkit::require_root!();

@@ -1,5 +1,5 @@
-//! The kernel's iterator over TCP sockets, which stands in for the walk. That it says what netlink says is in
-//! `walk.rs`.
+//! The kernel's iterator over TCP sockets, which replaces the walk. `walk.rs` tests that it returns the same rows as
+//! netlink.
 use record::rows::need;
 use record::{Expr, Next, Op, Operand, Proto, Source, State};
 use sockets::{BackendCache, Options, SocketSource, Via};
@@ -15,7 +15,7 @@ fn tcp(via: Option<Via>) -> Options {
     Options { via, order: vec![Proto::Tcp], ..here() }
 }
 
-/// Listeners come with it: nobody else is asked, and one load serves many rounds.
+/// The iterator also returns listeners, so netlink is not needed, and one load serves many rounds.
 #[test]
 fn root_it_needs_no_netlink() {
     testkit::require_root!();
@@ -25,7 +25,7 @@ fn root_it_needs_no_netlink() {
         let cache = BackendCache::without_walk();
         for round in 0..3 {
             if round > 0 {
-                // Loading it again would fail; what is asked of it is a call of the same name.
+                // Loading the program again would fail; the first two calls of bpf(2) are those that run it.
                 arm("bpf", 2, 1000, Fault::Fails(Errno::PERM));
             }
             let (rows, stats) =
@@ -38,7 +38,7 @@ fn root_it_needs_no_netlink() {
     });
 }
 
-/// It is taken by itself where it pays, and else netlink is.
+/// The iterator is chosen automatically if it pays, otherwise netlink.
 #[test]
 fn root_it_is_chosen_by_size() {
     testkit::require_root!();
@@ -54,14 +54,14 @@ fn root_it_is_chosen_by_size() {
                 SocketSource::new(&host, options).with_cache(&cache).prepare(&demand(0, Vec::new())).offer().explain;
             assert!(explain[0].starts_with(&format!("tcp sockets by {backend} (")), "{explain:?}");
         }
-        // What was measured says netlink for so few.
+        // According to the measurements, netlink is chosen for so few.
         let (_, stats) =
             read_with_cache(&Host::live(), &BackendCache::without_walk(), tcp(None), &demand(0, Vec::new()));
         assert_eq!(stats.via, ["netlink"]);
     });
 }
 
-/// A kernel that takes neither program.
+/// The kernel accepts neither program.
 #[test]
 fn root_netlink_is_left() {
     testkit::require_root!();
@@ -76,7 +76,7 @@ fn root_netlink_is_left() {
         disarm_all();
         assert_eq!((rows.len(), &stats.via[..], stats.is_partial()), (21, &["netlink"][..], false), "{stats:?}");
         assert!(cache.refused().is_some() && cache.passed_over().is_some());
-        // The listener by netlink, and why that is all.
+        // The listener via netlink, and the reason why there is nothing else.
         let stats = insisting.unwrap();
         assert!(stats.seen == 1 && stats.is_partial() && stats.why[0].text.contains("BPF"), "{stats:?}");
     });

@@ -1,4 +1,4 @@
-//! The kernel does with our programs what we think it does.
+//! The kernel runs our programs as we expect.
 use std::net::Ipv6Addr;
 
 use record::{Addr, Expr, Op, Operand, Prefix, Proto, Push, Source};
@@ -17,8 +17,7 @@ fn ranges(ranges: &[(u64, u64)]) -> Operand {
     Operand::Ranges(ranges.to_vec())
 }
 
-/// Reads with the filter in the kernel and compares with `keep` applied to everything, in a moment in which nothing
-/// moved.
+/// Reads with the filter in the kernel and compares with `keep` applied to all rows, at a moment when nothing changes.
 #[track_caller]
 fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
     let host = Host::live();
@@ -31,7 +30,7 @@ fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
         let expected = kept();
         let (got, stats) = read(&host, options.clone(), &filtered);
         assert_eq!(stats.via, ["netlink"]);
-        // A segment was sent again, a connection ended: once more.
+        // Something changed, such as a retransmission or a closed connection: try again.
         if kept() != expected {
             continue;
         }
@@ -41,14 +40,14 @@ fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
     panic!("the table never rests");
 }
 
-// Sorted, and without what runs from one moment to the next.
+// Sorted, and without running times.
 fn without_times(rows: Vec<Kept>, keep: impl Fn(&Kept) -> bool) -> Vec<Kept> {
     let mut rows: Vec<Kept> = rows.into_iter().filter(keep).map(|row| Kept { timer_ms: 0, ..row }).collect();
     rows.sort();
     rows
 }
 
-// An address is null where nothing is bound or connected.
+// An address is null if nothing is bound or connected.
 fn peer(row: &Kept) -> Option<Addr> {
     (row.peer.1 != 0 || !row.peer.0.is_unspecified()).then(|| row.peer.0.unmapped())
 }
@@ -87,7 +86,7 @@ fn root_programs_mean_what_they_say() {
             Exact,
             |row| matches!(row.local.1, 7101 | 7103..=7105) || row.ifindex == 1,
         );
-        // IPv4 conditions match IPv4-mapped sockets, as their cells show them.
+        // IPv4 conditions match IPv4-mapped sockets, as their cells show IPv4.
         check(test("peer_addr", Op::Eq, prefix("127.0.0.0/8")), Exact, |row| in_prefix("127.0.0.0/8", peer(row)));
         check(test("peer_addr", Op::Ne, prefix("127.0.0.0/8")), Exact, |row| {
             peer(row).is_some() && !in_prefix("127.0.0.0/8", peer(row))
@@ -142,7 +141,7 @@ fn root_states_mean_what_they_say() {
     });
 }
 
-/// Listeners alone must not cross the table of connections: one state bit, two receive calls.
+/// A search for listeners must not include the table of connections: one state bit, two receive calls.
 #[test]
 fn root_few_system_calls() {
     testkit::require_root!();
@@ -156,7 +155,7 @@ fn root_few_system_calls() {
             (rows, sys::cost::so_far().since(&before).syscalls)
         };
         let (rows, count) = calls(Vec::new());
-        // Others of this process may count too: the bound is generous, a call a row would break it.
+        // Other threads of this process are counted too, so the limit is generous; one call per row would exceed it.
         assert!(rows >= 2001 && count <= rows / 100 + 100, "{count} system calls for {rows} rows");
     });
 }

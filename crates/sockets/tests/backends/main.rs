@@ -1,6 +1,6 @@
-//! The backends against the kernel, against each other, against ss(8), and against recorded bytes.
+//! Tests the backends against the kernel, each other, ss(8) and recorded bytes.
 //!
-//! `root_…` needs privileges and makes its sockets in a namespace of its own; the rest runs anywhere.
+//! `root_…` tests need privileges and create their sockets in a separate namespace; the others run anywhere.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,10 +1,10 @@
-//! Sockets that the standard library cannot make: marks, bound devices, request sockets, MPTCP.
+//! Sockets that the standard library cannot create: marks, bound devices, request sockets, MPTCP.
 use std::path::PathBuf;
 
 use testkit::netns::Lab;
 
-/// Opens one of each and waits to be killed. What this kernel lacks is left out; the file that is
-/// its argument tells what is there.
+/// Opens one of each and waits to be killed. Skips what this kernel lacks; writes the names of those that exist into
+/// the file given as argument.
 const SCRIPT: &str = r#"
 import socket, struct, sys, signal
 made, keep = [], []
@@ -53,7 +53,7 @@ import os; os.rename(sys.argv[1] + ".part", sys.argv[1])
 signal.pause()
 "#;
 
-/// Makes them inside; returns the names of what could be made.
+/// Creates them in the namespace; returns the names of those that could be created.
 pub(crate) fn open(lab: &Lab) -> Vec<String> {
     let ready: PathBuf = lab.dir().join("odd-ready");
     lab.spawn("python3", &["-c", SCRIPT, ready.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! The same sockets as ss(8) shows, in the same states with the same queues.
+//! The same sockets as ss(8) shows, in the same states and with the same queues.
 use record::rows::need;
 use record::{Addr, Proto, State};
 use testkit::netns::Lab;
@@ -37,7 +37,7 @@ fn as_ss(row: &Kept) -> String {
     format!("{state} {queues} {} {}", end(row.local), end(row.peer))
 }
 
-// `[fe80::1]%eth0:80` and `[::]:80` as we write them.
+// `[fe80::1]%eth0:80` and `[::]:80` in netwren's notation.
 fn normal(word: &str) -> String {
     let (addr, port) = word.rsplit_once(':').unwrap();
     let addr = addr.split('%').next().unwrap();
@@ -88,7 +88,7 @@ fn root_udp_as_ss_shows_it() {
     }
     let ours = lab.inside(|| live(Proto::Udp, None, 0));
     assert_eq!(sorted(ours.iter().map(as_ss).collect()), lines(&lab, &["-Huan"]));
-    // Both tables at once: ss puts the table before each line.
+    // With both tables, ss prefixes each line with the table.
     let both = lab.output("ss", &["-Htuan"]).lines().count();
     assert_eq!(both, ours.len() + lab.inside(|| live(Proto::Tcp, None, 0)).len());
 }

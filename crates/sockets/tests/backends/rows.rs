@@ -1,4 +1,4 @@
-//! Rows that are kept, for comparing.
+//! Copies of rows, for comparisons.
 use record::rows::{Socket, Sockets};
 use record::{
     Accounting, Addr, Demand, Expr, Get, Lookups, Next, Op, Operand, Proto, Source, State, Table, Test, Value,
@@ -6,7 +6,7 @@ use record::{
 use sockets::{BackendCache, Options, SocketSource};
 use sys::Host;
 
-/// What two backends, or a backend and a tool, can be compared by.
+/// Fields that can be compared between two backends, or a backend and a tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kept {
     pub(crate) proto: Proto,
@@ -56,8 +56,7 @@ impl Kept {
     }
 }
 
-/// A demand for `need`, filtered.
-/// A `need` that has the rows' attributes decoded.
+/// A `need` for which the rows' attributes are decoded.
 pub(crate) const ATTRIBUTES: u64 = record::rows::need::V6ONLY;
 
 pub(crate) fn demand(need: u64, conjuncts: Vec<Expr>) -> Demand<Sockets> {
@@ -76,12 +75,12 @@ pub(crate) fn is(name: &str, word: &str) -> Expr {
     test(name, Op::Eq, Operand::Words(vec![word.as_bytes().into()]))
 }
 
-/// Everything the source hands out, sorted, and its row counts.
+/// Every row that the source hands out, sorted, and the row counts.
 pub(crate) fn read(host: &Host, options: Options, demand: &Demand<Sockets>) -> (Vec<Kept>, Accounting) {
     read_with_cache(host, &BackendCache::new(), options, demand)
 }
 
-/// The same through backends that may be open already.
+/// The same with a cache of backends that may already be open.
 pub(crate) fn read_with_cache(
     host: &Host,
     cache: &BackendCache,

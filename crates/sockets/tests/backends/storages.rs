@@ -1,4 +1,4 @@
-//! BPF maps that keep something with a socket.
+//! BPF maps that store values with a socket.
 use record::Proto;
 use record::rows::need;
 use record::{Next, Source};
@@ -7,8 +7,8 @@ use testkit::netns::Lab;
 
 use crate::rows::{cells, demand, here};
 
-/// Makes a listener, and two maps of the kind BPF_MAP_TYPE_SK_STORAGE with a value for it; writes their numbers into
-/// the file that is its argument and waits to be killed.
+/// Creates a listener and two maps of type BPF_MAP_TYPE_SK_STORAGE with a value for it; writes their ids into the file
+/// given as argument and waits to be killed.
 const SCRIPT: &str = r#"
 import ctypes, os, platform, signal, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -64,7 +64,7 @@ fn root_storages_are_counted_and_named() {
         assert!(row.contains(" bpf_storages=2"), "{row}");
         let first = row.split("bpf_map_id=").nth(1).unwrap_or_default();
         assert!(ids.split(' ').any(|id| id == first.split(' ').next().unwrap_or_default()), "{row}: {ids}");
-        // Nobody asked: nothing is fetched.
+        // Nothing is fetched without a request.
         assert!(!listener(need::SOCKOPT).contains("bpf_"));
     });
 }

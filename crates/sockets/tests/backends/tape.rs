@@ -24,7 +24,7 @@ fn a_replay_gives_what_was_there() {
         let options = Options { via: Some(via), ..here() };
         let rows = recorded(&file, &options, Vec::new());
         let host = Host::replaying(&file).unwrap();
-        // The backend is the one of the recording, whatever is wanted now.
+        // A replay uses the recorded backend, even if another is requested.
         for wanted in [None, Some(Via::Netlink), Some(Via::Proc)] {
             let options = Options { via: wanted, ..options.clone() };
             let (again, stats) = read(&host, options, &demand(0, Vec::new()));
@@ -47,10 +47,10 @@ fn nothing_is_pushed_down_in_a_replay() {
     let offer = SocketSource::new(&host, options.clone()).prepare(&demand(0, vec![port.clone()])).offer();
     assert_eq!(offer.pushed, [Push::No]);
     assert_eq!(read(&host, options.clone(), &demand(0, vec![port.clone()])).0, all);
-    // A table that cannot have such rows is not looked for.
+    // A table that cannot have matching rows is not searched.
     let udp = read(&host, options.clone(), &demand(0, vec![port, is("proto", "udp")]));
     assert!(udp.0.is_empty() && udp.1.why.is_empty());
-    // Families are no filter but an order: what is not wanted is left out, also of a dump that has both.
+    // Families also apply in a replay: rows of other families are left out even of a dump that contains both.
     let only6 = Options { families: Families::Only6, ..options };
     assert!(read(&host, only6, &demand(0, Vec::new())).0.iter().all(|row| row.family == 10));
 }
@@ -87,7 +87,7 @@ fn tables_that_were_not_recorded_are_named() {
     assert_eq!(error.to_string(), format!("cannot read unix sockets: {says}"));
 }
 
-/// Cut at any byte: every row before is there, and it is never called whole.
+/// A recording may be cut at any byte: every row before is shown, and the result never counts as complete.
 #[test]
 fn a_recording_cut_anywhere_is_no_success() {
     let _listeners = ["127.0.0.1:0", "[::1]:0"].map(|at| std::net::TcpListener::bind(at).unwrap());
@@ -110,15 +110,15 @@ fn a_recording_cut_anywhere_is_no_success() {
             let absent = |stats: &Accounting| stats.why.iter().any(|why| why.text.contains("the recording holds no"));
             let named = run.as_ref().is_ok_and(absent);
             let told = run.is_err() || run.is_ok_and(|stats| stats.is_partial());
-            // The trailer alone may be missing: then the rows are all there, and `finish` tells. It also does if the
-            // second table is missing whole, which is told as for a run that did not ask for it.
+            // If only the trailer is missing, all rows are there and `finish` reports it. It also does so if the second
+            // table is missing completely, which is otherwise reported as if the run had not requested it.
             let ended = (count == rows.len() || named) && host.finish().is_err();
             assert!(told || ended, "cut at {end} of {}: {count} rows of {}", whole.len(), rows.len());
         }
     }
 }
 
-/// Garbage in the middle of a block costs rows, not the run.
+/// Garbage in the middle of a block costs rows, but the run continues.
 #[test]
 fn rows_that_make_no_sense_are_counted() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! The BPF walk says what netlink says; and what becomes of it where it cannot be had.
+//! The BPF walk returns the same rows as netlink; and the fallbacks if it is not available.
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -28,7 +28,7 @@ fn tcp(via: Option<Via>) -> Options {
     Options { via, order: vec![Proto::Tcp], ..here() }
 }
 
-// What the walk has not got; times that run.
+// Clears fields that the walk lacks, and running times.
 fn comparable(rows: Vec<Kept>) -> Vec<Kept> {
     let mut rows: Vec<Kept> =
         rows.into_iter().map(|row| Kept { cookie: 0, cgroup_id: None, timer_ms: 0, ..row }).collect();
@@ -43,7 +43,7 @@ fn by(via: Via, cache: &BackendCache, demand: &Demand<Sockets>) -> Vec<Kept> {
     rows
 }
 
-// Both answers of a moment in which nothing moved.
+// Results of netlink, the walk and netlink again, from a moment when nothing changes.
 fn both(cache: &BackendCache, demand: &Demand<Sockets>) -> (Vec<Kept>, Vec<Kept>, Vec<Kept>) {
     for _ in 0..50 {
         let before = by(Via::Netlink, cache, demand);
@@ -67,7 +67,7 @@ fn same(cache: &BackendCache, demand: &Demand<Sockets>) -> Vec<Kept> {
     assert_eq!(netlink.len(), walk.len());
     let key = |row: &Kept| (row.local, row.peer, row.inode, row.state);
     for row in walk {
-        // A timer may have been set anew in between.
+        // A timer may have been set again in between.
         let near = |twin: &Kept| row.timer_ms.abs_diff(twin.timer_ms) <= 3_000;
         let mut twins = netlink.iter().chain(&after).filter(|other| key(other) == key(&row));
         assert!(twins.any(near), "{row:?}");
@@ -75,7 +75,7 @@ fn same(cache: &BackendCache, demand: &Demand<Sockets>) -> Vec<Kept> {
     netlink
 }
 
-/// Bound, and neither listening nor connected.
+/// Sockets that are bound, but neither listening nor connected.
 const BOUND: &str = r#"
 import socket, sys, os, signal
 s = socket.socket(); s.bind(("127.0.0.1", 7301))
@@ -84,7 +84,7 @@ open(sys.argv[1] + ".part", "w").close(); os.rename(sys.argv[1] + ".part", sys.a
 signal.pause()
 "#;
 
-/// The walk, and what stands in for it where a kernel refuses it.
+/// The walk, and the iterator that replaces it if a kernel refuses the walk.
 fn each_program() -> [BackendCache; 2] {
     [BackendCache::new(), BackendCache::without_walk()]
 }
@@ -110,7 +110,7 @@ fn agrees(cache: &BackendCache) {
     let every = demand(FIELDS, vec![test("state", Op::Eq, Operand::Words(words))]);
     let rows = same(cache, &every);
     let states: BTreeSet<u8> = rows.iter().map(|row| row.state.0).collect();
-    // CLOSING needs two FINs that cross, CLOSE is no state of a table.
+    // CLOSING needs two FINs that cross; sockets in CLOSE are in no table.
     assert_eq!(states, BTreeSet::from([1, 2, 3, 4, 5, 6, 8, 9, 10, 13]));
     assert!(rows.len() >= 1000, "{}", rows.len());
     assert_eq!(rows.iter().map(|row| row.family).collect::<BTreeSet<u8>>(), BTreeSet::from([2, 10]));
@@ -128,7 +128,7 @@ open(sys.argv[1] + ".part", "w").close(); os.rename(sys.argv[1] + ".part", sys.a
 signal.pause()
 "#;
 
-/// What costs the walk something is read only if it is asked for, each by itself, and then it is right.
+/// Parts that cost the walk time are read only on request, each separately, and are then correct.
 #[test]
 fn root_parts_are_there_when_asked_for() {
     testkit::require_root!();
@@ -262,7 +262,7 @@ fn root_a_recorded_walk_is_replayed() {
         host.finish().unwrap();
         (tcp(None), rows)
     });
-    // Rights and kernel are not asked any more.
+    // A replay depends neither on privileges nor on the kernel.
     let replay = Host::replaying(&tape).unwrap();
     let (rows, stats) = read(&replay, options.clone(), &demand(FIELDS, Vec::new()));
     assert_eq!(rows, live);
@@ -279,7 +279,7 @@ fn root_a_recorded_walk_is_replayed() {
     }
 }
 
-/// One program for many rounds, and less of a reason to begin.
+/// A loaded program is kept for many rounds.
 #[test]
 fn root_the_program_is_kept() {
     testkit::require_root!();
@@ -298,7 +298,7 @@ fn root_the_program_is_kept() {
                 rows += 1;
                 Next::More
             });
-            // Running it is a call of the same name; the second one succeeds.
+            // Running it is also a bpf(2) call; the second attempt succeeds.
             disarm_all();
             let stats = stats.unwrap();
             if round == 0 {
@@ -311,14 +311,14 @@ fn root_the_program_is_kept() {
     });
 }
 
-/// Without the rights the table comes by netlink, and nobody is bothered; who asks is told.
+/// Without the privileges the table is read via netlink without a message; a user who insists on BPF gets one.
 #[test]
 fn root_without_rights_netlink_is_used() {
     testkit::require_root!();
     let lab = Lab::new("walkrights");
     let _ = (lab.connect_v4(10), lab.listen_tcp(4));
     let work = || {
-        // For good: nobody who drops this right can leave the namespace again.
+        // Permanently: a thread that drops this privilege cannot leave the namespace again.
         std::mem::forget(lab.enter());
         let with = by(Via::Bpf, &BackendCache::new(), &demand(FIELDS, Vec::new()));
         sys::sandbox::drop_caps(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]).unwrap();
@@ -336,7 +336,7 @@ fn root_without_rights_netlink_is_used() {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap());
 }
 
-/// A kernel that refuses the program, whatever it says.
+/// The kernel refuses every bpf(2) call, so netlink is used.
 #[test]
 fn root_a_refused_program_is_replaced() {
     testkit::require_root!();
@@ -355,7 +355,7 @@ fn root_a_refused_program_is_replaced() {
             });
             let stats = stats.unwrap();
             assert_eq!((rows, &stats.via[..], stats.why.len()), (21, &["netlink"][..], 0), "{stats:?}");
-            // The second time it is not tried again.
+            // It is not tried a second time.
             let explain = source.prepare(&demand(0, Vec::new())).offer().explain;
             assert!(explain[0].contains("could not be loaded"), "{explain:?}");
         }

@@ -1,4 +1,4 @@
-//! Tables that change while the walk reads them: no stable socket is missed, none comes twice.
+//! Tables that change while the walk reads them: no stable socket is missed or shown twice.
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -14,14 +14,14 @@ use crate::rows::{demand, here};
 const STABLE: usize = 4_000;
 const READINGS: usize = 20;
 
-/// Connections of the calling thread's namespace that live as long as they are held.
+/// Connections in the calling thread's namespace that live as long as they are held.
 fn pairs(n: usize) -> Vec<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let at = listener.local_addr().unwrap();
     (0..n).map(|_| (TcpStream::connect(at).unwrap(), listener.accept().unwrap().0)).collect()
 }
 
-/// Ends the churn also when the reader panics: the scope waits for its threads.
+/// Stops the churn even if the reader panics, because the scope waits for its threads.
 struct StopOnDrop<'s>(&'s AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -30,7 +30,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-// Opens and closes connections until told to stop; half of them end in TIME_WAIT, half in a reset.
+// Opens and closes connections until `stop` is set; half of them end in TIME_WAIT, half in a reset.
 fn churn(netns: &NetNs, stop: &AtomicBool, made: &AtomicU64) {
     let _inside = netns.enter().unwrap();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -50,7 +50,7 @@ fn ends(pairs: &[(TcpStream, TcpStream)]) -> Vec<(SocketAddr, SocketAddr)> {
     pairs.iter().flat_map(|(client, server)| [both(client), both(server)]).collect()
 }
 
-// How many stable sockets were missed, how many rows came twice, in one reading.
+// Numbers of stable sockets that were missed, and of rows that were repeated, in one scan.
 fn read_once(cache: &BackendCache, stable: &[(SocketAddr, SocketAddr)]) -> (usize, usize) {
     let host = Host::live();
     let options = Options { via: Some(Via::Bpf), order: vec![Proto::Tcp], ..here() };
@@ -89,7 +89,7 @@ fn read_under_churn() {
     assert!(made.load(Ordering::Relaxed) > 100, "nothing happened meanwhile");
 }
 
-// A namespace made inside has a table of its own, with so many chains.
+// Runs `work` in a child namespace with a separate table of this many chains.
 fn with_own_table(lab: &Lab, chains: u32, work: impl FnOnce() + Send) {
     let set = lab.output("sysctl", &["-w", &format!("net.ipv4.tcp_child_ehash_entries={chains}")]);
     assert!(set.contains(&chains.to_string()), "{set}");
@@ -100,7 +100,7 @@ fn with_own_table(lab: &Lab, chains: u32, work: impl FnOnce() + Send) {
     });
 }
 
-/// Chains of two sockets and of dozens, in which sock_diag misses and doubles rows.
+/// Chains of two sockets and of dozens, for which sock_diag misses and repeats rows.
 #[test]
 fn root_long_chains_lose_nothing() {
     testkit::require_root!();
@@ -114,13 +114,14 @@ fn root_the_common_table_loses_nothing() {
     Lab::new("walkcommon").inside(read_under_churn);
 }
 
-/// What lies behind a small table are no chains, and a reading that goes on within a cache line repeats none.
+/// Memory after the end of a small table is not read as chains, and a scan that continues within a cache line repeats
+/// no chain.
 #[test]
 fn root_small_tables_end_where_they_end() {
     testkit::require_root!();
     for chains in [1, 2, 4, 16, 32, 64, 128] {
         with_own_table(&Lab::new("walksmall"), chains, || {
-            // 6,000 rows do not fit into one call's memory; 1,500 of one chain do.
+            // 6,000 rows do not fit into the memory of one call; 1,500 rows of one chain do.
             let held = pairs(if chains < 4 { 750 } else { 3_000 });
             let stable = ends(&held);
             let cache = BackendCache::new();

@@ -232,7 +232,7 @@ impl<'h> NetlinkEvents<'h> {
         let mut stats = std::mem::take(&mut self.stats);
         if let Some(destroyed) = self.destroyed.take() {
             let told = destroyed.close();
-            // Its rows only count as ours if they were connections.
+            // Its rows count as ours only if they were connections.
             stats.add(&Accounting { seen: 0, ..told });
         }
         stats.used(Via::Netlink.name());
@@ -285,21 +285,21 @@ impl Ended {
         }
     }
 
-    /// Bytes received: at least these, and at most one more.
+    /// Bytes received, or one fewer.
     ///
-    /// `tcpi_bytes_received` follows `rcv_nxt`, so a FIN that the socket receives counts as one byte
-    /// (`tcp_queue_rcv` in net/ipv4/tcp_input.c adds up to `end_seq`, which includes the FIN). One byte is taken away,
-    /// so that no FIN is ever shown as data:
+    /// `tcpi_bytes_received` follows `rcv_nxt`, so a received FIN counts as one byte (`tcp_queue_rcv` in
+    /// net/ipv4/tcp_input.c adds up to `end_seq`, which includes the FIN). One byte is subtracted, so that a FIN is
+    /// never shown as data. The result is
     ///
-    /// - exact after LAST_ACK, CLOSING and TIME_WAIT, which a socket reaches only by the peer's FIN, and where no
-    ///   segment carried data;
-    /// - one too small after FIN_WAIT2, whose socket the kernel replaces by a time-wait socket before the FIN arrives
-    ///   (`tcp_time_wait(sk, TCP_FIN_WAIT2, …)`), and after a reset before the FIN.
+    /// - exact after LAST_ACK, CLOSING and TIME_WAIT, which a socket reaches only by receiving a FIN, and if no segment
+    ///   carried data;
+    /// - one too small after FIN_WAIT2, because the kernel replaces the socket by a time-wait socket before the FIN
+    ///   arrives (`tcp_time_wait(sk, TCP_FIN_WAIT2, …)`), and after a reset before the FIN.
     ///
-    /// The message cannot tell the two apart: at that time the state is CLOSE and both directions are shut
-    /// (`tcp_done`), `SOCK_DONE` is not exported, a FIN alone is no `data_segs_in`, and the bytes not yet read
-    /// (`idiag_rqueue`) are 0 both for a FIN that was read as the end of the stream and for none. Seen so in 6.18 for
-    /// every end state.
+    /// The message does not distinguish the two cases: the state is already CLOSE and both directions are shut down
+    /// (`tcp_done`), `SOCK_DONE` is not exported, a FIN without data does not count in `data_segs_in`, and the number
+    /// of unread bytes (`idiag_rqueue`) is 0 both if a FIN was read as the end of the stream and if there was none.
+    /// Verified on 6.18 for every end state.
     fn bytes_in(&self) -> Option<u64> {
         let received = self.received?;
         Some(if self.data_segs_in == Some(0) { 0 } else { received.saturating_sub(1) })
@@ -337,8 +337,8 @@ impl OpenConnection {
     }
 }
 
-/// Where listeners were at the last look and the one before it: one that has closed since may still have given a
-/// connection that is new. Memory is that of the listeners of two looks, however many come and go.
+/// Addresses of listeners in the last scan and in the one before it: a listener that has closed since then may have
+/// accepted a connection that is new. Memory is limited to the listeners of two scans, however many come and go.
 #[derive(Debug, Default)]
 struct Listeners {
     now: HashSet<(Addr, u16)>,
@@ -362,8 +362,8 @@ impl Listeners {
     }
 }
 
-/// What a listener covers came in, anything else was opened from here, whatever the ports. Where both ends are on this
-/// host and neither has a listener, there was one that lived too shortly to be seen, and its end is unknown.
+/// A connection to a listener is incoming, any other is outgoing, regardless of the ports. If both ends are on this
+/// host and neither has a listener, then the listener closed before it was seen, and the direction is unknown.
 fn direction_of(listeners: &Listeners, local: Endpoint, peer: Endpoint) -> Direction {
     let here = peer.addr.is_loopback() || peer.addr == local.addr;
     match (listeners.cover(local), here && listeners.cover(peer)) {
@@ -374,15 +374,15 @@ fn direction_of(listeners: &Listeners, local: Endpoint, peer: Endpoint) -> Direc
     }
 }
 
-/// True in the states that a connection has between its opening and its closing, as the BPF backend sees them.
+/// True for the states between the opening and the closing of a connection, as the BPF backend defines them.
 fn is_open(socket: &Socket<'_>) -> bool {
     const OPEN: [State; 6] =
         [State::ESTABLISHED, State::FIN_WAIT1, State::FIN_WAIT2, State::CLOSE_WAIT, State::LAST_ACK, State::CLOSING];
-    // A time-wait is in FIN_WAIT2 too, without an owner.
+    // Time-wait sockets can also be in FIN_WAIT2, but have no owner.
     OPEN.contains(&socket.state) && socket.cookie != 0 && socket.uid.is_some()
 }
 
-/// True for a destroyed socket that had been connected. An attempt that failed has measured no round trip.
+/// True for a destroyed socket that was connected. After a failed attempt no round trip has been measured.
 fn is_connection(socket: &Socket<'_>) -> bool {
     let Some(info) = &socket.tcp_info else { return false };
     let measured = [info.rtt_us().map(u64::from), info.bytes_acked(), info.bytes_received()];

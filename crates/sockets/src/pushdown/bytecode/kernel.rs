@@ -1,10 +1,10 @@
-//! The kernel's side of bytecode, for tests: what it accepts and what it makes of it.
+//! A model of the kernel's side of bytecode, for tests: which programs it accepts and what they do.
 //!
 //! After net/ipv4/inet_diag.c of 6.18: inet_diag_bc_audit, valid_cc, inet_diag_bc_run.
 use super::{AUTO, CGROUP_COND, D_COND, D_EQ, D_GE, D_LE, DEV_COND, JMP, MARK_COND, S_COND, S_EQ, S_GE, S_LE};
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 
-/// What the kernel looks at.
+/// Properties of a socket that bytecode can test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tuple {
     pub(super) family: u8,
@@ -26,7 +26,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-// Bytes that the operation must have, itself included.
+// Required size of the operation in bytes, including its own header.
 fn size_of_op(program: &[u8], at: usize) -> Result<usize, String> {
     let there = program.len() - at;
     let size = match program[at] {
@@ -49,7 +49,7 @@ fn size_of_op(program: &[u8], at: usize) -> Result<usize, String> {
     if size > there { Err("operand beyond the end".into()) } else { Ok(size) }
 }
 
-/// What the kernel would refuse.
+/// Fails if the kernel would reject the program.
 pub(super) fn audit(program: &[u8]) -> Result<(), String> {
     if program.len() < 4 {
         return Err("shorter than one operation".into());
@@ -98,7 +98,7 @@ fn host_matches(cond: &[u8], family: u8, addr: &[u8; 16], port: u16) -> bool {
     same_bits(addr, prefix, bits)
 }
 
-/// Runs an audited program.
+/// Runs a program that has passed the audit.
 pub(super) fn run(program: &[u8], tuple: &Tuple) -> bool {
     let (mut at, end) = (0, program.len());
     while at < end {

@@ -1,11 +1,11 @@
 //! Filters that the kernel runs: a small condition tree, compiled to INET_DIAG bytecode.
 //!
-//! Bytecode is a list of conditional jumps forward (net/ipv4/inet_diag.c, inet_diag_bc_run): each operation has a
-//! `yes` distance of one byte, which here is always its own length, and a `no` distance of two bytes. To arrive at
-//! the very end is to accept; four bytes beyond it is to reject. So a condition that holds falls through, one that
-//! fails jumps, and `and`, `or`, `not` are only a matter of where to.
+//! Bytecode is a list of conditional forward jumps (net/ipv4/inet_diag.c, inet_diag_bc_run): each operation has a `yes`
+//! distance of one byte, which here is always its own length, and a `no` distance of two bytes. A program accepts a
+//! socket by jumping to its very end, and rejects it by jumping four bytes beyond the end. So execution falls through
+//! after a condition that holds and jumps after one that fails; `and`, `or`, `not` only choose the jump targets.
 //!
-//! Knows no field, no operator, no user's word: `pushdown` turns those into a [`Code`].
+//! Knows no fields, operators or filter syntax: `pushdown` translates those into a [`Code`].
 use std::fmt;
 
 use record::rows::Socket;
@@ -18,7 +18,7 @@ mod kernel;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// A longer program is not worth its audit: the kernel looks at every jump with a loop over the whole.
+/// A longer program is not worth the kernel's audit, which loops over the whole program for every jump.
 pub(crate) const PROGRAM_BYTES_MAX: usize = 16 << 10;
 
 // Operations, `INET_DIAG_BC_…`.
@@ -31,41 +31,41 @@ pub(crate) const AUTO: u8 = 6;
 pub(crate) const S_COND: u8 = 7;
 pub(crate) const D_COND: u8 = 8;
 pub(crate) const DEV_COND: u8 = 9;
-/// Needs CAP_NET_ADMIN, else the kernel refuses the whole request with EPERM.
+/// Needs CAP_NET_ADMIN; without it the kernel refuses the whole request with EPERM.
 pub(crate) const MARK_COND: u8 = 10;
-/// 4.16
+/// Since 4.16.
 pub(crate) const S_EQ: u8 = 11;
-/// 4.16
+/// Since 4.16.
 pub(crate) const D_EQ: u8 = 12;
-/// 5.8
+/// Since 5.8.
 pub(crate) const CGROUP_COND: u8 = 13;
 
-/// Which end of a socket.
+/// The local or the remote endpoint of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndpointSide {
     Local,
     Peer,
 }
 
-/// What the kernel can ask of a socket.
+/// A condition that the kernel can test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cond {
-    /// The port lies in this range, both ends included.
+    /// The port is in this range, both bounds included.
     Port { side: EndpointSide, low: u16, high: u16 },
-    /// The address lies in the prefix and, if given, the port is this one. An IPv4 prefix also holds IPv4-mapped
-    /// addresses; an IPv6 prefix never holds the address of an AF_INET socket, not even `::/0`.
+    /// The address is in the prefix and the port, if given, is this one. An IPv4 prefix also matches IPv4-mapped
+    /// addresses; an IPv6 prefix never matches the address of an AF_INET socket, not even `::/0`.
     Host { side: EndpointSide, prefix: Prefix, port: Option<u16> },
-    /// Bound to this interface; 0 is to none.
+    /// Bound to this interface; 0 means not bound to any.
     Iface(u32),
-    /// The mark under the mask is this value.
+    /// The mark, masked with `mask`, is this value.
     Mark { value: u32, mask: u32 },
-    /// Made in the cgroup of this id; 0 for minisocks.
+    /// Created in the cgroup with this id; 0 for minisocks.
     Cgroup(u64),
-    /// The kernel chose its port, not bind(2). No row shows this.
+    /// The kernel chose the port, not bind(2). Rows do not show this.
     Auto,
 }
 
-/// A condition tree. Build it with [`Code::and`], [`Code::or`], [`Code::not`]: they fold what is constant.
+/// A condition tree. Build it with [`Code::and`], [`Code::or`], [`Code::not`], which fold constants.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Code {
     True,
@@ -126,13 +126,13 @@ impl Code {
         }
     }
 
-    /// True if a row passes as the kernel would decide, and where a row does not show it. For backends that cannot
+    /// True if the kernel would accept the row, or if the row does not show whether it would. For backends that cannot
     /// filter.
     pub(crate) fn holds(&self, row: &Socket<'_>) -> bool {
         self.may_hold(row, true)
     }
 
-    // `unknown`: the answer where a row does not show it; the opposite below a `not`.
+    // `unknown` is the result of conditions that the row does not show; it is inverted below a `not`.
     fn may_hold(&self, row: &Socket<'_>, unknown: bool) -> bool {
         match self {
             Code::True => true,
@@ -145,7 +145,7 @@ impl Code {
         }
     }
 
-    /// The program; empty for [`Code::True`], `None` if it would be longer than [`PROGRAM_BYTES_MAX`].
+    /// Returns the program: empty for [`Code::True`], `None` if it would be longer than [`PROGRAM_BYTES_MAX`].
     pub(crate) fn compile(&self) -> Option<Vec<u8>> {
         let mut assembler = Assembler::default();
         assembler.emit(self, REJECT);
@@ -164,7 +164,7 @@ impl Cond {
             Cond::Iface(index) => row.ifindex == index,
             Cond::Mark { value, mask } => row.mark.unwrap_or(0) & mask == value,
             Cond::Cgroup(id) => row.cgroup_id.unwrap_or(0) == id,
-            // Answered above.
+            // Handled above.
             Cond::Auto => true,
         }
     }
@@ -177,19 +177,19 @@ fn end(row: &Socket<'_>, side: EndpointSide) -> record::rows::Endpoint {
     }
 }
 
-/// A place in the program that is known later.
+/// Index of a place in the program that is not known yet.
 type Label = usize;
 
-/// The label of rejection: four bytes beyond the end.
+/// Label of rejection: four bytes beyond the end.
 const REJECT: Label = 0;
 
-/// Writes operations and fills in the distances when all places are known.
+/// Writes operations, and fills in the distances once all places are known.
 #[derive(Debug)]
 struct Assembler {
     program: Vec<u8>,
-    /// Where an operation starts, and where it goes when its condition does not hold.
+    /// Start of each operation with a jump, and the target if its condition does not hold.
     jumps: Vec<(usize, Label)>,
-    /// Places of the labels; 0 until bound (nothing jumps to the start).
+    /// Offsets of the labels; 0 until bound (nothing jumps to the start).
     places: Vec<usize>,
 }
 
@@ -200,7 +200,7 @@ impl Default for Assembler {
 }
 
 impl Assembler {
-    // Code that falls through if the tree holds and goes to `fail` if it does not.
+    // Emits code that falls through if the tree holds and jumps to `fail` if it does not.
     fn emit(&mut self, code: &Code, fail: Label) {
         match code {
             Code::True => {}
@@ -251,7 +251,7 @@ impl Assembler {
             EndpointSide::Local => (S_EQ, S_GE, S_LE),
             EndpointSide::Peer => (D_EQ, D_GE, D_LE),
         };
-        // The port stands in the `no` field of an operation of its own, in the machine's byte order.
+        // The port is stored in the `no` field of an additional operation, in host byte order.
         let operand = |port: u16| {
             let [a, b] = port.to_ne_bytes();
             [0, 0, a, b]
@@ -281,7 +281,7 @@ impl Assembler {
         self.op(code, &cond[..end], fail);
     }
 
-    // One operation: struct inet_diag_bc_op (code u8, yes u8, no u16) and its operand.
+    // Emits one operation: struct inet_diag_bc_op (code u8, yes u8, no u16) and its operand.
     fn op(&mut self, code: u8, operand: &[u8], fail: Label) {
         self.jumps.push((self.program.len(), fail));
         // The longest operand has 24 bytes.

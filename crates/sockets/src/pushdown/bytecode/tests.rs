@@ -23,8 +23,8 @@ fn tuple_of(row: &Socket<'_>) -> Tuple {
     }
 }
 
-/// No row tells whether the kernel chose its port: whatever it was, backends that cannot filter leave out no row that
-/// the kernel would have sent.
+/// Rows do not show whether the kernel chose the port, so backends that cannot filter must not drop any row that the
+/// kernel would send.
 #[test]
 fn issue_10_autobound_is_the_kernels_word() {
     let auto = || Code::Cond(Cond::Auto);
@@ -49,7 +49,7 @@ fn issue_10_autobound_is_the_kernels_word() {
 }
 
 fn addr4() -> impl Strategy<Value = [u8; 4]> {
-    // Few values, so that prefixes and addresses meet.
+    // Only few values, so that prefixes and addresses often match.
     prop_oneof![Just([0; 4]), Just([127, 0, 0, 1]), Just([10, 1, 2, 3]), Just([10, 1, 2, 200]), any::<[u8; 4]>()]
 }
 
@@ -113,7 +113,7 @@ fn code() -> impl Strategy<Value = Code> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
-    /// The program says what the tree says, and the kernel would take it. Also without folding.
+    /// The program is equivalent to the tree, and the kernel would accept it. Also without folding.
     #[test]
     fn programs_are_their_trees(code in code(), row in row()) {
         let program = code.compile().unwrap();
@@ -145,7 +145,7 @@ fn folded(code: &Code) -> Code {
 #[cfg(target_endian = "little")]
 fn the_kernels_own_example_of_a_port_range() {
     let range = Code::Cond(Cond::Port { side: EndpointSide::Local, low: 80, high: 443 });
-    // {S_GE, 8, 20}{0, 0, low}{S_LE, 8, 12}{0, 0, high}: 20 and 12 lead four bytes behind the end.
+    // {S_GE, 8, 20}{0, 0, low}{S_LE, 8, 12}{0, 0, high}: 20 and 12 jump four bytes beyond the end.
     let expected = [2, 8, 20, 0, 0, 0, 80, 0, 3, 8, 12, 0, 0, 0, 187, 1];
     assert_eq!(range.compile().unwrap(), expected);
     assert_eq!(Code::True.compile().unwrap(), [0u8; 0]);

@@ -7,16 +7,16 @@ use record::{Addr, Key, LookupId, Lookups, Value};
 /// AF_INET6, include/linux/socket.h.
 const AF_INET6: u8 = 10;
 
-/// How addresses are written.
+/// The notation of addresses.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
-    /// Outside text is printed as it is.
+    /// True if text from outside is not escaped.
     pub(super) raw: bool,
-    /// Host names instead of addresses where the lookup knows one.
+    /// True for host names in place of addresses, if the lookup has one.
     pub(super) resolve: bool,
 }
 
-/// Appends our address, with the interface that the socket is bound to outside the brackets.
+/// Appends the local address; the interface that the socket is bound to is outside the brackets.
 pub(super) fn put_local(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, style: Style) {
     put_host(out, row, &row.local, lookups, style);
     if row.ifindex == 0 {
@@ -26,7 +26,7 @@ pub(super) fn put_local(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'
     put_iface(out, row.netns_id, row.ifindex, lookups, style.raw);
 }
 
-/// Appends the name of an interface, `ifN` for one that nobody knows.
+/// Appends the name of an interface, or `ifN` if the name is unknown.
 pub(super) fn put_iface(out: &mut Vec<u8>, netns_id: u64, ifindex: u32, lookups: &Lookups<'_>, raw: bool) {
     match lookups.value(LookupId::Ifaces, Key::Pair(netns_id, ifindex)) {
         Value::Bytes(name) => put_face(out, name, raw),
@@ -63,7 +63,7 @@ fn put_host(out: &mut Vec<u8>, row: &Socket<'_>, end: &Endpoint, lookups: &Looku
     }
 }
 
-/// Appends the name of a unix socket: `*` for none, `@` for every NUL of an abstract one.
+/// Appends the name of a unix socket: `*` without a name, `@` for every NUL of an abstract one.
 pub(super) fn put_path(out: &mut Vec<u8>, path: Option<&[u8]>, raw: bool) {
     match path {
         None => out.push(b'*'),

@@ -1,10 +1,10 @@
 //! Rows that wait for their column widths, each in a few bytes.
 //!
-//! An IPv4 row without extras takes 14 bytes: numbers are kept as numbers and become text once, when the block is
-//! rendered. What ss would keep as 70 bytes of text a row fits into a fifth, so a block of some 60 000 rows stays
+//! An IPv4 row without extras takes 14 bytes: numbers are kept as numbers and converted to text once, when the block
+//! is rendered. The text of a row takes 70 bytes in ss, five times as much, so here a block of about 60 000 rows stays
 //! below a megabyte.
 
-/// Which socket table, as printed in the first column.
+/// The socket table, in the form of the first column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Netid {
@@ -20,7 +20,7 @@ pub(super) enum Netid {
     UnixDatagram,
     Dccp,
     Sctp,
-    /// An SCTP association below its socket: no word, and states of its own.
+    /// An SCTP association below its socket, which has no word and separate states.
     Association,
     VsockStream,
     VsockDatagram,
@@ -29,10 +29,10 @@ pub(super) enum Netid {
     TipcRdm,
     TipcSeqpacket,
     Xdp,
-    /// Types that ss has no word for.
+    /// Types for which ss has no word.
     VsockOther,
     TipcOther,
-    /// Raw sockets of ICMPv6, and of protocols that ss has no word for.
+    /// Raw sockets of ICMPv6, and of protocols for which ss has no word.
     Icmp6,
     RawOther,
 }
@@ -43,28 +43,28 @@ impl Netid {
         "v_dgr", "ti_st", "ti_dg", "ti_rd", "ti_sq", "xdp", "???", "???", "icmp6", "???",
     ];
 
-    /// True for the three of unix sockets.
+    /// True for the three types of unix sockets.
     pub(super) fn is_unix(netid: u8) -> bool {
         (Netid::UnixStream as u8..=Netid::UnixDatagram as u8).contains(&netid)
     }
 
-    /// True for those of TIPC.
+    /// True for the types of TIPC sockets.
     pub(super) fn is_tipc(netid: u8) -> bool {
         (Netid::TipcStream as u8..=Netid::TipcSeqpacket as u8).contains(&netid) || netid == Netid::TipcOther as u8
     }
 }
 
-/// Two queues follow, four bytes each; else both are 0.
+/// Two queues follow, of four bytes each; otherwise both are 0.
 const QUEUES: u8 = 1;
-/// Both addresses are four octets; else texts.
+/// Both addresses are four octets; otherwise texts.
 const OCTETS: u8 = 2;
-/// Both ports are texts; else numbers of two bytes.
+/// Both ports are texts; otherwise numbers of two bytes.
 const NAMED: u8 = 4;
 /// Owners and extras follow as texts.
 const TAIL: u8 = 8;
-/// The table's number is larger than its four bits hold: 16 more.
+/// The table's number does not fit into its four bits: add 16.
 const RARE: u8 = 16;
-/// Length byte of a text whose length follows in four bytes.
+/// A length byte with this value means that the length follows in four bytes.
 const LONG: u8 = 255;
 
 /// The two addresses of a row.
@@ -74,21 +74,21 @@ pub(super) enum Hosts<'a> {
     Texts(&'a [u8], &'a [u8]),
 }
 
-/// The two ports of a row. A number 0 is printed as `*`.
+/// The two ports of a row. Number 0 is printed as `*`.
 #[derive(Clone, Copy)]
 pub(super) enum Ports<'a> {
     Numbers(u16, u16),
     Texts(&'a [u8], &'a [u8]),
 }
 
-/// One address.
+/// An address.
 #[derive(Clone, Copy)]
 pub(super) enum Host<'a> {
     Octets([u8; 4]),
     Text(&'a [u8]),
 }
 
-/// One port.
+/// A port.
 #[derive(Clone, Copy)]
 pub(super) enum Port<'a> {
     Number(u16),
@@ -96,7 +96,7 @@ pub(super) enum Port<'a> {
 }
 
 impl<'a> Hosts<'a> {
-    /// Ours and the peer's.
+    /// Returns the local and the peer's address.
     #[inline]
     pub(super) fn split(self) -> (Host<'a>, Host<'a>) {
         match self {
@@ -107,7 +107,7 @@ impl<'a> Hosts<'a> {
 }
 
 impl<'a> Ports<'a> {
-    /// Ours and the peer's.
+    /// Returns the local and the peer's port.
     #[inline]
     pub(super) fn split(self) -> (Port<'a>, Port<'a>) {
         match self {
@@ -117,7 +117,7 @@ impl<'a> Ports<'a> {
     }
 }
 
-/// Lengths of the decimals of an octet.
+/// Length of each octet in decimal.
 const OCTET_LEN: [u8; 256] = {
     let mut len = [3; 256];
     let mut n = 0;
@@ -128,19 +128,19 @@ const OCTET_LEN: [u8; 256] = {
     len
 };
 
-/// Length of an IPv4 address.
+/// Returns the length of an IPv4 address.
 #[inline]
 pub(super) fn octets_len(octets: [u8; 4]) -> usize {
     octets.iter().map(|&o| usize::from(OCTET_LEN[usize::from(o)])).sum::<usize>() + 3
 }
 
-/// Length of a port; `*` stands for 0.
+/// Returns the length of a port; 0 is printed as `*`.
 #[inline]
 pub(super) fn port_len(port: u16) -> usize {
     1 + [10, 100, 1_000, 10_000].map(|power| usize::from(port >= power)).iter().sum::<usize>()
 }
 
-/// One row, decoded.
+/// A decoded row.
 #[derive(Clone, Copy)]
 pub(super) struct DecodedRow<'a> {
     pub(super) netid: u8,
@@ -192,7 +192,7 @@ impl Block {
         }
     }
 
-    /// Keeps a row with empty queues, addresses of four octets, numbers for ports, and nothing else.
+    /// Keeps a row with empty queues, IPv4 addresses, numeric ports, and nothing else.
     #[inline]
     pub(super) fn push_plain(&mut self, netid: u8, state: u8, hosts: [[u8; 4]; 2], ports: [u16; 2]) {
         let [[a, b, c, d], [e, f, g, h]] = hosts;
@@ -206,7 +206,7 @@ impl Block {
                 Ok(len) if len < LONG => self.bytes.push(len),
                 _ => {
                     self.bytes.push(LONG);
-                    // No cell of ours comes near 4 GiB.
+                    // Cells are far shorter than 4 GiB.
                     self.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
                 }
             }
@@ -214,12 +214,12 @@ impl Block {
         }
     }
 
-    /// The rows in order.
+    /// Returns the rows in order.
     pub(super) fn rows(&self) -> Rows<'_> {
         Rows { rest: &self.bytes }
     }
 
-    /// Forgets all rows; the memory stays for the next block.
+    /// Forgets all rows, but keeps the memory for the next block.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
     }

@@ -1,39 +1,39 @@
-//! Where ss would start a new block: a model of its text buffer.
+//! A model of ss's text buffer, to find where ss would start a new block.
 //!
 //! ss keeps every cell as a 16-bit length and its text, aligned to two bytes, in chunks of 1 MiB, and renders after
-//! the row that made it allocate the fifth chunk (misc/ss.c, `BUF_CHUNK`, `BUF_CHUNKS_MAX`). Column widths are those
-//! of a block, so the boundaries decide about bytes. Only positions are kept here, no text.
+//! the row for which it allocated the fifth chunk (misc/ss.c, `BUF_CHUNK`, `BUF_CHUNKS_MAX`). Column widths are
+//! computed per block, so the boundaries affect the output. The model keeps only positions, no text.
 
 /// Room for cells in one chunk: 1 MiB without the two pointers at its start.
 const ROOM: usize = (1 << 20) - 16;
-/// The block ends with the row that made so many chunks.
+/// The block ends with the row that allocates this many chunks.
 const CHUNKS_MAX: usize = 5;
-/// Bytes of the length in front of a cell.
+/// Bytes of the length before a cell.
 pub(super) const HEAD: usize = 2;
 
 /// Position in the model.
 #[derive(Default)]
 pub(super) struct Chunks {
-    /// How many chunks are in use; 0 before the first cell of a block.
+    /// Number of chunks in use; 0 before the first cell of a block.
     count: usize,
     /// End of the cell that is being written, relative to the start of the newest chunk.
     end: usize,
 }
 
 impl Chunks {
-    /// A cell of `len` bytes is written at the current position.
+    /// Writes a cell of `len` bytes at the current position.
     fn put(&mut self, len: usize) {
         if self.count == 0 {
             self.fresh();
         }
-        // A cell that is the first of its chunk stays there, however long.
+        // A cell that is the first of its chunk stays there, regardless of its length.
         if len >= ROOM.saturating_sub(self.end) && self.end != HEAD && len > 0 {
             self.fresh();
         }
         self.end += len;
     }
 
-    /// The cell of `len` bytes is complete, the next one starts behind it.
+    /// Completes a cell of `len` bytes; the next one starts after it.
     fn close(&mut self, len: usize) {
         let gap = len % 2;
         if ROOM.saturating_sub(self.end + gap) < HEAD {
@@ -47,7 +47,7 @@ impl Chunks {
         self.end = HEAD;
     }
 
-    /// All cells of a row but the last are written and closed, the last is written.
+    /// Writes and closes all cells of a row except the last, which is only written.
     pub(super) fn row(&mut self, cells: &[usize], last: usize) {
         let whole: usize = cells.iter().map(|len| len + len % 2 + HEAD).sum::<usize>() + last;
         if self.count > 0 && self.end + whole + HEAD < ROOM {
@@ -61,8 +61,9 @@ impl Chunks {
         self.put(last);
     }
 
-    /// The same for rows whose last cell is empty, inside a chunk: closes the row before (`closing` bytes) and adds
-    /// cells of `whole` bytes with all that belongs to them. False, and nothing done, near the end of a chunk.
+    /// A shortcut within a chunk for rows whose last cell is empty: closes the row before (`closing` bytes) and adds
+    /// cells of `whole` bytes, including their lengths and padding. Returns false, and does nothing, near the end of a
+    /// chunk.
     #[inline]
     pub(super) fn plain_row(&mut self, closing: usize, whole: usize) -> bool {
         let end = self.end + closing + whole;
@@ -83,7 +84,7 @@ impl Chunks {
         self.count >= CHUNKS_MAX
     }
 
-    /// A new block starts.
+    /// Starts a new block.
     pub(super) fn clear(&mut self) {
         *self = Chunks::default();
     }
@@ -93,7 +94,7 @@ impl Chunks {
 mod tests {
     use super::*;
 
-    /// The same by single cells, as ss does it.
+    /// Adds rows cell by cell, like ss.
     fn slow(rows: &[(&[usize], usize)]) -> (usize, usize) {
         let mut chunks = Chunks::default();
         for (cells, last) in rows {

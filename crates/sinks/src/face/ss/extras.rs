@@ -1,4 +1,4 @@
-//! What stands behind the ports: owners, timer, identity, and the second line of `-m` and `-i`.
+//! The items after the ports: owners, timer, identity, and the second line of `-m` and `-i`.
 
 use super::families;
 use super::item::put_item;
@@ -13,7 +13,7 @@ use record::{Key, LookupId, Lookups, Proto, State, Value};
 /// AF_INET6, include/linux/socket.h.
 const AF_INET6: u8 = 10;
 
-/// Appends everything but the owners.
+/// Appends everything except the owners.
 pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
     if let Some(unix) = &row.unix {
         return put_unix(out, row, unix, options);
@@ -24,7 +24,7 @@ pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, op
         Proto::Vsock => return,
         Proto::Tipc => return put_tipc(out, row, lookups, options),
         Proto::Xdp => return put_xdp(out, row, lookups, options),
-        // From /proc ss tells nothing but the owners; by netlink a socket has a cookie.
+        // With /proc, ss shows nothing except the owners; with netlink, a socket has a cookie.
         Proto::Raw if row.cookie == 0 => return,
         _ => {}
     }
@@ -58,11 +58,11 @@ fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &
     put_shutdown(out, row.shutdown);
     if let Some((device, inode)) = unix.vfs {
         put_item(out, " ino:", inode.into());
-        // The kernel's device number, split as the C library splits its own: ss prints that.
+        // The kernel's device number, split like the C library splits its own, because ss prints it like that.
         put_item(out, " dev:", (device >> 8 & 0xfff).into());
         put_item(out, "/", (device & 0xff | device >> 12 & !0xff).into());
     }
-    // The sockets that wait for accept.
+    // The sockets that wait to be accepted.
     if row.state == State::LISTEN {
         out.extend_from_slice(b" peers:");
         for icon in unix.icons.unwrap_or_default().chunks_exact(4) {
@@ -71,7 +71,7 @@ fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &
     }
 }
 
-/// Identity, then a line each for the ring's version, the rings, the fanout group and the filter.
+/// Appends the identity, then one line each for the ring's version, the rings, the fanout group and the filter.
 fn put_packet(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
     let Some(packet) = row.extras.and_then(|rare| rare.packet) else { return };
     if options.details {
@@ -89,7 +89,7 @@ fn put_packet(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, option
 fn put_netlink(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     let Some(netlink) = row.extras.and_then(|rare| rare.netlink).filter(|_| options.shows_netlink()) else { return };
     if options.details {
-        // By netlink there is no address of the socket and of its callback: ss prints zeros.
+        // Netlink has no addresses of the socket and of its callback, so ss prints zeros.
         out.extend_from_slice(b" sk=0 cb=0 groups=0x");
         rare::put_groups(out, netlink.groups);
     }
@@ -105,7 +105,7 @@ fn put_tipc(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options:
     }
 }
 
-/// Identity, then a line each for the rings, the memory and the counters.
+/// Appends the identity, then one line each for the rings, the memory and the counters.
 fn put_xdp(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
     if options.details {
         put_details(out, row, lookups, options);
@@ -118,11 +118,11 @@ fn put_xdp(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: 
     }
 }
 
-/// `␠timer:(KIND,TIME,RETRANSMISSIONS)`; nothing while no timer runs.
+/// Appends `␠timer:(KIND,TIME,RETRANSMISSIONS)`; nothing if no timer runs.
 fn put_timer(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     let kind = match row.timer.0 {
         0 => return,
-        // The only one of SCTP, whose number is another in the kernel.
+        // The only timer of SCTP, which has another number in the kernel.
         _ if row.proto == Proto::Sctp => "T3_RTX",
         1 => "on",
         2 => "keepalive",
@@ -139,7 +139,7 @@ fn put_timer(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     out.push(b')');
 }
 
-/// `712ms`, `2.004sec`, `29sec`, `1min29sec`, `66min`; nothing for 0. ss 6.1 writes `2.004ms` for two seconds.
+/// Appends `712ms`, `2.004sec`, `29sec`, `1min29sec`, `66min`; nothing for 0. ss 6.1 writes `2.004ms` for two seconds.
 fn put_time(out: &mut Vec<u8>, ms: u32, wrong_unit: bool) {
     let (minutes, seconds, rest) = (ms / 60_000, ms / 1000 % 60, ms % 1000);
     if minutes > 0 {
@@ -176,7 +176,7 @@ fn put_details(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, optio
     put_shutdown(out, row.shutdown);
 }
 
-/// A cgroup without a path (none mounted, or gone) is left out; ss prints its number as a path.
+/// A cgroup without a path (not mounted, or removed) is omitted; ss prints its number as a path.
 fn put_cgroup(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, bug_compatible: bool) {
     let Some(id) = row.cgroup_id.filter(|&id| id != 0) else { return };
     match lookups.value(LookupId::Cgroups, Key::Id(id)) {
@@ -217,7 +217,7 @@ fn put_tos(out: &mut Vec<u8>, row: &Socket<'_>) {
     }
 }
 
-/// Bits of INET_DIAG_SOCKOPT from the lowest, include/uapi/linux/inet_diag.h `struct inet_diag_sockopt`.
+/// The bits of INET_DIAG_SOCKOPT, the lowest first, include/uapi/linux/inet_diag.h `struct inet_diag_sockopt`.
 const SOCKOPTS: [&str; 11] = [
     " recverr",
     " is_icsk",
@@ -252,7 +252,7 @@ fn put_second_line(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     if options.memory {
         put_skmem(out, row.skmem);
     }
-    // The addresses come unasked, with -m alone as well.
+    // ss prints the addresses even if only -m is given.
     if let Some(sctp) = row.extras.and_then(|rare| rare.sctp) {
         return families::put_sctp(out, &sctp);
     }
@@ -279,7 +279,7 @@ const SKMEM: [&str; 9] = [" skmem:(r", ",rb", ",t", ",tb", ",f", ",w", ",o", ",b
 fn put_skmem(out: &mut Vec<u8>, skmem: Option<SkMem<'_>>) {
     let Some(skmem) = skmem else { return };
     for (i, letter) in SKMEM.iter().enumerate() {
-        // Backlog and drops came later: an older kernel does not send them.
+        // Older kernels do not send backlog and drops.
         match skmem.get(i) {
             Some(n) => put_item(out, letter, n.into()),
             None if i < 7 => put_item(out, letter, 0),

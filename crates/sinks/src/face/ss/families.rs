@@ -6,7 +6,7 @@ use super::state::sctp_state;
 use record::rows::{SctpNumbers, SctpPart, SockType, TipcPart, XdpPart, XdpStats, XdpUmem, sctp_addrs};
 use record::text::{put_addr, put_hex, put_u64};
 
-/// Appends the addresses of both ends and what `struct sctp_info` tells, but for zeros.
+/// Appends the addresses of both ends and the members of `struct sctp_info`, except zeros.
 pub(super) fn put_sctp(out: &mut Vec<u8>, part: &SctpPart<'_>) {
     for (words, array) in [(" locals:", part.locals), (" peers:", part.peers)] {
         let Some(array) = array else { continue };
@@ -54,7 +54,7 @@ fn put_numbers(out: &mut Vec<u8>, n: &SctpNumbers<'_>) {
             (" autoclose:", n.autoclose()),
             (" adapind:", n.adaptation_ind()),
             (" pdpoint:", n.pd_point()),
-            // As ss spells it.
+            // ss misspells it like this.
             (" nodealy:", n.nodelay()),
             (" nofrag:", n.disable_fragments()),
             (" v4mapped:", n.v4mapped()),
@@ -78,7 +78,7 @@ fn put_nonzero(out: &mut Vec<u8>, items: &[(&str, Option<u64>)]) {
     }
 }
 
-/// Appends a machine or a port of a vsock socket: `*` for any.
+/// Appends a CID or a port of a vsock socket: `*` for any.
 pub(super) fn put_vsock(out: &mut Vec<u8>, n: u32) {
     if n == u32::MAX {
         return out.push(b'*');
@@ -86,7 +86,7 @@ pub(super) fn put_vsock(out: &mut Vec<u8>, n: u32) {
     put_u64(out, n.into());
 }
 
-/// Appends what `--tipcinfo` shows.
+/// Appends the items of `--tipcinfo`.
 pub(super) fn put_tipc(out: &mut Vec<u8>, tipc: &TipcPart, one_line: bool) {
     out.extend_from_slice(if one_line { b" type:" } else { b"\n type:" });
     out.extend_from_slice(match tipc.kind {
@@ -113,7 +113,7 @@ pub(super) fn put_tipc(out: &mut Vec<u8>, tipc: &TipcPart, one_line: bool) {
     }
 }
 
-/// Appends rings, memory and counters of an AF_XDP socket, each on a line.
+/// Appends rings, memory and counters of an AF_XDP socket, one per line.
 pub(super) fn put_xdp(out: &mut Vec<u8>, xdp: &XdpPart, options: &Options) {
     put_ring(out, "rx(", xdp.rx_ring, options);
     put_ring(out, "tx(", xdp.tx_ring, options);
@@ -141,7 +141,7 @@ fn put_ring(out: &mut Vec<u8>, words: &str, places: Option<u32>, options: &Optio
 
 fn put_umem(out: &mut Vec<u8>, umem: &XdpUmem, options: &Options) {
     put_break(out, options);
-    // With -O ss leaves the letter of its tab.
+    // ss prints only the letter of its `\t` if -O is given.
     if options.one_line && options.bug_compatible {
         out.push(b't');
     }

@@ -1,4 +1,4 @@
-//! Numbers with a point as C prints them (`%g`, `%.0f`), and rates.
+//! Decimal numbers in C's formats (`%g`, `%.0f`), and rates.
 
 use record::text::put_u64;
 use std::io::Write;
@@ -6,7 +6,8 @@ use std::io::Write;
 /// Significant digits of `%g`.
 const DIGITS: usize = 6;
 
-/// Digits go here first: no allocation. The longest is `{:.0}` of a double, 309 digits; rates stay far below.
+/// A buffer for digits, to avoid an allocation. The longest text is `{:.0}` of a double, 309 digits; rates are far
+/// shorter.
 struct Scratch {
     bytes: [u8; 64],
     len: usize,
@@ -17,7 +18,7 @@ impl Scratch {
         let mut scratch = Scratch { bytes: [0; 64], len: 0 };
         let mut rest = scratch.bytes.as_mut_slice();
         let room = rest.len();
-        // Text that does not fit is cut: no number of ours is that long.
+        // Text that does not fit is cut, but our numbers are never that long.
         let _ = rest.write_fmt(text);
         scratch.len = room - rest.len();
         scratch
@@ -28,12 +29,12 @@ impl Scratch {
     }
 }
 
-/// `n` thousandths with six significant digits: microseconds as milliseconds.
+/// Appends `n` thousandths with six significant digits: microseconds as milliseconds.
 pub(super) fn put_thousandths(out: &mut Vec<u8>, n: u32) {
     if n >= 1_000_000 {
         return put_g(out, f64::from(n) / 1000.0, DIGITS);
     }
-    // At most three digits before the point and three behind it: exact.
+    // At most three digits before the point and three after it: exact.
     put_u64(out, u64::from(n / 1000));
     let rest = n % 1000;
     if rest > 0 {
@@ -42,12 +43,12 @@ pub(super) fn put_thousandths(out: &mut Vec<u8>, n: u32) {
     }
 }
 
-/// `%g` with six significant digits.
+/// Appends `%g`, with six significant digits.
 pub(super) fn put_general(out: &mut Vec<u8>, x: f64) {
     put_g(out, x, DIGITS);
 }
 
-/// `%.*g`: the shorter of fixed and scientific, trailing zeros dropped.
+/// Appends `%.*g`: the shorter of fixed and scientific, without trailing zeros.
 fn put_g(out: &mut Vec<u8>, x: f64, digits: usize) {
     let scientific = Scratch::of(format_args!("{:.*e}", digits - 1, x));
     let mut parts = scientific.as_bytes().splitn(2, |&b| b == b'e');
@@ -66,7 +67,7 @@ fn put_g(out: &mut Vec<u8>, x: f64, digits: usize) {
     out.extend_from_slice(without_zeros(Scratch::of(format_args!("{x:.decimals$}")).as_bytes()));
 }
 
-/// Digits without the zeros behind the point, and without the point if nothing is left behind it.
+/// Returns digits without trailing zeros after the point, and without the point if nothing is left after it.
 fn without_zeros(digits: &[u8]) -> &[u8] {
     if !digits.contains(&b'.') {
         return digits;
@@ -76,14 +77,14 @@ fn without_zeros(digits: &[u8]) -> &[u8] {
     cut.strip_suffix(b".").unwrap_or(cut)
 }
 
-/// One decimal: `%.1f`.
+/// Appends one decimal: `%.1f`.
 pub(super) fn put_tenths(out: &mut Vec<u8>, x: f64) {
     out.extend_from_slice(Scratch::of(format_args!("{x:.1}")).as_bytes());
 }
 
-/// A rate in bit/s: an integer with `-n`, else three digits and a decimal prefix.
+/// Appends a rate in bit/s: an integer with `-n`, otherwise three digits and a decimal prefix.
 pub(super) fn put_rate(out: &mut Vec<u8>, bits: f64, numeric: bool) {
-    /// Above it a double may skip integers, and its exact digits are wanted.
+    /// Above this, a double cannot represent every integer, and its exact digits are needed.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if numeric {
         if bits < EXACT && bits.fract() == 0.0 {

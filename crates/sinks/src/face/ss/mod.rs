@@ -1,8 +1,8 @@
 //! The bytes of ss (iproute2), in the layouts of 6.1 and 6.15.
 //!
-//! Typed rows in, aligned text out. ss collects rows until its buffer is full, then aligns them; the same block
-//! boundaries are kept here, so the widths are ss's, but rows are kept in a fraction of the memory. Knows no switch,
-//! no filter and no table order: `cli::faces::ss` does. Start reading at [`Writer`].
+//! The writer takes typed rows and writes aligned text. ss collects rows until its buffer is full, then aligns them.
+//! The writer uses the same block boundaries, so its widths equal ss's, but keeps rows in a fraction of the memory. It
+//! knows no switch, no filter and no table order: `cli::faces::ss` does. Start reading at [`Writer`].
 mod address;
 mod block;
 mod chunks;

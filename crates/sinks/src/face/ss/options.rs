@@ -1,41 +1,41 @@
-//! What the switches of ss ask for, and what a writer asks beside its rows.
+//! The switches of ss, and the callbacks that a writer needs in addition to its rows.
 
 use record::{Comm, Proto};
 
-/// Whose layout.
+/// The version whose layout is used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Layout {
     /// iproute2 6.1 (Debian 12): owners and extras share the cell `Process`.
     V6_1,
-    /// iproute2 6.15 (Debian 13): a cell for owners with `-p`, one without heading for extras.
+    /// iproute2 6.15 (Debian 13): a cell for owners with `-p`, and a cell without a heading for extras.
     V6_15,
 }
 
-/// Which security contexts are shown.
+/// The security contexts to show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Context {
-    /// None.
+    /// No contexts.
     None,
-    /// Those of processes (`-Z`).
+    /// Contexts of processes (`-Z`).
     Process,
-    /// Those of processes and of sockets (`-z`).
+    /// Contexts of processes and of sockets (`-z`).
     Socket,
 }
 
-/// What is shown.
+/// The requested output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Whose layout.
+    /// The version whose layout is used.
     pub layout: Layout,
-    /// The old tool's known defects, and outside text as it is.
+    /// The old tool's known defects, and unescaped text from outside.
     pub bug_compatible: bool,
-    /// A heading (not `-H`).
+    /// Print a heading (not `-H`).
     pub header: bool,
-    /// The column Netid: more than one socket table was asked for.
+    /// Print the column Netid: more than one socket table was requested.
     pub netid: bool,
-    /// The column State: more than one state was asked for.
+    /// Print the column State: more than one state was requested.
     pub state: bool,
-    /// Recv-Q and Send-Q (not `-Q`).
+    /// Print Recv-Q and Send-Q (not `-Q`).
     pub queues: bool,
     /// `-p`
     pub processes: bool,
@@ -67,7 +67,7 @@ pub struct Options {
     pub numeric: bool,
     /// `-r`
     pub resolve: bool,
-    /// Columns of the terminal that is written to: the table's columns stretch over them. None for anything else.
+    /// Columns of the terminal, over which the table's columns are stretched. `None` for any other output.
     pub screen: Option<usize>,
 }
 
@@ -100,49 +100,50 @@ impl Options {
         }
     }
 
-    /// True if owners have a cell of their own.
+    /// True if owners have a separate cell.
     pub(super) fn owners_apart(&self) -> bool {
         self.layout == Layout::V6_15 && self.owners()
     }
 
-    /// True if those who hold a socket are shown.
+    /// True if owners are shown.
     pub fn owners(&self) -> bool {
-        // 6.15 looks for threads, and shows them only if `-p` asks for the column.
+        // 6.15 looks up threads, but shows them only if `-p` requests the column.
         let threads = self.threads && !self.lacks_a_column();
         self.processes || threads || self.context != Context::None
     }
 
-    /// True if what 6.15 shows beside processes is to be left out with them, as it does.
+    /// True if 6.15 omits the items that it shows next to processes, because it omits that column.
     fn lacks_a_column(&self) -> bool {
         self.bug_compatible && self.layout == Layout::V6_15
     }
 
-    /// True if what netlink sockets have beyond their addresses is shown: 6.15 writes it into the column of processes.
+    /// True if the additional items of netlink sockets are shown: 6.15 writes them into the column of processes.
     pub(super) fn shows_netlink(&self) -> bool {
         self.owners() || !self.lacks_a_column()
     }
 
-    /// True if nothing but the fixed columns is written.
+    /// True if only the fixed columns are written.
     pub(super) fn is_plain(&self) -> bool {
         let more = self.owners() || self.timers || self.details || self.memory || self.info;
         !(more || self.tos || self.cgroup || self.sockopt || self.filters || self.tipc)
     }
 }
 
-/// Name of a service by protocol and port, if the port shall have one; of a raw socket the IP protocol's.
+/// Returns the service name of a protocol and port, if the port should have one; for a raw socket, the IP protocol's
+/// name.
 pub type Services<'s> = &'s dyn Fn(Proto, u16) -> Option<&'s [u8]>;
 
-/// Appends the name of the process with that pid; false if there is none.
+/// Appends the name of the process with this pid; returns false without such a process.
 pub type Processes<'s> = &'s dyn Fn(u32, &mut Vec<u8>) -> bool;
 
-/// Answers about owners of sockets that are in no lookup.
+/// A source of facts about owners that no lookup has.
 pub trait Tasks {
-    /// Hands number, name and descriptor of each thread of a process but its first that holds the socket `inode` to
-    /// `each`: threads in the order of their making, descriptors ascending. A thread may have a table of descriptors of
-    /// its own (CLONE_FILES undone).
+    /// Passes id, name and descriptor to `each` for every thread, except the first, of a process that has the socket
+    /// `inode` open: threads in order of creation, descriptors ascending. A thread may have a separate table of
+    /// descriptors (CLONE_FILES undone).
     fn threads(&self, pid: u32, inode: u32, each: &mut dyn FnMut(u32, Comm, u32));
-    /// Appends the security context of a thread; false if nobody tells.
+    /// Appends the security context of a thread; returns false if it is unknown.
     fn put_context(&self, tid: u32, out: &mut Vec<u8>) -> bool;
-    /// The same of the socket behind a descriptor.
+    /// Appends the security context of a descriptor's socket; returns false if it is unknown.
     fn put_socket_context(&self, tid: u32, fd: u32, out: &mut Vec<u8>) -> bool;
 }

@@ -1,4 +1,4 @@
-//! Who holds a socket: processes, threads, security contexts.
+//! The owners of a socket: processes, threads, security contexts.
 
 use super::item::put_item;
 use super::options::{Context, Options, Tasks};
@@ -7,10 +7,11 @@ use record::rows::Socket;
 use record::text::put_face;
 use record::{Comm, Key, LookupId, Lookups, Owner, Value};
 
-/// What is said of a context that nobody tells.
+/// Printed for an unknown context.
 const UNAVAILABLE: &[u8] = b"unavailable";
 
-/// Appends `␠users:(("NAME",pid=N,fd=N),…)`, the newest process first as ss finds them; nothing without owners.
+/// Appends `␠users:(("NAME",pid=N,fd=N),…)`, the newest process first, in the order in which ss finds them; nothing
+/// without owners.
 pub(super) fn put(
     out: &mut Vec<u8>,
     row: &Socket<'_>,
@@ -39,7 +40,8 @@ pub(super) fn put(
     out.push(b')');
 }
 
-/// The entries of one process: those of its threads that hold the socket, the newest first, then its own.
+/// Appends the entries of one process: first its threads that have the socket open, the newest first, then the process
+/// itself.
 fn put_process(
     out: &mut Vec<u8>,
     inode: u32,
@@ -55,7 +57,7 @@ fn put_process(
         tasks.threads(pid, inode, &mut |tid, name, fd| threads.push(Task { pid, tid, name, fd }));
         threads.iter().rev().for_each(|task| task.put(out, options, Some(tasks)));
     }
-    // Among a process's owners are descriptors of its threads' own tables, if the kernel listed them.
+    // A process's owners include descriptors in its threads' separate tables, if the kernel listed them.
     let of_thread = |owner: &Owner| {
         let key = Key::Pair(u64::from(inode) << 32 | u64::from(pid), owner.fd);
         matches!(lookups.value(LookupId::Owners, key), Value::U64(thread) if thread != u64::from(pid) && thread != 0)
@@ -68,7 +70,7 @@ fn put_process(
     }
 }
 
-/// One thread that holds the socket by one descriptor.
+/// A thread that has the socket open, with one descriptor.
 struct Task {
     pid: u32,
     tid: u32,
@@ -98,14 +100,14 @@ impl Task {
     }
 }
 
-/// A context, which is text from outside too.
+/// Appends a context, which is also text from outside.
 fn put_context(out: &mut Vec<u8>, options: &Options, put: impl FnOnce(&mut Vec<u8>) -> bool) {
     let mut context = Vec::new();
     let told = put(&mut context);
     put_face(out, if told { &context } else { UNAVAILABLE }, options.bug_compatible);
 }
 
-/// A process name between quotation marks. ss reads it up to the first `)` and escapes nothing.
+/// Appends a process name in quotation marks. ss reads the name up to the first `)` and escapes nothing.
 fn put_name(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
     if bug_compatible {
         return put_face(out, name.split(|&b| b == b')').next().unwrap_or_default(), true);
@@ -141,7 +143,7 @@ mod tests {
             if pid == 7 && inode == 5 {
                 each(8, Comm::new(b"a\x1b"), 3);
                 each(8, Comm::new(b"a\x1b"), 4);
-                // One with a table of its own.
+                // A thread with a separate table.
                 each(12, Comm::new(b"b\"c"), 9);
             }
         }

@@ -1,4 +1,4 @@
-//! Rows of the usual sort, taken in a few dozen instructions: IPv4, numbers, empty queues, nothing behind the ports.
+//! A fast path of a few dozen instructions for common rows: IPv4, numbers, empty queues, nothing after the ports.
 //!
 //! The lengths of their cells are one byte each in one word, so that all of them are compared, or added up, at once.
 
@@ -8,25 +8,25 @@ use super::options::{Layout, Options};
 use super::state::state_name;
 use super::widths::Widths;
 
-/// Lengths of the cells state, receive queue, send queue, local address, port, peer's address, port.
+/// Lengths of the cells: state, receive queue, send queue, local address, port, peer's address, port.
 type Lengths = [u8; 8];
 
-/// Lengths of the states' names by number.
+/// Number of states, whose names' lengths are stored.
 const STATES: usize = 16;
-/// An empty queue's cell.
+/// Length of an empty queue's cell.
 const QUEUE: u8 = 6;
 
-/// What is the same for all plain rows of a run, and the widest cells of those that came.
+/// The facts that all plain rows of a run share, and the widest cells so far.
 pub(super) struct Plain {
     widest: Lengths,
-    /// Ones where a cell is shown.
+    /// All bits set where a cell is shown.
     shown: u64,
     /// Bytes in ss's buffer that do not depend on the row.
     base: usize,
-    /// Bytes that end a row there.
+    /// Bytes in ss's buffer at the end of a row.
     pub(super) closing: usize,
     states: [u8; STATES],
-    /// Ports and addresses are numbers.
+    /// True if ports and addresses are printed as numbers.
     pub(super) numbers: bool,
 }
 
@@ -43,14 +43,14 @@ impl Plain {
             widest: [0; 8],
             shown: u64::from_le_bytes(lanes),
             base: cells * HEAD + netid + owners,
-            // An empty cell follows the cell Process of 6.1.
+            // 6.1 has an empty cell after the cell Process.
             closing: if options.layout == Layout::V6_1 { 2 * HEAD } else { HEAD },
             states: std::array::from_fn(|state| state_name(state as u8).len() as u8),
             numbers: options.numeric && !options.resolve,
         }
     }
 
-    /// The lengths of a row's cells.
+    /// Returns the lengths of a row's cells.
     #[inline]
     pub(super) fn lengths(&self, state: u8, hosts: [[u8; 4]; 2], ports: [u16; 2]) -> Option<Lengths> {
         let state = *self.states.get(usize::from(state))?;
@@ -59,7 +59,7 @@ impl Plain {
         Some([state, QUEUE, QUEUE, local, here, peer, there, 0])
     }
 
-    /// What these cells take in ss's buffer: each as many bytes as the next even number.
+    /// Returns the bytes that these cells take in ss's buffer: each length is rounded up to an even number.
     #[inline]
     pub(super) fn bytes(&self, lengths: Lengths) -> usize {
         const ONES: u64 = 0x0101_0101_0101_0101;
@@ -67,13 +67,13 @@ impl Plain {
         self.base + (even.wrapping_mul(ONES) >> 56) as usize
     }
 
-    /// Takes over what is longer.
+    /// Updates the widest cells.
     #[inline]
     pub(super) fn grow(&mut self, lengths: Lengths) {
         self.widest.iter_mut().zip(lengths).for_each(|(widest, length)| *widest = (*widest).max(length));
     }
 
-    /// Hands the widest cells to those of all rows.
+    /// Merges the widest cells into the widths of all rows.
     pub(super) fn settle(&mut self, widths: &mut Widths) {
         let [state, recv_q, send_q, local, local_port, peer, peer_port, _] =
             std::mem::take(&mut self.widest).map(usize::from);

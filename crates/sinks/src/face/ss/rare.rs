@@ -5,7 +5,7 @@ use super::options::{Layout, Processes};
 use record::rows::{MptcpPart, NetlinkProtocol, PacketPart, PacketRing};
 use record::text::{put_face, put_hex, put_i64, put_u64};
 
-/// Words of iproute2 for the protocols of frames (include/uapi/linux/if_ether.h, `ETH_P_*`).
+/// Words of iproute2 for EtherTypes (include/uapi/linux/if_ether.h, `ETH_P_*`).
 const ETHERTYPES: &[(u16, &str)] = &[
     (0x0001, "802_3"),
     (0x0002, "ax25"),
@@ -61,7 +61,7 @@ const ETHERTYPES: &[(u16, &str)] = &[
     (0x8902, "cfm"),
 ];
 
-/// The protocol of frames by its word, in any case.
+/// Returns the EtherType for a word, in any case.
 pub fn ethertype_of(word: &[u8]) -> Option<u16> {
     let known = |(_, name): &&(u16, &str)| name.as_bytes().eq_ignore_ascii_case(word);
     match word.to_ascii_lowercase().as_slice() {
@@ -71,16 +71,16 @@ pub fn ethertype_of(word: &[u8]) -> Option<u16> {
     }
 }
 
-/// The number of a netlink protocol by its word.
+/// Returns the number of a netlink protocol for a word.
 pub fn netlink_protocol_of(word: &[u8]) -> Option<u8> {
     let at = PROTOCOLS.iter().position(|name| !name.is_empty() && name.as_bytes() == word)?;
     u8::try_from(at).ok()
 }
 
-/// Every protocol.
+/// All protocols.
 const ETH_P_ALL: u16 = 3;
 
-/// Appends the protocol of a packet socket: `*` for every one, a word, or the number in brackets.
+/// Appends the protocol of a packet socket: `*` for all, a word, or the number in brackets.
 pub(super) fn put_ethertype(out: &mut Vec<u8>, ethertype: u16, numeric: bool) {
     if ethertype == ETH_P_ALL {
         return out.push(b'*');
@@ -94,7 +94,7 @@ pub(super) fn put_ethertype(out: &mut Vec<u8>, ethertype: u16, numeric: bool) {
     }
 }
 
-/// Words of iproute2 by number, "" for none.
+/// Words of iproute2 by number, "" without a word.
 const PROTOCOLS: [&str; 22] = [
     "rtnl",
     "unused",
@@ -128,7 +128,7 @@ pub(super) fn put_protocol(out: &mut Vec<u8>, protocol: NetlinkProtocol, numeric
     }
 }
 
-/// Appends a netlink address: `kernel`, `NAME/PID` where it is the pid of a process, the number; `*` for the highest.
+/// Appends a netlink address: `kernel`, `NAME/PID` if it is the pid of a process, or the number; `*` for the highest.
 pub(super) fn put_portid(out: &mut Vec<u8>, portid: u32, processes: Option<Processes<'_>>, bug_compatible: bool) {
     let Some(processes) = processes else { return put_signed(out, portid) };
     match portid {
@@ -136,7 +136,7 @@ pub(super) fn put_portid(out: &mut Vec<u8>, portid: u32, processes: Option<Proce
         0 => out.extend_from_slice(b"kernel"),
         pid => {
             let mut name = Vec::new();
-            // Numbers above are the kernel's choice for a second socket of a process.
+            // Larger numbers are chosen by the kernel, for a second socket of a process.
             if i32::try_from(pid).is_ok() && processes(pid, &mut name) {
                 let seen = if bug_compatible { name.split(|&b| b == b')').next().unwrap_or_default() } else { &name };
                 put_face(out, seen, bug_compatible);
@@ -147,7 +147,7 @@ pub(super) fn put_portid(out: &mut Vec<u8>, portid: u32, processes: Option<Proce
     }
 }
 
-/// Appends a number that ss takes for a signed one; `*` for the highest.
+/// Appends a number that ss prints as signed; `*` for the highest.
 pub(super) fn put_signed(out: &mut Vec<u8>, n: u32) {
     if n == u32::MAX {
         return out.push(b'*');
@@ -155,7 +155,7 @@ pub(super) fn put_signed(out: &mut Vec<u8>, n: u32) {
     put_i64(out, i64::from(n as i32));
 }
 
-/// Appends the protocol of a raw socket: its name, `*` for none.
+/// Appends the protocol of a raw socket: its name, or `*` without one.
 pub(super) fn put_ip_protocol(out: &mut Vec<u8>, protocol: u16, name: Option<&[u8]>) {
     match name {
         Some(name) => put_face(out, name, false),
@@ -183,10 +183,10 @@ fn put_break(out: &mut Vec<u8>, one_line: bool) {
     out.extend_from_slice(if one_line { b" " } else { b"\n\t" });
 }
 
-/// Words of `PDI_*` from the lowest bit.
+/// Words of `PDI_*`, the lowest bit first.
 const FLAGS: [&str; 5] = ["running", " auxdata", " origdev", " vnethdr", " loss"];
 
-/// Appends version and flags, both rings and the fanout group, each on a line.
+/// Appends version and flags, both rings and the fanout group, one per line.
 pub(super) fn put_rings(out: &mut Vec<u8>, packet: &PacketPart<'_>, one_line: bool) {
     if let (Some(version), Some(flags)) = (packet.version, packet.flags) {
         put_break(out, one_line);
@@ -227,7 +227,7 @@ fn put_ring(out: &mut Vec<u8>, ring: &PacketRing) {
     out.push(b')');
 }
 
-/// Words of the fanout types by number; ss has no more.
+/// Words of the fanout types that ss knows, by number.
 const FANOUT: [&str; 6] = ["hash", "lb", "cpu", "roll", "random", "qm"];
 
 fn put_fanout(out: &mut Vec<u8>, fanout: u32) {
@@ -261,7 +261,7 @@ pub(super) fn put_filter(out: &mut Vec<u8>, filter: Option<&[u8]>, one_line: boo
     }
 }
 
-/// Appends what `struct mptcp_info` tells, but for zeros.
+/// Appends the members of `struct mptcp_info`, except zeros.
 pub(super) fn put_mptcp(out: &mut Vec<u8>, info: &MptcpPart<'_>, layout: Layout) {
     let sequence = |out: &mut Vec<u8>, words: &str, n: Option<u64>| match n.filter(|&n| n != 0) {
         Some(n) if layout == Layout::V6_1 => {
@@ -300,7 +300,7 @@ pub(super) fn put_mptcp(out: &mut Vec<u8>, info: &MptcpPart<'_>, layout: Layout)
     }
 }
 
-/// What versions after 6.1 show.
+/// Appends the items of versions after 6.1.
 fn put_newer(out: &mut Vec<u8>, info: &MptcpPart<'_>) {
     put_nonzero(
         out,

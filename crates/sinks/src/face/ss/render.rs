@@ -1,4 +1,4 @@
-//! Lines from rows and widths.
+//! Rendering of lines from rows and widths.
 
 use super::block::{DecodedRow, Host, Netid, Port, octets_len, port_len};
 use super::options::{Layout, Options};
@@ -8,18 +8,18 @@ use super::template::Template;
 use super::widths::Widths;
 use record::text::{put_u64, put_v4, u64_len};
 
-/// States that a block can hold (four bits).
+/// Number of states that a block can have (four bits).
 const STATES: usize = 16;
 
-/// Everything about a block that is the same in all its lines.
+/// The data that all lines of a block share.
 pub(super) struct BlockLayout {
     widths: Widths,
     options: Options,
-    /// Netid and state, padded, by netid × state.
+    /// Netid and state, padded, for each netid × state.
     leads: Vec<Vec<u8>>,
-    /// Both queues of a row with nothing in them.
+    /// Both queues of a row, if they are empty.
     zeros: Vec<u8>,
-    /// Whole lines, for those that fit into one.
+    /// Whole lines, if they are short enough.
     template: Option<Template>,
 }
 
@@ -90,7 +90,7 @@ impl BlockLayout {
         let (here, there) = row.hosts.split();
         let (port_here, port_there) = row.ports.split();
         let delim = if Netid::is_unix(row.netid) { b' ' } else { b':' };
-        // What stands for an end that is not there.
+        // The mark for a missing end.
         let none = if Netid::is_tipc(row.netid) { b'-' } else { b'*' };
         put_host(out, here, widths.local, delim, none);
         put_port(out, port_here, widths.local_port);
@@ -116,7 +116,7 @@ impl BlockLayout {
     }
 }
 
-/// Length of a queue. ss shows it as a signed number, and the kernel gives -1 for a UDP socket that ends.
+/// Returns the length of a queue. ss prints it as signed, and the kernel reports -1 for a UDP socket that is closing.
 #[inline]
 pub(super) fn queue_len(n: u32) -> usize {
     if n <= i32::MAX as u32 { u64_len(n.into()) } else { 1 + u64_len(n.wrapping_neg().into()) }
@@ -137,7 +137,7 @@ fn put_host(out: &mut Vec<u8>, host: Host<'_>, width: usize, delim: u8, none: u8
             pad(out, width, octets_len(octets) + 1);
             put_v4(out, octets);
         }
-        // A socket that cannot be connected has no peer, and a `*` where others have a colon.
+        // A socket that cannot be connected has no peer, and a `*` in place of the colon.
         Host::Text(b"") => {
             pad(out, width, 1);
             return out.push(none);
@@ -162,7 +162,7 @@ fn put_port(out: &mut Vec<u8>, port: Port<'_>, width: usize) {
     }
 }
 
-/// A cell that starts at the left, and the blank before the next cell if there is one.
+/// Appends a left-aligned cell, and the blank before the next cell if there is one.
 #[inline]
 fn put_left(out: &mut Vec<u8>, text: &[u8], width: usize, blank: bool) {
     out.extend_from_slice(text);
@@ -172,7 +172,7 @@ fn put_left(out: &mut Vec<u8>, text: &[u8], width: usize, blank: bool) {
     }
 }
 
-/// Blanks for a cell of `len` bytes in `width`.
+/// Appends the blanks for a cell of `len` bytes in `width`.
 #[inline]
 fn pad(out: &mut Vec<u8>, width: usize, len: usize) {
     out.resize(out.len() + width.saturating_sub(len), b' ');

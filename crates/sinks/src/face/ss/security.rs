@@ -1,11 +1,11 @@
-//! MD5 keys and upper layer protocols (TLS, MPTCP) of a TCP socket: nested attributes of the kernel.
+//! MD5 keys and upper layer protocols (TLS, MPTCP) of TCP sockets, from nested attributes of the kernel.
 
 use super::item::put_item;
 use super::options::Layout;
 use record::Addr;
 use record::text::{put_addr, put_face, put_hex};
 
-/// One key, include/uapi/linux/tcp.h `struct tcp_diag_md5sig`: family, prefix length, key length, address, key.
+/// Size of a key, include/uapi/linux/tcp.h `struct tcp_diag_md5sig`: family, prefix length, key length, address, key.
 const MD5_LEN: usize = 100;
 const MD5_ADDR: usize = 4;
 const MD5_KEY: usize = 20;
@@ -40,9 +40,9 @@ fn put_key(out: &mut Vec<u8>, sig: &[u8]) {
     }
 }
 
-/// Type and payload of one nested attribute after the other; ends at the first that does not fit.
+/// Iterates over the types and payloads of nested attributes; ends at the first that does not fit.
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    /// Nested and byte-order flags of a type, include/uapi/linux/netlink.h.
+    /// Masks the nested and byte-order flags of a type, include/uapi/linux/netlink.h.
     const TYPE_MASK: u16 = 0x3fff;
     std::iter::from_fn(move || {
         let (head, _) = bytes.split_first_chunk::<4>()?;
@@ -57,7 +57,7 @@ fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).filter(|(k, _)| *k == kind).map(|(_, payload)| payload).last()
 }
 
-/// A number of as many bytes as the attribute has.
+/// Returns a number with the attribute's own length.
 fn number(bytes: &[u8], kind: u16) -> Option<u64> {
     let payload = attribute(bytes, kind)?;
     match payload.len() {
@@ -69,7 +69,7 @@ fn number(bytes: &[u8], kind: u16) -> Option<u64> {
     }
 }
 
-/// Appends `␠tcp-ulp-NAME` and what the protocol tells (include/uapi/linux/inet_diag.h, `INET_ULP_INFO_*`).
+/// Appends `␠tcp-ulp-NAME` and the protocol's items (include/uapi/linux/inet_diag.h, `INET_ULP_INFO_*`).
 pub(super) fn put_ulp(out: &mut Vec<u8>, ulp: &[u8], layout: Layout, raw: bool) {
     if let Some(name) = attribute(ulp, 1) {
         out.extend_from_slice(b" tcp-ulp-");
@@ -83,7 +83,7 @@ pub(super) fn put_ulp(out: &mut Vec<u8>, ulp: &[u8], layout: Layout, raw: bool) 
     }
 }
 
-/// include/uapi/linux/tls.h, `TLS_INFO_*`.
+/// Appends the items of include/uapi/linux/tls.h, `TLS_INFO_*`.
 fn put_tls(out: &mut Vec<u8>, tls: &[u8], layout: Layout) {
     match number(tls, 1) {
         None => {}
@@ -121,10 +121,10 @@ fn put_tls(out: &mut Vec<u8>, tls: &[u8], layout: Layout) {
     }
 }
 
-/// Letters of the flags from the lowest bit, include/uapi/linux/mptcp.h `MPTCP_SUBFLOW_FLAG_*`.
+/// Letters of the flags, the lowest bit first, include/uapi/linux/mptcp.h `MPTCP_SUBFLOW_FLAG_*`.
 const SUBFLOW_FLAGS: &[u8; 9] = b"MmJjBbecv";
 
-/// include/uapi/linux/mptcp.h, `MPTCP_SUBFLOW_ATTR_*`.
+/// Appends the items of include/uapi/linux/mptcp.h, `MPTCP_SUBFLOW_ATTR_*`.
 fn put_subflow(out: &mut Vec<u8>, subflow: &[u8], layout: Layout) {
     if let Some(flags) = number(subflow, 8).filter(|&flags| flags != 0) {
         out.extend_from_slice(b" flags:");
@@ -151,7 +151,7 @@ fn put_subflow(out: &mut Vec<u8>, subflow: &[u8], layout: Layout) {
     }
 }
 
-/// At least four digits.
+/// Appends at least four hexadecimal digits.
 fn put_padded_hex(out: &mut Vec<u8>, n: u64) {
     for limit in [0x1000, 0x100, 0x10] {
         if n < limit {

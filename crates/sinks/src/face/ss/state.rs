@@ -1,6 +1,6 @@
 //! The words of ss for the states of sockets and associations.
 
-/// The words of ss by the kernel's number.
+/// Returns the word of ss for the kernel's number.
 pub(super) fn state_name(state: u8) -> &'static str {
     const NAMES: [&str; 14] = [
         "UNKNOWN",
@@ -33,7 +33,7 @@ const STATES: [&str; 8] = [
     "ACK_SENT",
 ];
 
-/// The word for the state of an SCTP association.
+/// Returns the word for the state of an SCTP association.
 pub(super) fn sctp_state(state: u8) -> &'static str {
     STATES.get(usize::from(state)).copied().unwrap_or("UNKNOWN")
 }

@@ -1,15 +1,15 @@
-//! `ss -s`: how many sockets there are.
+//! `ss -s`: the numbers of sockets.
 
 use record::text::put_i64;
 
-/// Numbers of /proc/net/sockstat and sockstat6; what a kernel does not tell is 0, as in ss.
+/// Numbers of /proc/net/sockstat and sockstat6; like in ss, a number that the kernel does not report is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SockStat {
-    /// All sockets of the namespace.
+    /// Sockets of the namespace.
     pub sockets: i64,
     /// TCP sockets in ESTABLISHED or CLOSE-WAIT (Tcp CurrEstab of /proc/net/snmp).
     pub established: i64,
-    /// TCP sockets that were allocated, of the whole host.
+    /// Allocated TCP sockets of the whole host.
     pub tcp_alloc: i64,
     /// TCP sockets without a file, of the whole host.
     pub tcp_orphans: i64,
@@ -25,17 +25,17 @@ pub struct SockStat {
     pub frag: (i64, i64),
 }
 
-/// TCP sockets of this namespace alone.
+/// TCP sockets of this namespace only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OwnTcp {
-    /// All of them, TIME-WAIT included.
+    /// Number of sockets, including TIME-WAIT.
     pub total: u64,
-    /// Those that are closed: bound, but neither listening nor connected.
+    /// Number of closed sockets: bound, but neither listening nor connected.
     pub closed: u64,
 }
 
-/// Appends the summary. With `own` total and closed are those of this namespace; without, what ss computes from
-/// numbers that are partly the host's and partly the namespace's.
+/// Appends the summary. With `own`, total and closed are the namespace's numbers; otherwise they are computed like in
+/// ss, from numbers that belong partly to the host and partly to the namespace.
 pub fn put_summary(out: &mut Vec<u8>, stat: &SockStat, own: Option<OwnTcp>) {
     let (total, closed) = match own {
         Some(own) => (own.total as i64, own.closed as i64),
@@ -69,7 +69,7 @@ pub fn put_summary(out: &mut Vec<u8>, stat: &SockStat, own: Option<OwnTcp>) {
     out.push(b'\n');
 }
 
-/// At least nine wide, then `end`.
+/// Appends `n` in at least nine columns, then `end`.
 fn put_cell(out: &mut Vec<u8>, n: i64, end: &[u8]) {
     let start = out.len();
     put_i64(out, n);

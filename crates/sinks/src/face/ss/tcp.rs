@@ -1,6 +1,7 @@
 //! The items of `-i`: congestion control, round trips, windows, rates.
 //!
-//! Order and conditions are ss's: an item is left out when its number is 0, absent members of `tcp_info` count as 0.
+//! Order and conditions equal ss's: an item is omitted if its number is 0, and absent members of `tcp_info` count as
+//! 0.
 
 use super::float::{put_general, put_rate, put_tenths, put_thousandths};
 use super::item::put_item;
@@ -11,19 +12,19 @@ use record::text::{put_face, put_u64};
 
 /// Bits of `tcpi_options` (include/uapi/linux/tcp.h, `TCPI_OPT_*`).
 const WSCALE: u8 = 4;
-/// Not known to 6.1.
+/// Unknown to 6.1.
 const USEC_TS: u8 = 64;
-/// The words of those bits in ss's order.
+/// The words for these bits in ss's order.
 const OPTIONS: [(u8, &str); 6] =
     [(1, " ts"), (USEC_TS, " usec_ts"), (2, " sack"), (8, " ecn"), (16, " ecnseen"), (32, " fastopen")];
-/// The initial timeout of a fresh connection: not worth a word.
+/// The initial timeout of a new connection, which is not printed.
 const RTO_INITIAL_US: u32 = 3_000_000;
-/// What the kernel assumes before it saw reordering: not shown.
+/// The kernel's assumption before it has seen reordering, which is not printed.
 const REORDERING_USUAL: u32 = 3;
-/// All ones: no limit.
+/// Every bit set: no limit.
 const UNLIMITED: u64 = u64::MAX;
 
-/// Appends everything that `info` and the congestion control tell.
+/// Appends all items of `info` and of the congestion control.
 pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, options: &Options) {
     put_negotiated(out, row, info, options);
     put_path(out, info);
@@ -79,7 +80,7 @@ fn put_path(out: &mut Vec<u8>, info: &TcpInfo<'_>) {
     nonzero(out, " rcvmss:", info.rcv_mss());
     nonzero(out, " advmss:", info.advmss());
     nonzero(out, " cwnd:", info.snd_cwnd());
-    // 0xffff and more stand for infinite.
+    // 0xffff and above mean infinite.
     nonzero(out, " ssthresh:", info.snd_ssthresh().filter(|&n| n < 0xffff));
 }
 
@@ -102,7 +103,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
-/// dctcp and bbr (include/uapi/linux/inet_diag.h, `tcp_dctcp_info`, `tcp_bbr_info`).
+/// Appends the items of dctcp and bbr (include/uapi/linux/inet_diag.h, `tcp_dctcp_info`, `tcp_bbr_info`).
 fn put_congestion(out: &mut Vec<u8>, row: &Socket<'_>, numeric: bool) {
     if let Some(dctcp) = row.dctcp {
         if u16_at(dctcp, 0) == 0 {
@@ -121,7 +122,7 @@ fn put_congestion(out: &mut Vec<u8>, row: &Socket<'_>, numeric: bool) {
         put_rate(out, bytes_per_s as f64 * 8.0, numeric);
         out.extend_from_slice(b"bps,mrtt:");
         put_thousandths(out, u32_at(bbr, 8));
-        // Gains are in 1/256.
+        // Gains are in units of 1/256.
         for (words, gain) in [(",pacing_gain:", u32_at(bbr, 12)), (",cwnd_gain:", u32_at(bbr, 16))] {
             if gain != 0 {
                 out.extend_from_slice(words.as_bytes());
@@ -132,7 +133,7 @@ fn put_congestion(out: &mut Vec<u8>, row: &Socket<'_>, numeric: bool) {
     }
 }
 
-/// The round trip that the send rate is computed from: vegas' own where it is switched on.
+/// Returns the round-trip time for the send rate: vegas' own if vegas is enabled.
 fn rtt_for_rate(row: &Socket<'_>, info: &TcpInfo<'_>) -> u32 {
     const UNSET: u32 = 0x7fff_ffff;
     let vegas = row.vegas.filter(|v| u32_at(v, 0) != 0).map(|v| u32_at(v, 8));
@@ -193,7 +194,7 @@ fn put_losses(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>) {
         put_item(out, "/", total.into());
     }
     nonzero(out, " lost:", info.lost());
-    // At a listener this is the limit of its queue, which Send-Q shows.
+    // For a listener this is the limit of its queue, which Send-Q shows.
     nonzero(out, " sacked:", info.sacked().filter(|_| row.state != State::LISTEN));
     nonzero(out, " dsack_dups:", info.dsack_dups());
     nonzero(out, " fackets:", info.fackets());

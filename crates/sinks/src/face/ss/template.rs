@@ -1,40 +1,40 @@
-//! Whole lines of plain rows: a prepared line, and stores of fixed width at fixed places.
+//! Whole lines of plain rows: a prepared line, and stores of fixed width at fixed offsets.
 //!
-//! Most lines of a big table differ in two addresses and two ports only. A copy of the line as it is for that table
-//! and state, with the blanks and an empty queue's zeros in it, and six stores cost a third of putting it together.
+//! Most lines of a big table differ only in two addresses and two ports. Copying a line for the table and state, with
+//! its blanks and an empty queue's zeros, plus six stores, costs a third of building the line.
 
 use super::block::{DecodedRow, Hosts, Netid, Ports, octets_len};
 use super::options::Options;
 use super::widths::Widths;
 use record::text::{place_number, place_v4};
 
-/// Bytes of a prepared line.
+/// Length of a prepared line.
 const SIZE: usize = 128;
-/// What the last stores may take behind the place they are for.
+/// Bytes that the last stores may write after their end.
 const SLACK: usize = 16;
-/// Tables whose rows have IPv4 addresses and ports: the first of [`Netid`].
+/// Tables whose rows have IPv4 addresses and ports: the first ones of [`Netid`].
 const TABLES: usize = Netid::Mptcp as usize + 1;
 const STATES: usize = 16;
-/// Queues from here on are put the long way.
+/// Longer queues are written without a template.
 const QUEUE_MAX: u32 = 1_000_000;
 
-/// Lines by table and state, and the places in them.
+/// Lines by table and state, with the offsets of their variable parts.
 pub(super) struct Template {
     lines: Vec<[u8; SIZE]>,
     queues: bool,
     recv: usize,
     send: usize,
-    /// Places of the two colons.
+    /// Offsets of the two colons.
     local: usize,
     peer: usize,
-    /// Place of the newline.
+    /// Offset of the newline.
     end: usize,
 }
 
 impl Template {
-    /// `leads` are the texts of Netid and State by table and state; None if lines are too long.
+    /// `leads` are the texts of Netid and State by table and state; returns `None` if lines are too long.
     pub(super) fn new(options: &Options, widths: &Widths, leads: &[Vec<u8>]) -> Option<Template> {
-        // A lead is longer only for a state that no row of the block has.
+        // A longer lead belongs to a state that no row of the block has.
         let column = |shown: bool, width: usize| if shown { width + 1 } else { 0 };
         let recv = column(options.netid, widths.netid) + column(options.state, widths.state);
         let send = recv + widths.recv_q + 1;
@@ -65,7 +65,7 @@ impl Template {
         line
     }
 
-    /// Appends the line of a row; false if it is none of those that are prepared for.
+    /// Appends the line of a row; returns false if no line was prepared for it.
     #[inline]
     pub(super) fn put(&self, out: &mut Vec<u8>, row: &DecodedRow<'_>) -> bool {
         let (Hosts::Octets(here, there), Ports::Numbers(from, to)) = (row.hosts, row.ports) else { return false };
@@ -81,7 +81,7 @@ impl Template {
             place_number(slot, self.recv, row.queues.0);
             place_number(slot, self.send, row.queues.1);
         }
-        // From left to right: each store may write blanks, or a dot, over the start of what comes next.
+        // From left to right: each store may write blanks, or a dot, over the start of the next part.
         put_end(slot, self.local, here, from);
         put_end(slot, self.peer, there, to);
         if let Some(place) = slot.get_mut(self.end) {
@@ -92,7 +92,7 @@ impl Template {
     }
 }
 
-/// An address that ends at `colon`, and the port behind it.
+/// Writes an address that ends at `colon`, and the port after it.
 #[inline]
 fn put_end(slot: &mut [u8; SIZE], colon: usize, octets: [u8; 4], port: u16) {
     place_v4(slot, colon - octets_len(octets).min(colon), octets);

@@ -1,4 +1,4 @@
-//! Lines as the tools printed them, and what is ours to decide.
+//! Lines that the tools printed, and our own deviations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::{Layout, Options, Writer};
@@ -8,7 +8,7 @@ use record::rows::{
 };
 use record::{Addr, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto, State, Timer, Value};
 
-/// Interfaces, owners and cgroups of a small world.
+/// Interfaces, owners and cgroups of a small host.
 struct TestLookup {
     owners: Vec<(u64, Vec<Owner>)>,
 }
@@ -157,7 +157,7 @@ fn owners_and_extras_in_both_layouts() {
     let new = print(options(Layout::V6_15), &extended());
     let old = print(options(Layout::V6_1), &extended());
     for (i, (new, old)) in new.lines().zip(old.lines()).enumerate() {
-        // The extras of the last row do not count for the width, in either version.
+        // The extras of the last row do not affect the width in either version.
         assert!(new.ends_with(&format!("{:33}{:60}", owners[i], extras[i])), "{new:?}");
         assert!(old.ends_with(&format!("{:92}", owners[i].to_owned() + extras[i])), "{old:?}");
     }
@@ -242,7 +242,7 @@ fn second_line() {
     assert_eq!(old, expected.replace(" rcv_wnd:64512", ""));
 }
 
-/// Every item of `-i` in ss's order: offset and width in `tcp_info`, a number, what is printed of it.
+/// Every item of `-i` in ss's order: offset and width in `tcp_info`, a number, and its printed form.
 const ITEMS: &[(usize, usize, u64, &str)] = &[
     (5, 1, 0x7f, " ts usec_ts sack ecn ecnseen fastopen cubic"),
     (6, 1, 0xa9, " wscale:9,10"),
@@ -324,11 +324,11 @@ fn every_item_of_tcp_info_in_order() {
     let expected: String = ITEMS.iter().map(|(.., text)| *text).collect();
     let line = print(options, &[row]);
     assert_eq!(line, format!("ESTAB 0      0      192.0.2.10:1 192.0.2.20:2{expected}\n"));
-    // Three of them are not known to 6.1.
+    // Three of them are unknown to 6.1.
     let old = expected.replace(" usec_ts", "").replace(" rcv_wnd:40", "").replace(" rehash:41", "");
     let line = print(Options { layout: Layout::V6_1, ..options }, &[row]);
     assert_eq!(line, format!("ESTAB 0      0      192.0.2.10:1 192.0.2.20:2{old}\n"));
-    // A member that is 0 is no item; an older kernel's shorter struct has fewer.
+    // A member that is 0 has no item; an older kernel's shorter struct has fewer items.
     for (at, width, _, text) in ITEMS.iter().filter(|(at, ..)| ![5, 16, 68, 72, 80, 36, 100, 88, 168, 104].contains(at))
     {
         let mut less = info.clone();
@@ -340,7 +340,7 @@ fn every_item_of_tcp_info_in_order() {
     }
 }
 
-/// A packet socket with a ring, one without, a netlink socket that is connected and the kernel's own.
+/// A packet socket with a ring, one without, a connected netlink socket and the kernel's own.
 fn rare_parts() -> [FamilyExtras<'static>; 4] {
     let ring = PacketRing {
         block_size: 16384,
@@ -380,7 +380,7 @@ fn rare_parts() -> [FamilyExtras<'static>; 4] {
     [tapped, cooked, events, kernel]
 }
 
-/// Rows that have neither address nor port, among one that has: what `ss -a` of 6.1 prints of them.
+/// Rows that have neither address nor port, and one that has both: the output of `ss -a` of 6.1 for them.
 #[test]
 fn packet_netlink_and_raw_sockets() {
     let [tapped, cooked, events, kernel] = rare_parts();
@@ -404,7 +404,7 @@ p_dgr UNCONN 0      0                 ip:*                     *    \n\
 raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
     let squeezed =
         |text: &str| text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
-    // Names of processes need somebody who knows them.
+    // Without a source of process names, numbers are printed.
     let nobody = |_: u32, _: &mut Vec<u8>| false;
     let services = |_: Proto, _: u16| None;
     let test_lookup = test_lookup();
@@ -414,7 +414,7 @@ raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
     writer.finish().unwrap();
     let printed = String::from_utf8(writer.into_inner()).unwrap();
     assert_eq!(squeezed(&printed), squeezed(expected));
-    // Columns stand where the longest cell wants them.
+    // The longest cell determines the position of a column.
     assert!(printed.lines().all(|line| line.len() == printed.lines().next().unwrap().len()), "{printed}");
     let numeric = Options { header: false, details: true, ..Options::plain(Layout::V6_1) };
     let line = |row: &Socket<'_>| print(numeric, &[*row]);
@@ -427,7 +427,7 @@ raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
     assert_eq!(line(&rows[4]).trim_end(), "raw UNCONN 0      0      0.0.0.0:1 0.0.0.0:*");
 }
 
-/// The short ways print what the long way prints, over several blocks of ss's buffer.
+/// The fast paths print the same as the general one, over several blocks of ss's buffer.
 #[test]
 fn the_short_ways_print_the_same() {
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
@@ -447,7 +447,7 @@ fn the_short_ways_print_the_same() {
             };
             let mut port = || (random(1 << 16) >> random(17)) as u16;
             let (here, there) = (port(), port());
-            // Long queues late: widths of the first blocks stay as they are.
+            // Long queues come late, so that the widths of the first blocks stay unchanged.
             let queue = if random(9) == 0 { (random(1 << 32) as u32) >> (31 - n / 10_000) } else { 0 };
             Socket {
                 proto: [Proto::Tcp, Proto::Udp, Proto::Mptcp][n as usize / 3 % 7 % 3],

@@ -2,7 +2,7 @@
 
 use super::options::{Layout, Options};
 
-/// Columns of the table.
+/// Number of columns of the table.
 const COLUMNS: usize = 10;
 
 /// Length of each cell: of one row, or the longest of all rows so far.
@@ -21,7 +21,7 @@ pub(super) struct Widths {
 }
 
 impl Widths {
-    /// The lengths of the heading's words.
+    /// Returns the lengths of the heading's words.
     pub(super) fn of_header(options: &Options) -> Widths {
         Widths {
             netid: 5,
@@ -37,7 +37,7 @@ impl Widths {
         }
     }
 
-    /// Takes over what is longer in `row`.
+    /// Updates the widths with the longer cells of `row`.
     #[inline]
     pub(super) fn grow(&mut self, row: &Widths) {
         self.netid = self.netid.max(row.netid);
@@ -52,13 +52,12 @@ impl Widths {
         self.extras = self.extras.max(row.extras);
     }
 
-    /// The widths on a terminal: what is left of each of its lines is shared out among the columns there, the last ones
-    /// first where it does not come out even. Columns that do not fit begin the next line. As `render_calc_width` of
-    /// ss does it.
+    /// Returns the widths on a terminal: the unused space of each line is distributed to its columns, with the
+    /// remainder to the last ones. Columns that do not fit begin the next line. This equals `render_calc_width` of ss.
     pub(super) fn on_screen(mut self, options: &Options) -> Widths {
         let Some(screen) = options.screen.filter(|screen| *screen > 0) else { return self };
         let Options { netid, state, queues, .. } = *options;
-        // Whether the column is there, and the blanks before it.
+        // Whether the column is shown, and the blanks before it.
         let mut columns = [
             (&mut self.netid, netid, 0),
             (&mut self.state, state, 1),
@@ -89,7 +88,7 @@ impl Widths {
         self
     }
 
-    /// The cells that ss keeps of a row, without the last one, and how many they are.
+    /// Returns the cells that ss keeps of a row, without the last one, and their number.
     #[inline]
     pub(super) fn cells(&self, options: &Options) -> ([usize; 9], usize) {
         let mut cells = [0; 9];
@@ -113,8 +112,7 @@ impl Widths {
     }
 }
 
-/// Shares out what is left of each line of a screen among the columns that stand in it. No cell is wider than the
-/// screen.
+/// Distributes the unused space of each line of a screen to the columns in it. No cell is wider than the screen.
 fn stretch(cells: &mut [usize; COLUMNS], screen: usize) {
     let mut start = 0;
     while start < COLUMNS {
@@ -137,7 +135,7 @@ fn stretch(cells: &mut [usize; COLUMNS], screen: usize) {
             rest -= more;
             *cell += each + more;
         }
-        // A cell is at most as wide as the screen, so every line has one.
+        // A cell is at most as wide as the screen, so every line has at least one.
         start = end.max(start + 1);
     }
 }

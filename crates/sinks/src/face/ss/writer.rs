@@ -1,4 +1,4 @@
-//! Rows in, blocks of aligned lines out.
+//! The writer of ss's rows, in blocks of aligned lines.
 
 use super::address::{Style, put_iface, put_local, put_path, put_peer};
 use super::block::{Block, DecodedRow, Hosts, Netid, Ports, octets_len, port_len};
@@ -26,11 +26,11 @@ enum Open {
     Row { extras: usize },
 }
 
-/// Writes rows as ss does. Rows wait until their block is full: nothing comes out before [`Writer::finish`] or some
-/// 60 000 rows. Memory: a megabyte for IPv4 rows without extras, at most some five.
+/// Writes rows like ss. Rows wait until their block is full, so nothing is written before [`Writer::finish`] or about
+/// 60 000 rows. Memory: one megabyte for IPv4 rows without extras, about five at most.
 pub struct Writer<'s, W> {
     options: Options,
-    /// Nothing but the fixed columns is written: what such rows have in common.
+    /// The shared data of plain rows, if only the fixed columns are written.
     plain: Option<Plain>,
     style: Style,
     services: Services<'s>,
@@ -49,12 +49,12 @@ pub struct Writer<'s, W> {
     owners: Vec<u8>,
     extras: Vec<u8>,
     sorted: Vec<Owner>,
-    /// Inode of the SCTP socket shown last: associations that follow hang below it.
+    /// Inode of the last SCTP socket: associations that follow belong to it.
     sctp_inode: u32,
 }
 
 impl<'s, W: Write> Writer<'s, W> {
-    /// A writer to `to`, which should have no buffer of its own.
+    /// Writes to `to`, which should not be buffered itself.
     pub fn new(options: Options, services: Services<'s>, to: W) -> Writer<'s, W> {
         let mut writer = Writer {
             options,
@@ -84,19 +84,19 @@ impl<'s, W: Write> Writer<'s, W> {
         writer
     }
 
-    /// The same, with names for the addresses of netlink sockets, which are pids as a rule.
+    /// Adds a source of names for the addresses of netlink sockets, which are usually pids.
     pub fn naming(mut self, processes: Processes<'s>) -> Writer<'s, W> {
         self.processes = Some(processes);
         self
     }
 
-    /// The same, with threads and security contexts.
+    /// Adds a source of threads and security contexts.
     pub fn tasks(mut self, tasks: &'s dyn Tasks) -> Writer<'s, W> {
         self.tasks = Some(tasks);
         self
     }
 
-    /// The same without the short ways.
+    /// Disables the fast paths.
     #[cfg(test)]
     pub(super) fn slowly(mut self) -> Writer<'s, W> {
         self.plain = None;
@@ -110,7 +110,7 @@ impl<'s, W: Write> Writer<'s, W> {
         self.open = Open::Header;
     }
 
-    /// Takes one row. `lookups` give interfaces, owners, cgroups and host names.
+    /// Takes one row. `lookups` supply interfaces, owners, cgroups and host names.
     #[inline]
     pub fn row(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> Result<(), SinkError> {
         if self.keep_usual(row) {
@@ -124,18 +124,18 @@ impl<'s, W: Write> Writer<'s, W> {
         Ok(())
     }
 
-    /// Writes what waits and flushes the output.
+    /// Writes the waiting rows and flushes the output.
     pub fn finish(&mut self) -> Result<(), SinkError> {
         self.render()?;
         self.out.flush()
     }
 
-    /// The output itself.
+    /// Returns the output itself.
     pub fn into_inner(self) -> W {
         self.out.into_inner()
     }
 
-    /// The shortest way: see [`Plain`]. False if the row is not of that sort, or ss might render before it.
+    /// The fastest path, see [`Plain`]. Returns false if the row is not plain, or ss might render before it.
     #[inline]
     fn keep_usual(&mut self, row: &Socket<'_>) -> bool {
         let (Addr::V4(here), Addr::V4(there)) = (row.local.addr, row.peer.addr) else { return false };
@@ -156,7 +156,7 @@ impl<'s, W: Write> Writer<'s, W> {
         true
     }
 
-    /// The short way for IPv4 rows with numbers and nothing else; false if the row is not of that sort.
+    /// The fast path for IPv4 rows with numbers and nothing else; returns false for other rows.
     #[inline]
     fn keep_plain(&mut self, row: &Socket<'_>) -> bool {
         let (Addr::V4(here), Addr::V4(there)) = (row.local.addr, row.peer.addr) else { return false };
@@ -194,7 +194,7 @@ impl<'s, W: Write> Writer<'s, W> {
         true
     }
 
-    /// Any row: its cells become text, except for ports that have no names.
+    /// Takes any row: its cells become text, except ports without names.
     fn keep(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) {
         for cell in [&mut self.local, &mut self.peer, &mut self.local_port, &mut self.peer_port] {
             cell.clear();
@@ -261,8 +261,8 @@ impl<'s, W: Write> Writer<'s, W> {
         true
     }
 
-    /// What stands first, and the state in its numbers. An association of SCTP is told by the socket before it, as ss
-    /// does it: without one before, its state would be read as one of TCP.
+    /// Returns the table of a row, and its state as ss's number. An SCTP association is recognised by the socket
+    /// before it, like in ss: without that socket, its state would be read as a TCP state.
     fn kind(&mut self, row: &Socket<'_>) -> (Netid, u8) {
         let state = row.extras.and_then(|rare| rare.sctp).and_then(|sctp| sctp.state);
         let follows = self.sctp_inode != 0 && self.sctp_inode == row.inode;
@@ -333,17 +333,17 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn tail(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) {
-        // Of a TIPC socket the identity comes before the owners.
+        // For a TIPC socket, the identity comes before the owners.
         let early = row.proto == Proto::Tipc;
         if early {
             extras::put(&mut self.extras, row, lookups, &self.options);
         }
-        // ss looks for no owner of a netlink socket.
+        // ss does not look up owners of netlink sockets.
         if self.options.owners() && row.proto != Proto::Netlink {
             let cell = if self.options.owners_apart() { &mut self.owners } else { &mut self.extras };
             owners::put(cell, row, lookups, &mut self.sorted, &self.options, self.tasks);
         }
-        // And with a column for owners the rest stands there.
+        // With a column for owners, their other items are in that column.
         let apart = row.proto == Proto::Netlink && self.options.owners_apart();
         match row.extras.and_then(|rare| rare.tipc) {
             _ if apart => extras::put(&mut self.owners, row, lookups, &self.options),
@@ -353,14 +353,14 @@ impl<'s, W: Write> Writer<'s, W> {
         }
     }
 
-    /// The cells of a row, or of the heading, go into the model of ss's buffer.
+    /// Adds the cells of a row, or of the heading, to the model of ss's buffer.
     fn count(&mut self, widths: &Widths, extras: usize) {
         let (cells, used) = widths.cells(&self.options);
         let cells = cells.get(..used).unwrap_or_default();
         self.chunks.row(cells, extras);
     }
 
-    /// The newest row is complete: renders if ss would do so before the next one.
+    /// Completes the newest row, and renders if ss would do so before the next one.
     fn close_row(&mut self) -> Result<(), SinkError> {
         let extras = match self.open {
             Open::Nothing => return Ok(()),
@@ -371,7 +371,7 @@ impl<'s, W: Write> Writer<'s, W> {
         self.open = Open::Nothing;
         let mut last = extras;
         if self.options.layout == Layout::V6_1 {
-            // An empty cell follows the cell Process: that one is the last.
+            // An empty cell follows the cell Process and is the last.
             self.widths.extras = self.widths.extras.max(extras);
             self.chunks.close_last(extras);
             last = 0;
@@ -413,14 +413,14 @@ fn put_port(out: &mut Vec<u8>, port: u16, name: Option<&[u8]>) {
     }
 }
 
-/// ss calls every netlink socket unconnected.
+/// ss shows every netlink socket as unconnected.
 fn shown_state(row: &Socket<'_>) -> u8 {
     if row.proto == Proto::Netlink { State::CLOSE.0 } else { row.state.0 }
 }
 
-/// What raw_diag tells of a raw socket's protocol ss takes for the table that it comes from.
+/// Returns the table of a raw socket: ss takes it from the protocol that raw_diag reports.
 fn raw_netid(row: &Socket<'_>) -> Netid {
-    // From /proc it hears of no protocol, and of no cookie.
+    // /proc reports no protocol and no cookie.
     let protocol = row.extras.and_then(|rare| rare.ip_protocol).filter(|_| row.proto == Proto::Raw && row.cookie != 0);
     match protocol {
         None | Some(0) => netid(row),

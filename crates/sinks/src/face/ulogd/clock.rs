@@ -1,6 +1,6 @@
-//! Local time in the tool's layouts, written once a second.
+//! Local time in the tool's layouts, formatted once per second.
 
-/// A moment of local time.
+/// A point in local time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalTime {
     /// Year, e.g. 2026.
@@ -21,14 +21,14 @@ pub struct LocalTime {
     pub utc_offset_s: i32,
 }
 
-/// Tells the local time of seconds since 1970; `None` if it cannot be told. Asked once a second.
+/// Returns the local time of seconds since 1970; `None` if it is unknown. Called once per second.
 pub type Zone = fn(i64) -> Option<LocalTime>;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// The text of the last second that was asked for.
+/// The text of the last requested second.
 pub(super) struct SecondText {
     zone: Zone,
     write: fn(&mut Vec<u8>, &LocalTime),
@@ -38,12 +38,12 @@ pub(super) struct SecondText {
 }
 
 impl SecondText {
-    /// Text that `write` makes of a second.
+    /// Uses the text that `write` makes of a second.
     pub(super) fn new(zone: Zone, write: fn(&mut Vec<u8>, &LocalTime)) -> SecondText {
         SecondText { zone, write, second: u64::MAX, text: Vec::with_capacity(160) }
     }
 
-    /// The text for a point in time in ns since 1970; true if it is another one than before.
+    /// Sets the time to a point in ns since 1970; returns true if the text has changed.
     #[inline]
     pub(super) fn advance(&mut self, time_ns: u64) -> bool {
         let second = time_ns / NS_PER_SECOND;
@@ -54,13 +54,13 @@ impl SecondText {
         true
     }
 
-    /// The text of the second that [`SecondText::advance`] was called with.
+    /// Returns the text of the second that was passed to [`SecondText::advance`].
     #[inline]
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// That second.
+    /// Returns that second.
     #[inline]
     pub(super) fn second(&self) -> u64 {
         self.second
@@ -75,17 +75,17 @@ impl SecondText {
     }
 }
 
-/// Where the C library cannot tell the local time.
+/// Used if the C library cannot convert to local time.
 const EPOCH: LocalTime =
     LocalTime { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0, weekday: 4, utc_offset_s: 0 };
 
-/// Microseconds in the second of a point in time.
+/// Returns the microseconds in the second of a point in time.
 #[inline]
 pub(super) fn microseconds(time_ns: u64) -> u64 {
     time_ns % NS_PER_SECOND / 1000
 }
 
-/// `Nov 21 12:43:54`, as ctime(3) writes it without weekday and year.
+/// Appends `Nov 21 12:43:54`, the form of ctime(3) without weekday and year.
 pub(super) fn put_ctime(out: &mut Vec<u8>, at: &LocalTime) {
     let month = usize::from(at.month).checked_sub(1).and_then(|month| MONTHS.get(month));
     out.extend_from_slice(month.copied().unwrap_or(b"???"));
@@ -96,21 +96,21 @@ pub(super) fn put_ctime(out: &mut Vec<u8>, at: &LocalTime) {
     put_clock(out, at);
 }
 
-/// `2026-11-21T12:43:54`
+/// Appends `2026-11-21T12:43:54`.
 pub(super) fn put_iso(out: &mut Vec<u8>, at: &LocalTime) {
     put_date(out, at, b'-');
     out.push(b'T');
     put_clock(out, at);
 }
 
-/// `2026/11/21-12:43:54`
+/// Appends `2026/11/21-12:43:54`.
 pub(super) fn put_slashed(out: &mut Vec<u8>, at: &LocalTime) {
     put_date(out, at, b'/');
     out.push(b'-');
     put_clock(out, at);
 }
 
-/// `+0100`
+/// Appends `+0100`.
 pub(super) fn put_offset(out: &mut Vec<u8>, at: &LocalTime) {
     let minutes = at.utc_offset_s.unsigned_abs() / 60;
     out.push(if at.utc_offset_s < 0 { b'-' } else { b'+' });

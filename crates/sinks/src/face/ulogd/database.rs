@@ -1,4 +1,4 @@
-//! SQLITE3, PGSQL: the keys of a record as values, each in a place of its own.
+//! SQLITE3, PGSQL: the keys of a record as values, each with its own index.
 
 use super::UlogdStyle;
 use super::clock::SecondText;
@@ -8,7 +8,7 @@ use record::rows::LogRecord;
 use record::text::put_addr;
 use record::{Addr, Lookups};
 
-/// Keys that a column can be called after, with `_` for each dot, as the tool has it.
+/// Keys that may name a column, with `_` for each dot, like in the tool.
 pub const KEYS: &[&str] = &[
     "raw.mac",
     "raw.pkt",
@@ -105,11 +105,11 @@ pub const KEYS: &[&str] = &[
 /// The value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyValue<'v> {
-    /// The record has none.
+    /// The record has no value.
     Nothing,
     /// A number.
     Number(u64),
-    /// Text, as it came from outside.
+    /// Unescaped text from outside.
     Text(&'v [u8]),
 }
 
@@ -117,7 +117,7 @@ pub enum KeyValue<'v> {
 enum KeySlot {
     Nothing,
     Number(u64),
-    /// From and to in the texts.
+    /// Start and end in the texts.
     Text(usize, usize),
 }
 
@@ -129,12 +129,12 @@ pub struct KeyValues {
     bug_compatible: bool,
     slots: Vec<KeySlot>,
     texts: Vec<u8>,
-    /// Where the last key was: the next one is mostly behind it.
+    /// Index of the last key: the next one usually comes after it.
     at: usize,
 }
 
 impl KeyValues {
-    /// With the keys of these plugins.
+    /// Uses the keys of these plugins.
     pub fn new(stages: Stages, options: UlogdStyle) -> KeyValues {
         KeyValues {
             time: SecondText::new(options.zone, |_, _| {}),
@@ -147,7 +147,7 @@ impl KeyValues {
         }
     }
 
-    /// The values of a record, in the order of [`KEYS`].
+    /// Returns the values of a record, in the order of [`KEYS`].
     pub fn of(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>) -> impl Iterator<Item = KeyValue<'_>> + '_ {
         self.time.advance(row.time_ns);
         self.slots.clear();
@@ -212,7 +212,7 @@ impl KeyWriter for KeySlots<'_> {
         self.text(name, |out| put_addr(out, addr));
     }
 
-    /// The tool has the bytes as a number of the host's; of IPv6 none.
+    /// The tool has an IPv4 address as a number in the host's byte order, and no value for IPv6.
     fn raw_address(&mut self, name: &Name, addr: Addr) {
         match addr {
             Addr::V4(bytes) => self.number(name, u32::from_ne_bytes(bytes).into()),

@@ -1,4 +1,4 @@
-//! Entry of the fuzzer: whatever stands in a record, its messages keep their form.
+//! The entry point of the fuzzer: messages of any record keep their form.
 
 use super::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, Xml};
 use record::Lookups;
@@ -9,8 +9,8 @@ fn zone(seconds: i64) -> Option<LocalTime> {
     Some(LocalTime { year: 2026, month: 11, day: 9, hour: 1, minute: 2, second, weekday: 1, utc_offset_s: 3600 })
 }
 
-/// Writes a record in every format, new and old bytes, and looks whether each message is one line of text (OPRINT:
-/// lines with a key each).
+/// Writes a record in every format, with new and old bytes, and checks that each message is one line of text (OPRINT:
+/// lines with one key each).
 pub fn fuzz_ulogd_formats(row: &LogRecord<'_>) {
     for bug_compatible in [false, true] {
         let options = UlogdStyle { zone, bug_compatible };
@@ -39,7 +39,7 @@ pub fn fuzz_ulogd_formats(row: &LogRecord<'_>) {
 mod tests {
     use super::*;
 
-    /// Found by the fuzzer: the sum of both did not fit.
+    /// Found by the fuzzer: the sum of both overflowed.
     #[test]
     fn the_largest_interface_numbers_are_written() {
         let row = LogRecord { in_ifindex: Some(u32::MAX), out_ifindex: Some(u32::MAX), ..LogRecord::default() };

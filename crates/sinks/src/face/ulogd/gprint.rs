@@ -1,4 +1,4 @@
-//! GPRINT: keys and values of a record, one line.
+//! GPRINT: keys and values of a record, on one line.
 
 use super::UlogdStyle;
 use super::clock::{LocalTime, SecondText, put_slashed};
@@ -20,7 +20,7 @@ pub struct Gprint {
 }
 
 impl Gprint {
-    /// A writer of the keys of these plugins, with the local time in front if `timestamp` says so.
+    /// A writer of the keys of these plugins, with the local time in front if `timestamp` is true.
     pub fn new(timestamp: bool, stages: Stages, options: UlogdStyle) -> Gprint {
         Gprint {
             time: SecondText::new(options.zone, put_time),
@@ -53,17 +53,17 @@ fn put_time(out: &mut Vec<u8>, at: &LocalTime) {
     put_slashed(out, at);
 }
 
-/// Writes keys with commas between.
+/// Writes keys separated by commas.
 struct Pairs<'a> {
     line: &'a mut Line,
     out: &'a mut Vec<u8>,
-    /// Something stands in the line.
+    /// True if the line is not empty.
     begun: bool,
     bug_compatible: bool,
 }
 
 impl Pairs<'_> {
-    /// True if the text contains a comma, after which readers look for another key.
+    /// True if the text contains a comma, after which readers expect another key.
     fn ends_a_value(&self, text: &[u8]) -> bool {
         !self.bug_compatible && text.contains(&b',')
     }
@@ -125,7 +125,7 @@ impl KeyWriter for Pairs<'_> {
     fn pointer(&mut self, _: &Name) {}
 }
 
-/// The tool takes the first four bytes of an IPv6 address for an IPv4 address.
+/// The tool takes the first four bytes of an IPv6 address as an IPv4 address.
 pub(super) fn first_four(addr: Addr) -> Addr {
     match addr {
         Addr::V4(_) => addr,

@@ -1,4 +1,4 @@
-//! JSON: one object a line.
+//! JSON: one object per line.
 
 use super::UlogdStyle;
 use super::clock::{LocalTime, SecondText, microseconds, put_iso, put_offset};
@@ -8,16 +8,16 @@ use record::rows::LogRecord;
 use record::text::{Line, put_json};
 use record::{Addr, Lookups};
 
-/// What the plugin can be told.
+/// The options of the plugin.
 #[derive(Clone, Copy)]
 pub struct JsonOptions<'a> {
     /// `device`: the value of `dvc`.
     pub device: &'a [u8],
-    /// `timestamp`: time as text in front.
+    /// `timestamp`: the time as text in front.
     pub timestamp: bool,
     /// `eventv1`: `@version`, `@timestamp`.
     pub v1: bool,
-    /// `boolean_label`: `action`, allowed or blocked, in place of the label.
+    /// `boolean_label`: `action` (allowed or blocked) in place of the label.
     pub boolean_label: bool,
 }
 
@@ -29,12 +29,12 @@ impl Default for JsonOptions<'_> {
 
 /// Writes objects like `{"timestamp": "2026-11-21T12:43:54.699260+0100", "dvc": "Netfilter", "raw.pktlen": 60, …}`.
 pub struct Json {
-    /// `{"timestamp": "`, or what stands there without time.
+    /// `{"timestamp": "`, or the beginning without the time.
     begin: &'static [u8],
-    /// From behind the time to the first key, without the comma between them.
+    /// The text after the time up to the first key, without the comma between them.
     dvc: Vec<u8>,
     time: SecondText,
-    /// Whether the time stands in front.
+    /// True if the time is in front.
     timestamp: bool,
     boolean_label: bool,
     stages: Stages,
@@ -98,7 +98,7 @@ fn put_time(out: &mut Vec<u8>, at: &LocalTime) {
     put_offset(out, at);
 }
 
-/// The tool says nothing of the zone where it is that of Greenwich.
+/// The tool omits the time zone if it is UTC.
 fn put_time_unlike_utc(out: &mut Vec<u8>, at: &LocalTime) {
     put_iso(out, at);
     if at.utc_offset_s != 0 {
@@ -106,7 +106,7 @@ fn put_time_unlike_utc(out: &mut Vec<u8>, at: &LocalTime) {
     }
 }
 
-/// `.001234`
+/// Returns `.001234`.
 fn fraction(microseconds: u64) -> [u8; 7] {
     let mut text = *b".000000";
     let mut rest = microseconds;
@@ -139,7 +139,7 @@ impl KeyWriter for Members<'_> {
         self.line.decimal(n);
     }
 
-    /// An object has each key once.
+    /// An object has each key only once.
     #[inline(always)]
     fn again(&mut self, _: &Name, _: u64) {}
 

@@ -1,6 +1,6 @@
-//! A record as the keys and values that the tool's plugins hand to each other, in their order.
+//! A record as the keys and values that the tool's plugins pass to each other, in their order.
 //!
-//! JSON, GPRINT and OPRINT are three ways of writing the same list.
+//! JSON, GPRINT and OPRINT are three formats of this list.
 
 use super::clock::microseconds;
 use super::names::IfaceNames;
@@ -30,9 +30,9 @@ impl Stages {
     pub const ALL: Stages = Stages { seq_local: false, label: 0, base: true, ifindex: true, ip2str: true, hwhdr: true };
 }
 
-/// A key as the formats begin it.
+/// A key, in the forms of the formats.
 pub(super) struct Name {
-    /// `, "name": `, under the name that JSON has.
+    /// `, "name": `, with JSON's name.
     pub(super) json: &'static [u8],
     /// `name=`
     pub(super) plain: &'static [u8],
@@ -47,31 +47,31 @@ macro_rules! name {
     };
 }
 
-/// Who writes keys.
+/// A writer of keys in one format.
 pub(super) trait KeyWriter {
-    /// A number.
+    /// Writes a number.
     fn number(&mut self, name: &Name, n: u64);
-    /// A number that an earlier plugin gave under the same key.
+    /// Writes a number that an earlier plugin has already written under the same key.
     fn again(&mut self, name: &Name, n: u64);
-    /// Text from outside.
+    /// Writes text from outside.
     fn outside(&mut self, name: &Name, text: &[u8]);
-    /// Text that is harmless already.
+    /// Writes text that is already harmless.
     fn word(&mut self, name: &Name, text: &[u8]);
-    /// An address as text.
+    /// Writes an address as text.
     fn address(&mut self, name: &Name, addr: Addr);
-    /// An address as a number, which JSON leaves out.
+    /// Writes an address as a number, which JSON omits.
     fn raw_address(&mut self, name: &Name, addr: Addr);
-    /// A link-layer address.
+    /// Writes a link-layer address.
     fn hardware(&mut self, name: &Name, bytes: &[u8]);
-    /// Something that only OPRINT names.
+    /// Writes a value that only OPRINT names.
     fn pointer(&mut self, name: &Name);
-    /// NFLOG's label.
+    /// Writes NFLOG's label.
     fn label(&mut self, name: &Name, label: u8) {
         self.number(name, label.into());
     }
 }
 
-/// What is written and how.
+/// The record, with the options for writing it.
 pub(super) struct Record<'r, 'b> {
     pub(super) row: &'r LogRecord<'b>,
     pub(super) stages: Stages,
@@ -205,7 +205,7 @@ fn put_v4(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>) {
 fn put_v6(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>, layer: Layer4, bug_compatible: bool) {
     const HEADER: u32 = 40;
     let later = ip.fragment.is_some_and(|fragment| fragment.offset != 0);
-    // The tool stops at ESP and at later fragments, whose protocol it has in the next key only.
+    // The tool stops at ESP and at later fragments, whose protocol is only in the next key.
     if !(bug_compatible && (later || layer == Layer4::Esp)) {
         to.number(name!("ip.protocol"), ip.proto.into());
     }
@@ -233,7 +233,7 @@ fn put_layer4(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>, layer: Layer4, bu
         }
         Layer4::Icmp => put_icmp(to, ip, bug_compatible),
         Layer4::Icmp6 => put_icmp6(to, ip, bug_compatible),
-        // The keys of SCTP come later.
+        // The keys of SCTP follow later.
         Layer4::Sctp | Layer4::Esp | Layer4::Ah | Layer4::Other => {}
     }
 }
@@ -253,7 +253,7 @@ fn put_tcp(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>) {
     put_tcp_numbers(to, ip, tcp.seq, tcp.ack, tcp.window, tcp.flags);
 }
 
-/// The payload of a later fragment as if it were a header.
+/// Writes the payload of a later fragment as if it were a header.
 #[cold]
 fn put_stray_tcp(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>) {
     let (sport, dport) = ports(ip);
@@ -301,7 +301,7 @@ fn put_icmp(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>, bug_compatible: boo
             to.number(name!("icmp.echoseq"), u16::from_be_bytes([rest[2], rest[3]]).into());
         }
         (5, _) if bug_compatible => to.raw_address(name!("icmp.gateway"), reversed(rest)),
-        // The tool has the pointer here.
+        // The tool writes the pointer here.
         (12, _) if bug_compatible => to.raw_address(name!("icmp.gateway"), reversed(rest)),
         (5, _) => to.raw_address(name!("icmp.gateway"), Addr::V4(rest)),
         (3, 4) => to.number(name!("icmp.fragmtu"), u16::from_be_bytes([rest[2], rest[3]]).into()),
@@ -310,13 +310,13 @@ fn put_icmp(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>, bug_compatible: boo
     to.number(name!("icmp.csum"), icmp_checksum(ip, bug_compatible).into());
 }
 
-/// The tool has this checksum, and no other one, in the byte order of the host.
+/// The tool writes this checksum, and no other, in the host's byte order.
 fn icmp_checksum(ip: &PacketHeaders<'_>, bug_compatible: bool) -> u16 {
     let sum = ip.icmp_checksum().unwrap_or(0);
     if bug_compatible { sum.to_be() } else { sum }
 }
 
-/// The tool hands this one on in the order of the host.
+/// The tool passes this address in the host's byte order.
 fn reversed([a, b, c, d]: [u8; 4]) -> Addr {
     Addr::V4([d, c, b, a])
 }

@@ -1,4 +1,4 @@
-//! LOGEMU, and the text that SYSLOG sends: one line in the manner of the kernel's log.
+//! LOGEMU, and the text that SYSLOG sends: one line in the style of the kernel's log.
 
 use super::UlogdStyle;
 use super::clock::{SecondText, put_ctime};
@@ -19,16 +19,16 @@ pub struct Logemu {
     bug_compatible: bool,
 }
 
-/// How many beginnings of lines are kept.
+/// Number of line beginnings that are kept.
 const BEGINS: usize = 32;
-/// Longer prefixes and headers are not compared.
+/// Longest prefixes and headers that are compared.
 const KEPT_BYTES: usize = 128;
 
-/// What a line begins with, from the time to the link-layer header. Lines of one rule and one neighbour share it for a
-/// second: comparing is cheaper than writing it again.
+/// The beginning of a line, from the time to the link-layer header. Lines of one rule and one neighbour share it for a
+/// second: comparing is cheaper than formatting it again.
 #[derive(Default)]
 struct Begin {
-    /// Behind this many bytes stands the prefix.
+    /// Offset of the prefix.
     message_at: usize,
     second: u64,
     netns_id: u64,
@@ -39,7 +39,7 @@ struct Begin {
 }
 
 impl Logemu {
-    /// A writer for the host of this name, of which the tool shows what is in front of the first dot.
+    /// A writer for the host with this name, of which the tool shows the part before the first dot.
     pub fn new(host: &[u8], options: UlogdStyle) -> Logemu {
         let mut shown = vec![b' '];
         put_log_text(&mut shown, host.split(|byte| *byte == b'.').next().unwrap_or_default());
@@ -62,7 +62,7 @@ impl Logemu {
         self.line.drain(out);
     }
 
-    /// Appends the record's text without time, host and end of line, as SYSLOG hands it to the system's log.
+    /// Appends the record's text without time, host and newline, in the form that SYSLOG passes to the system's log.
     pub fn write_message(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         let begin = self.begin(row, lookups);
         out.extend_from_slice(begin.text.get(begin.message_at..).unwrap_or_default());
@@ -70,7 +70,7 @@ impl Logemu {
         self.line.drain(out);
     }
 
-    /// What the record's line begins with.
+    /// Returns the beginning of the record's line.
     #[inline]
     fn begin(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>) -> &Begin {
         self.time.advance(row.time_ns);
@@ -79,7 +79,7 @@ impl Logemu {
             + 5 * row.prefix.len()
             + byte(row.prefix, row.prefix.len() / 2)
             + byte(row.hw_header, 11)
-            // IPv4 and IPv6 of one neighbour.
+            // Distinguishes IPv4 and IPv6 of one neighbour.
             + 7 * byte(row.hw_header, 13)
             + 3 * (row.in_ifindex.unwrap_or(0).wrapping_add(row.out_ifindex.unwrap_or(0)) as usize % BEGINS);
         let slot = mix % BEGINS;
@@ -118,7 +118,7 @@ impl Logemu {
 
     #[inline]
     fn put_packet(&mut self, row: &LogRecord<'_>, out: &mut Vec<u8>) {
-        // Everything is of limited length: two looks for room are enough.
+        // All parts have a limited length, so two checks for room are enough.
         self.line.make_room(out);
         if let Some(ip) = ip(row, self.bug_compatible) {
             let mut line = Cursor::new(&mut self.line);
@@ -135,7 +135,7 @@ impl Logemu {
         }
     }
 
-    /// ARP, or the zeros of an IPv4 packet that ends with its header, which the tool does not read.
+    /// Appends ARP, or the zeros of an IPv4 packet that ends after its header, which the tool does not read.
     #[cold]
     fn put_other(&mut self, row: &LogRecord<'_>) {
         let line = &mut self.line;
@@ -161,7 +161,7 @@ impl Begin {
     }
 }
 
-/// Bytes of any length that are known to be harmless.
+/// Appends bytes of any length that are known to be harmless.
 #[inline]
 pub(super) fn put(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     line.make_room(out);
@@ -172,11 +172,11 @@ pub(super) fn put(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Text from outside, of any length.
+/// Appends text from outside, of any length.
 #[inline]
 pub(super) fn put_outside(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     line.make_room(out);
-    // Without short-circuit the compiler compares many bytes at once.
+    // The fold does not stop early, so the compiler compares many bytes at once.
     let plain = text.iter().fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte));
     if plain && text.len() <= Line::SHORT {
         return line.short(text);
@@ -197,7 +197,7 @@ pub(super) fn put_marked(out: &mut Vec<u8>, text: &[u8], mark: Option<u8>, put: 
     }
 }
 
-/// A link-layer header or address of any length.
+/// Appends a link-layer header or address of any length.
 #[inline]
 pub(super) fn put_hardware(line: &mut Line, out: &mut Vec<u8>, header: &[u8]) {
     line.make_room(out);
@@ -210,7 +210,7 @@ pub(super) fn put_hardware(line: &mut Line, out: &mut Vec<u8>, header: &[u8]) {
     }
 }
 
-/// What every line ends with.
+/// Appends the end of a line.
 #[inline(always)]
 fn put_end(line: &mut Cursor<'_>, row: &LogRecord<'_>) {
     if let Some(uid) = row.uid {
@@ -224,7 +224,7 @@ fn put_end(line: &mut Cursor<'_>, row: &LogRecord<'_>) {
     line.byte(b' ');
 }
 
-/// `NAME=number `
+/// Appends `NAME=number `.
 #[inline(always)]
 fn item(line: &mut Line, name: &[u8], n: impl Into<u32>) {
     line.item(name, n.into());
@@ -319,7 +319,7 @@ fn put_rarer_layer4(line: &mut Line, ip: &PacketHeaders<'_>, layer: Layer4, capt
         Layer4::Icmp => line.short(b"PROTO=ICMP "),
         Layer4::Icmp6 => line.short(b"PROTO=ICMPv6 "),
         Layer4::Sctp => line.short(b"PROTO=SCTP "),
-        // The tool takes ESP over IPv6 for AH.
+        // The tool shows ESP over IPv6 as AH.
         Layer4::Esp if bug_compatible && matches!(ip.src, Addr::V6(_)) => line.short(b"PROTO=AH "),
         Layer4::Esp => line.short(b"PROTO=ESP "),
         Layer4::Ah => line.short(b"PROTO=AH "),
@@ -366,7 +366,7 @@ fn put_tcp(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
     line.item(b"URGP=", u16::from_be_bytes([head[18], head[19]]).into());
 }
 
-/// The names of the six flags in every combination, and their length.
+/// The names of the six flags in every combination, with their length.
 static TCP_FLAGS: [([u8; 24], u8); 64] = {
     const NAMES: [&[u8; 3]; 6] = [b"URG", b"ACK", b"PSH", b"RST", b"SYN", b"FIN"];
     let mut table = [([b' '; 24], 0); 64];
@@ -409,7 +409,7 @@ fn put_echo(line: &mut Line, rest: [u8; 4]) {
     item(line, b"SEQ=", u16::from_be_bytes([rest[2], rest[3]]));
 }
 
-/// ICMP with what its type has (RFC 792, RFC 1191).
+/// Appends ICMP with the fields of its type (RFC 792, RFC 1191).
 fn put_icmp(line: &mut Line, ip: &PacketHeaders<'_>) {
     let rest = ip.icmp_rest().unwrap_or_default();
     match put_kind(line, ip) {
@@ -427,7 +427,7 @@ fn put_gateway(line: &mut Line, address: [u8; 4]) {
     line.byte(b' ');
 }
 
-/// ICMP as the tool writes it: the code is taken for the type, and what the packet does not have is 0.
+/// Appends ICMP like the tool: the code is used as the type, and fields that the packet does not have are 0.
 fn put_icmp_by_code(line: &mut Line, ip: &PacketHeaders<'_>) {
     let rest = ip.icmp_rest().unwrap_or_default();
     let (kind, code) = put_kind(line, ip);

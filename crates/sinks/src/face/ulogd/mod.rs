@@ -1,7 +1,8 @@
-//! The bytes of ulogd2 2.0.8: log records as its output plugins write them.
+//! The bytes of ulogd2 2.0.8: log records in the formats of its output plugins.
 //!
-//! One writer for each plugin; each appends one whole message for a typed row. They differ from the tool on purpose in
-//! what docs/ulogd.md lists; [`UlogdStyle::bug_compatible`] gives the old bytes. Start reading at [`Logemu`].
+//! There is one writer for each plugin; each appends one whole message for a typed row. docs/ulogd.md lists the
+//! intended differences from the tool; [`UlogdStyle::bug_compatible`] gives the old bytes. Start reading at
+//! [`Logemu`].
 
 mod clock;
 mod database;
@@ -27,11 +28,11 @@ pub use logemu::Logemu;
 pub use oprint::Oprint;
 pub use xml::{XML_END, XML_HEAD, Xml};
 
-/// What all writers take.
+/// The options that all writers take.
 #[derive(Clone, Copy)]
 pub struct UlogdStyle {
-    /// Local time, in which all of them write.
+    /// The source of local time, which all formats use.
     pub zone: Zone,
-    /// The old bytes also where they are wrong.
+    /// The old bytes, even if they are wrong.
     pub bug_compatible: bool,
 }

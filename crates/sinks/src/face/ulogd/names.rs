@@ -1,14 +1,14 @@
-//! Names of interfaces, looked up once a second.
+//! Names of interfaces, looked up once per second.
 
 use record::text::put_log_text;
 use record::{Key, LookupId, Lookups, Value};
 
 const SLOTS: usize = 8;
-/// Fifteen bytes, each as `\xNN`.
+/// Length of fifteen bytes, each as `\xNN`.
 const NAME_MAX: usize = 60;
 
-/// The names that were looked up last. A renamed interface has its new name from the next second on, as far as the
-/// lookup knows it.
+/// The names that were last looked up. A renamed interface gets its new name in the next second, if the lookup already
+/// has it.
 pub(super) struct IfaceNames {
     slots: [Slot; SLOTS],
 }
@@ -17,7 +17,7 @@ pub(super) struct IfaceNames {
 struct Slot {
     netns_id: u64,
     index: u32,
-    /// `u64::MAX`: nothing is here.
+    /// The second of the names; `u64::MAX` if there are none.
     second: u64,
     len: u8,
     text: [u8; NAME_MAX],
@@ -29,7 +29,7 @@ impl IfaceNames {
         IfaceNames { slots: [empty; SLOTS] }
     }
 
-    /// The escaped name of an interface; empty without one, or if it is not known.
+    /// Returns the escaped name of an interface; empty without an interface or for an unknown one.
     #[inline]
     pub(super) fn name(&mut self, lookups: &Lookups<'_>, netns_id: u64, index: Option<u32>, second: u64) -> &[u8] {
         let Some(index) = index else { return &[] };

@@ -1,4 +1,4 @@
-//! OPRINT: keys and values of a record, one a line.
+//! OPRINT: keys and values of a record, one per line.
 
 use super::UlogdStyle;
 use super::gprint::first_four;
@@ -36,7 +36,7 @@ impl Oprint {
     }
 }
 
-/// Writes each key as a line.
+/// Writes each key on its own line.
 struct Lines<'a> {
     line: &'a mut Line,
     out: &'a mut Vec<u8>,
@@ -97,7 +97,7 @@ impl KeyWriter for Lines<'_> {
     }
 }
 
-/// The tool prints the bytes of an IPv4 address from the last to the first, and takes IPv6 ones for IPv4.
+/// The tool prints the bytes of an IPv4 address in reverse order, and treats IPv6 addresses as IPv4.
 fn reversed(addr: Addr) -> Addr {
     match first_four(addr) {
         Addr::V4([a, b, c, d]) => Addr::V4([d, c, b, a]),

@@ -1,4 +1,4 @@
-//! What of a record the tool decodes.
+//! The parts of a record that the tool decodes.
 
 use record::Addr;
 use record::rows::{ArpHeader, LogRecord, PacketHeaders, Transport, ip_proto};
@@ -14,8 +14,8 @@ const NFPROTO_IPV6: u8 = 10;
 const ESP: u8 = 50;
 const AH: u8 = 51;
 
-/// The headers of the record's packet, if it is an IP packet. In chains of bridge, netdev and inet the EtherType tells;
-/// those of netdev and arp are not decoded by the tool.
+/// Returns the headers of the record's packet, if it is an IP packet. In chains of bridge, netdev and inet the
+/// EtherType decides; the tool does not decode packets of netdev and arp chains.
 #[inline]
 pub(super) fn ip<'r, 'b>(row: &'r LogRecord<'b>, bug_compatible: bool) -> Option<&'r PacketHeaders<'b>> {
     let packet = row.packet.as_ref()?;
@@ -26,7 +26,7 @@ pub(super) fn ip<'r, 'b>(row: &'r LogRecord<'b>, bug_compatible: bool) -> Option
         _ if !bug_compatible && matches!(row.behind_tags().0, ETH_P_IP | ETH_P_IPV6) => {}
         _ => return None,
     }
-    // The tool wants a byte behind the header of IPv4.
+    // The tool requires a byte after the IPv4 header.
     let whole = !(bug_compatible && packet.payload.is_empty() && matches!(packet.src, Addr::V4(_)));
     whole.then_some(packet)
 }
@@ -40,7 +40,7 @@ pub(super) fn arp(row: &LogRecord<'_>, bug_compatible: bool) -> Option<ArpHeader
     ArpHeader::read(packet).filter(|_| packet.starts_with(&ARPHRD_ETHER.to_be_bytes()))
 }
 
-/// The header behind that of IP, as far as the tool has words for it.
+/// The header after the IP header, if the tool has words for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Layer4 {
     Tcp,
@@ -50,23 +50,23 @@ pub(super) enum Layer4 {
     Sctp,
     Esp,
     Ah,
-    /// No words: its number.
+    /// A protocol without words, which is written as a number.
     Other,
 }
 
-/// How much of it can be read.
+/// How much of the header can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Captured {
-    /// All that the tool reads.
+    /// Everything that the tool reads.
     Whole,
-    /// Less.
+    /// Less than the tool reads.
     Short,
-    /// The packet is a later fragment, whose payload has no header.
+    /// Nothing: the packet is a later fragment, whose payload has no header.
     LaterFragment,
 }
 
-/// Which header follows and how much of it can be read. Where old bytes are asked for, later fragments of IPv4 are
-/// taken for packets, and SCTP over IPv6 and later fragments of IPv6 for short ones.
+/// Returns the next header, and how much of it can be read. With old bytes, later fragments of IPv4 count as packets,
+/// and SCTP over IPv6 and later fragments of IPv6 count as short.
 #[inline]
 pub(super) fn layer4(ip: &PacketHeaders<'_>, bug_compatible: bool) -> (Layer4, Captured) {
     let v4 = matches!(ip.src, Addr::V4(_));
@@ -91,7 +91,7 @@ pub(super) fn layer4(ip: &PacketHeaders<'_>, bug_compatible: bool) -> (Layer4, C
     (layer, captured)
 }
 
-/// Source and destination port of a whole header.
+/// Returns source and destination port of a whole header.
 #[inline]
 pub(super) fn ports(ip: &PacketHeaders<'_>) -> (u16, u16) {
     if let Transport::Tcp(tcp) = &ip.transport {
@@ -101,7 +101,7 @@ pub(super) fn ports(ip: &PacketHeaders<'_>) -> (u16, u16) {
     (u16::from_be_bytes([*s0, *s1]), u16::from_be_bytes([*d0, *d1]))
 }
 
-/// Bytes of the header behind that of IP as a number; 0 where they are not there.
+/// Returns bytes of the header after the IP header as a number; 0 if they are missing.
 #[inline]
 pub(super) fn word(ip: &PacketHeaders<'_>, at: usize) -> u32 {
     let bytes = ip.payload.get(at..).and_then(|rest| rest.first_chunk());

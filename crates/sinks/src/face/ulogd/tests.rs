@@ -18,7 +18,7 @@ impl Lookup for Names {
     }
 }
 
-/// Sunday, 13:03:04 in a zone two hours and a half east.
+/// Sunday, 13:03:04, two and a half hours east of UTC.
 fn zone(_: i64) -> Option<LocalTime> {
     Some(LocalTime { year: 2026, month: 2, day: 1, hour: 13, minute: 3, second: 4, weekday: 0, utc_offset_s: 9000 })
 }
@@ -80,7 +80,7 @@ fn emu(row: &LogRecord<'_>, options: UlogdStyle) -> String {
     text(|lookups, out| Logemu::new(b"vm.example.org", options).write(row, lookups, out))
 }
 
-/// From the protocol to the mark.
+/// Returns the text from the protocol to the mark.
 fn layer4(packet: PacketHeaders<'_>, options: UlogdStyle) -> String {
     let line = emu(&row(&[], packet), options);
     let from = line.find("PROTO=").unwrap();
@@ -127,7 +127,7 @@ fn what_follows_ip_in_logemu() {
         (v4(132, &[3, 0xe8, 7, 0xd0, 0, 0, 0, 0, 0, 0, 0, 8]), "PROTO=SCTP SPT=1000 DPT=2000", None),
     ] {
         assert_eq!(layer4(packet, OPTIONS), new);
-        // A packet that ends with its header is read whole by us only.
+        // Unlike the tool, netwren fully reads a packet that ends after its header.
         if !packet.payload.is_empty() {
             assert_eq!(layer4(packet, OLD), old.unwrap_or(new));
         }

@@ -1,4 +1,4 @@
-//! XML: one element a record.
+//! XML: one element per record.
 
 use super::UlogdStyle;
 use super::clock::{LocalTime, SecondText};
@@ -7,9 +7,9 @@ use record::Lookups;
 use record::rows::LogRecord;
 use record::text::{Line, put_u64, u64_len};
 
-/// What stands in front of the first element of a file.
+/// The text before the first element of a file.
 pub const XML_HEAD: &[u8] = b"<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<packet>\n";
-/// What ends a file.
+/// The end of a file.
 pub const XML_END: &[u8] = b"</packet>\n";
 
 /// Writes elements like `<log><when>…</when><prefix>fwd</prefix><hook>2</hook>…<payload>4500…</payload></log>`.
@@ -19,7 +19,7 @@ pub struct Xml {
 }
 
 impl Xml {
-    /// A writer of elements; [`XML_HEAD`] and [`XML_END`] go around them.
+    /// A writer of elements, which [`XML_HEAD`] and [`XML_END`] enclose.
     pub fn new(options: UlogdStyle) -> Xml {
         Xml { time: SecondText::new(options.zone, put_when), line: Line::new() }
     }
@@ -55,7 +55,7 @@ impl Xml {
     }
 }
 
-/// What all elements of a second begin with. Sunday is 1.
+/// Appends the beginning that all elements of a second share. Sunday is 1.
 fn put_when(out: &mut Vec<u8>, at: &LocalTime) {
     let mut number = |before: &str, n: u32, width: usize| {
         out.extend_from_slice(before.as_bytes());
@@ -83,7 +83,7 @@ fn put_number(line: &mut Line, name: &[u8], n: Option<u32>) {
     line.byte(b'>');
 }
 
-/// Pairs of hexadecimal digits.
+/// Appends pairs of hexadecimal digits.
 fn put_hex(line: &mut Line, out: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.chunks(32) {
         line.make_room(out);
@@ -97,7 +97,7 @@ fn put_hex(line: &mut Line, out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Text from outside between tags.
+/// Appends text from outside between tags.
 fn put_escaped(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     for part in text.split_inclusive(|byte| b"<>&".contains(byte)) {
         let (plain, mark): (&[u8], &[u8]) = match part.split_last() {

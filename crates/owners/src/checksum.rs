@@ -1,37 +1,37 @@
-//! Owners of entries may change while the entries do not: a sum over the sockets of each port tells.
+//! Checksums over the sockets of each port, because the owners of entries may change while the entries do not.
 //!
-//! An entry's owner follows from the sockets whose own port is the source port of one of its two directions, and from
-//! the addresses that are here. So what is remembered of a row goes by these sums, too, and a row is made again if one
-//! of its sums is another: 32 bits of a secret hash.
+//! The owner of an entry depends on the sockets whose local port is the source port of one of its two directions, and
+//! on the local addresses. So cached rows are also keyed by these sums, and a row is rendered again if one of its sums
+//! has changed: 32 bits of a secret hash.
 
 use record::{Reused, RowBytes, RowCache};
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// Ports share sums, so that these stay in the nearest cache (16 KiB): two are looked at for each row.
+/// Number of sums. Ports share sums so that these stay in the nearest cache (16 KiB): two are read for each row.
 const SUMS: usize = 1 << 12;
 
-/// Sums of hashes, in no order.
+/// Order-independent sums of hashes.
 pub(crate) struct PortSums {
     secret: RandomState,
-    /// Of the sockets of some ports.
+    /// Sums over the sockets of some ports.
     by_port: Box<[u32; SUMS]>,
-    /// Of what is for all rows.
+    /// Sum of the data that affects all rows.
     of_all: u32,
 }
 
 impl PortSums {
-    /// Sums of nothing. Only those with the same secret can be compared.
+    /// Sums over nothing. Only sums with the same secret can be compared.
     pub(crate) fn new(secret: &RandomState) -> PortSums {
         PortSums { secret: secret.clone(), by_port: Box::new([0; SUMS]), of_all: 0 }
     }
 
-    /// Adds what matters to the rows of one port.
+    /// Adds data that affects the rows of one port.
     pub(crate) fn add_at_port(&mut self, port: u16, what: impl Hash) {
         let sum = &mut self.by_port[usize::from(port) % SUMS];
         *sum = sum.wrapping_add(self.secret.hash_one(what) as u32);
     }
 
-    /// Adds what matters to all rows.
+    /// Adds data that affects all rows.
     pub(crate) fn add_for_all(&mut self, what: impl Hash) {
         self.of_all = self.of_all.wrapping_add(self.secret.hash_one(what) as u32);
     }
@@ -39,12 +39,12 @@ impl PortSums {
     #[inline]
     fn of(&self, [orig, reply]: [u16; 2]) -> u32 {
         let at = |port: u16| self.by_port[usize::from(port) % SUMS];
-        // Both may be the same port.
+        // The two ports may be equal, hence the rotation.
         at(orig) ^ at(reply).rotate_left(1) ^ self.of_all
     }
 }
 
-/// A cache that knows rows by their bytes and by the sums.
+/// A cache that recognizes rows by their bytes and by the sums.
 pub(crate) struct OwnerChecksum<'u, P> {
     pub(crate) cache: &'u dyn RowCache,
     pub(crate) sums: PortSums,
@@ -59,7 +59,7 @@ impl<P: Fn(&RowBytes<'_>) -> Option<[u16; 2]>> RowCache for OwnerChecksum<'_, P>
 
     #[inline]
     fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
-        // By this half of it a row is looked for.
+        // The upper half of the key is used to look up a row.
         let key = bytes.key ^ u64::from(self.sums.of((self.own_ports)(&bytes)?)) << 32;
         self.cache.reuse(RowBytes { key, ..bytes })
     }

@@ -1,30 +1,32 @@
-//! Dropped packets with the owners of the sockets that they were for, or that sent them.
+//! Dropped packets with the owners of the sockets that sent them or would have received them.
 
 use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
 use record::rows::{Conntrack, CtTuple, DropEvent, DropEvents, NetfilterHook, PacketDrop};
 use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
 
-/// Why a packet has no owner: the socket is looked up after the packet, and may be closed by then.
+/// The reason why a packet has no owner: the socket is looked up after the packet was dropped, and may be closed by
+/// then.
 const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, or nobody listens there";
 
-/// Drops of another stream, with owners in each row.
+/// The drops of another stream, with owners in each row.
 pub struct OwnedDrops<'s, R: ReadOwners> {
     drops: &'s mut dyn Stream<DropEvents>,
     readings: Readings<R>,
-    /// Dropped packets to or from this host.
+    /// Number of dropped packets to or from this host.
     here: u64,
-    /// Those of them without an owner.
+    /// Number of these packets without an owner.
     unknown: u64,
 }
 
 impl<'s, R: ReadOwners> OwnedDrops<'s, R> {
-    /// Drops of `drops` with owners that `reader` reads. May wait for a reading: drops wait in their ring then.
+    /// Adds owners, which `reader` reads, to the drops of `drops`. May wait for a reading: drops then wait in their
+    /// ring.
     pub fn new(drops: &'s mut dyn Stream<DropEvents>, reader: R) -> OwnedDrops<'s, R> {
         OwnedDrops { drops, readings: Readings::new(reader), here: 0, unknown: 0 }
     }
 }
 
-/// Finds who holds the socket that the kernel names, else that at the end which is here.
+/// Finds the owners of the socket that the kernel names, otherwise of the socket at the local end.
 fn find<R: ReadOwners>(readings: &mut Readings<R>, event: &DropEvent<'_>) -> OwnerAnswer {
     let packet = &event.packet;
     if packet.socket_inode != 0 {
@@ -40,8 +42,8 @@ fn find<R: ReadOwners>(readings: &mut Readings<R>, event: &DropEvent<'_>) -> Own
     OwnerAnswer::NotHere
 }
 
-/// Whether the packet may come from here (true), or be for here: none of both where it passes through. One without a
-/// route may be both.
+/// The possible roles of this host: sender (true), receiver (false), neither if the packet passes through. A packet
+/// without a route may have either role.
 fn sides(route: Option<NetfilterHook>) -> &'static [bool] {
     match route {
         Some(NetfilterHook::Prerouting | NetfilterHook::Input | NetfilterHook::Ingress) => &[false],

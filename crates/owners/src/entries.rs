@@ -1,4 +1,4 @@
-//! Entries of connection tracking with their owners.
+//! Conntrack entries with their owners.
 
 use crate::checksum::OwnerChecksum;
 use crate::resolver::OwnerResolver;
@@ -7,23 +7,24 @@ use record::rows::{Conntrack, Nat};
 use record::{Accounting, Demand, Each, RowBytes, RowCache, Scan, Source, SourceError, scan_through};
 use std::hash::RandomState;
 
-/// The footnote where backends lie elsewhere and one namespace is read.
+/// The note for backends that are elsewhere when only one namespace is read.
 const AWAY: &str = "some entries are between other hosts or network namespaces and have no owner here: --all-netns \
                     names the processes of backends and of clients in the other namespaces of this host";
 
-/// The footnote where an address does not lead to one namespace.
+/// The note for an address that several namespaces have.
 const SHARED: &str = "several network namespaces have the address of a backend: which one answers is not known, and \
                       its owner is not named";
 
-/// Entries of another source, with their owners in each row.
+/// The entries of another source, with owners in each row.
 pub struct OwnedEntries<'o, P> {
     /// The entries.
     pub source: &'o dyn Source<Nat>,
     /// The sockets at their ends.
     pub sockets: &'o SocketIndex,
-    /// Who owns these.
+    /// Finds the owners of these sockets.
     pub resolver: OwnerResolver<'o>,
-    /// The secret of the checksums that tell whether owners are those of the round before: the same in all rounds.
+    /// The secret of the checksums that show whether owners are unchanged since the previous round: the same in all
+    /// rounds.
     pub secret: &'o RandomState,
     /// The source ports of both directions of an undecoded row.
     pub own_ports: P,

@@ -1,29 +1,29 @@
-//! Events of connection tracking with the owners of their entries, which are kept from an entry's first event to its
-//! last.
+//! Conntrack events with the owners of their entries, which are remembered from an entry's first event to its last.
 
 use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
 use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
 use std::collections::HashMap;
 
-/// Most entries whose owners are kept, some 40 bytes each; the destroy events of further ones have no owner.
+/// Maximum number of entries whose owners are remembered, about 40 bytes each; the destroy events of further entries
+/// have no owner.
 const MAX: usize = 1 << 20;
 
-/// Why an event has no owner: the socket is looked up after the event, and may be closed by then.
+/// The reason why an event has no owner: the socket is looked up after the event, and may be closed by then.
 const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, nobody listens there, or the entry \
                        began before we did";
 
-/// Events of another stream, with the owners of their entries in each row.
+/// The events of another stream, with the owners of their entries in each row.
 pub struct OwnedEvents<'s, R: ReadOwners> {
     events: &'s mut dyn Stream<NatEvents>,
     tracker: OwnerTracker<R>,
-    /// False if new events come only for the owners of later ones.
+    /// False if new events are received only to find the owners for later ones.
     shows_new: bool,
 }
 
 impl<'s, R: ReadOwners> OwnedEvents<'s, R> {
-    /// Events of `events` with owners that `reader` reads. Events of new entries must come in any case: `shows` says
-    /// whether those of new and of ended entries pass the filter.
+    /// Adds owners, which `reader` reads, to the events of `events`. That stream must deliver new events in any case:
+    /// `shows` returns whether new and destroy events pass the filter.
     pub fn new(
         events: &'s mut dyn Stream<NatEvents>,
         reader: R,
@@ -54,7 +54,8 @@ impl<R: ReadOwners> Stream<NatEvents> for OwnedEvents<'_, R> {
     fn close(&mut self) -> Accounting {
         let mut stats = Accounting::default();
         self.tracker.close(&mut stats);
-        // What is said of owners stands first: the events' own last line sums them up. Of interfaces theirs is first.
+        // The notes about owners come first, because the events' own last line is their summary. The events' backends
+        // come first.
         let via = std::mem::take(&mut stats.via);
         stats.add(&self.events.close());
         via.into_iter().for_each(|backend| stats.used(backend));
@@ -62,15 +63,15 @@ impl<R: ReadOwners> Stream<NatEvents> for OwnedEvents<'_, R> {
     }
 }
 
-/// Keeps the owners of entries from their new event to their destroy event.
+/// Remembers the owners of entries from their new event to their destroy event.
 struct OwnerTracker<R: ReadOwners> {
     readings: Readings<R>,
-    /// True if destroy events are shown: then the owners of new entries are kept for them.
+    /// True if destroy events are shown: the owners of new entries are then remembered for them.
     remembers: bool,
     known: HashMap<u64, SeenOwners>,
-    /// Events of entries with an end on this host.
+    /// Number of events of entries with an end on this host.
     here: u64,
-    /// Those of them without an owner.
+    /// Number of these events without an owner.
     unknown: u64,
     unremembered: u64,
 }
@@ -84,7 +85,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
     /// The owners to show with an event.
     fn of(&mut self, what: NatEventKind, entry: &Conntrack<'_>, happened_ns: u64) -> Option<SeenOwners> {
         if what == NatEventKind::Destroy {
-            // The socket is closed or serves another connection by now: only kept owners are true.
+            // The socket is closed or serves another connection by now: only remembered owners are correct.
             let known = self.known.remove(&entry.lifetime_key());
             self.here += u64::from(known.is_some() || self.readings.is_here(entry));
             self.unknown += u64::from(known.is_none() && self.readings.is_here(entry));
@@ -120,7 +121,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
         self.known.insert(entry.lifetime_key(), owners.clone());
     }
 
-    /// Adds the counts of events without an owner, and what could not be read, to `stats`.
+    /// Adds the counts of events without an owner, and reading errors, to `stats`.
     fn close(&mut self, stats: &mut Accounting) {
         stats.add(&self.readings.close());
         if self.unknown > 0 {
@@ -139,7 +140,7 @@ mod tests {
     use crate::fake_readings::{FakeReadings, HERE, LATEST_NS, THERE};
     use record::rows::{CtTuple, ip_proto};
 
-    /// A connection from this host by its source port; port 8 is of another one.
+    /// A connection from this host with this source port; port 8 is a connection from another host.
     fn entry(port: u16) -> Conntrack<'static> {
         let src = if port == 8 { THERE } else { HERE };
         let orig = CtTuple { src, dst: THERE, src_part: port, dst_part: 80, proto: ip_proto::TCP, ..CtTuple::EMPTY };
@@ -218,7 +219,7 @@ mod tests {
     fn an_event_is_never_looked_up_in_a_reading_that_is_older() {
         let mut readings = Readings::new(FakeReadings::new(2, 0));
         let udplite = Conntrack { orig: CtTuple { proto: 136, ..entry(9).orig }, ..entry(9) };
-        // An event of this time, and the newest reading then.
+        // Each case: an event at a time, and the time of the newest reading afterwards.
         for (entry, happened_ns, is_found, taken_ns, why) in [
             (entry(9), 9, true, 10, "the first reading is younger"),
             (entry(9), 9, true, 10, "it answers again"),

@@ -1,4 +1,4 @@
-//! Readings that tests make up.
+//! Simulated readings for tests.
 
 use crate::readings::{ReadOwners, Reading};
 use crate::socket_index::SocketIndex;
@@ -7,7 +7,7 @@ use record::{Accounting, Addr, Comm, Key, Lookup, Owner, Proto, Value};
 
 pub(crate) const HERE: Addr = Addr::V4([10, 0, 0, 1]);
 pub(crate) const THERE: Addr = Addr::V4([10, 0, 0, 2]);
-/// Readings are never younger than this.
+/// The latest time of a reading.
 pub(crate) const LATEST_NS: u64 = 1_000;
 
 /// The owners of every socket: process 7, or none.
@@ -23,7 +23,7 @@ impl Lookup for FakeOwners {
     }
 }
 
-/// Readings of a socket on port 9; each begins 10 ns after the one before, the first at 10.
+/// Readings of a socket on port 9; each begins 10 ns after the previous one, the first at 10.
 pub(crate) struct FakeReadings {
     with_socket: u64,
     without_owner: u64,
@@ -31,7 +31,7 @@ pub(crate) struct FakeReadings {
 }
 
 impl FakeReadings {
-    /// The first `with_socket` readings have the socket, the first `without_owner` have no owner of any.
+    /// The first `with_socket` readings contain the socket; the first `without_owner` readings contain no owners.
     pub(crate) fn new(with_socket: u64, without_owner: u64) -> FakeReadings {
         FakeReadings { with_socket, without_owner, taken: 0 }
     }

@@ -1,9 +1,9 @@
-//! Who owns what a row is about: the one join of owners to sockets, entries of connection tracking, and events.
+//! The join of owners to sockets, conntrack entries and events.
 //!
-//! Sources hand out rows and know no owners. [`OwnerResolver`] finds the owners of a socket by its inode, and those of
-//! an entry by the sockets at its ends ([`SocketIndex`]). [`OwnedEntries`] and [`OwnedEvents`] put them into rows.
-//! Pure: the owners are a [`record::Lookup`], sockets and addresses are added by the caller; this crate knows no kernel
-//! interface and no output. Start reading at [`OwnerResolver`].
+//! Sources deliver rows without owners. [`OwnerResolver`] finds the owners of a socket by its inode, and the owners of
+//! an entry by the sockets at its ends ([`SocketIndex`]). [`OwnedEntries`] and [`OwnedEvents`] add them to rows. Pure:
+//! the owners are a [`record::Lookup`], the caller adds sockets and addresses; this crate knows no kernel interface
+//! and no output. Start reading at [`OwnerResolver`].
 #![forbid(unsafe_code)]
 
 mod checksum;

@@ -1,18 +1,18 @@
-//! Sockets that wait for peers and have no owner: how many there are.
+//! Counts sockets that wait for peers and have no owner.
 
 use crate::resolver::OwnerResolver;
 use record::rows::{Socket, Sockets};
 use record::{Accounting, Demand, Proto, Scan, Source, State, scan_through};
 
-/// Sockets of another source, of which those that wait for peers and have no owner are counted.
+/// The sockets of another source; those that wait for peers and have no owner are counted.
 pub struct OwnerlessCounted<'s> {
     /// The sockets.
     pub source: &'s dyn Source<Sockets>,
-    /// Who owns them.
+    /// Finds their owners.
     pub resolver: OwnerResolver<'s>,
-    /// True for a row that passes the whole filter: what is not shown is not missed.
+    /// True for a row that passes the whole filter: sockets that are not shown are not counted.
     pub is_shown: &'s dyn Fn(&Socket<'_>) -> bool,
-    /// Gets the number at the end of a run, and adds to the row counts what is to be said of it.
+    /// Called with the number at the end of a run; adds a note about it to the row counts.
     pub report: &'s dyn Fn(u64, &mut Accounting),
 }
 
@@ -36,7 +36,7 @@ impl OwnerlessCounted<'_> {
     }
 }
 
-/// A listener, or a UDP socket that anybody may send to.
+/// True for a listener, and for a UDP socket that accepts datagrams from any peer.
 fn waits_for_peers(row: &Socket<'_>) -> bool {
     let is_udp = matches!(row.proto, Proto::Udp | Proto::UdpLite);
     row.state == State::LISTEN || (is_udp && row.state == State::CLOSE && row.local.port != 0)

@@ -1,8 +1,8 @@
-//! The sockets that packets come from and go to, as the newest reading and the events since then tell.
+//! The sockets that packets come from and go to, according to the newest reading and later events.
 //!
-//! A packet is answered from a reading that is younger than it, or by a socket that has its addresses and ports
-//! already; else it has to wait. What it may not be answered from: a reading that is older than the beginning of its
-//! connection, whose ports may have been another process's.
+//! A packet can be answered from a reading taken after it, or by a socket that already has its addresses and ports;
+//! otherwise it must wait. It must not be answered from a reading taken before its connection began, because the ports
+//! may have belonged to another process.
 
 use crate::recent_connections::RecentConnections;
 use crate::secret_hash::SecretHash;
@@ -11,54 +11,54 @@ use record::rows::{CapturedPacket, CtTuple, PacketAim, PacketHeaders, PacketSock
 use record::{Addr, Proto};
 use std::collections::HashMap;
 
-/// SYN and ACK in the flags of TCP.
+/// The SYN and ACK flags of TCP.
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
 /// The sockets of one reading.
 #[derive(Debug)]
 struct SocketsAt {
-    /// When it began, ns since 1970.
+    /// Start of the reading, ns since 1970.
     taken_ns: u64,
     index: SocketIndex,
-    /// By inode.
+    /// The sockets by inode.
     sockets: HashMap<u32, PacketSocket, SecretHash>,
 }
 
-/// The sockets of the host, as far as they are known.
+/// The known sockets of the host.
 #[derive(Debug)]
 pub struct PacketSockets {
     now: SocketsAt,
-    /// The reading before: for packets that are older than the newest one.
+    /// The previous reading, for packets that are older than the newest one.
     before: SocketsAt,
-    /// A reading of which a part has come.
+    /// A reading that has been received in part.
     next: Option<SocketsAt>,
     recent: RecentConnections,
 }
 
-/// The answer for one end of a packet.
+/// The result for one end of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum EndAnswer<'s> {
-    /// It is not on this host, or no TCP and no UDP.
+    /// The end is not on this host, or the packet is neither TCP nor UDP.
     NotHere,
-    /// It is here, and no socket is found.
+    /// The end is on this host, but its socket was not found.
     Unknown,
-    /// Its socket.
+    /// The socket of this end.
     Found(&'s PacketSocket),
-    /// A younger reading may know it.
+    /// A later reading may find it.
     NotYet,
 }
 
-/// Both ends of a packet, that of the sender first.
+/// The results for both ends of a packet, the sender's first.
 pub(crate) type PacketEnds<'s> = [EndAnswer<'s>; 2];
 
 /// One end of a packet.
 struct End<'q> {
     netns_id: u64,
-    /// Seen from this end: the source is here.
+    /// The addresses as seen from this end: its own is the source.
     from: &'q CtTuple,
     is_sender: bool,
-    /// Flags of TCP.
+    /// The TCP flags.
     flags: u8,
     packet: &'q CapturedPacket<'q>,
 }
@@ -89,25 +89,25 @@ impl Default for PacketSockets {
 }
 
 impl PacketSockets {
-    /// A reading that began at `taken_ns` (since 1970) comes: its addresses and sockets follow, then
-    /// [`PacketSockets::end`]. Until then the one before holds.
+    /// Starts a reading that began at `taken_ns` (since 1970): its addresses and sockets follow, then
+    /// [`PacketSockets::end`]. Until then the previous reading is used.
     pub fn begin(&mut self, taken_ns: u64) {
         self.next = Some(SocketsAt::new(taken_ns));
     }
 
-    /// An address of a namespace.
+    /// Adds an address of a namespace.
     pub fn add_address(&mut self, netns_id: u64, addr: Addr) {
         self.next.iter_mut().for_each(|next| next.index.add_address(netns_id, addr));
     }
 
-    /// A socket with its namespace, ends and inode, and what is known of it.
+    /// Adds a socket with its namespace, addresses, ports and inode, and further data about it.
     pub fn add_socket(&mut self, ends: &Socket<'_>, known: PacketSocket) {
         let Some(next) = &mut self.next else { return };
         next.index.add_socket(ends);
         next.sockets.insert(ends.inode, known);
     }
 
-    /// The reading is whole.
+    /// Completes the reading.
     pub fn end(&mut self) {
         if let Some(next) = self.next.take() {
             self.before = std::mem::replace(&mut self.now, next);
@@ -115,12 +115,12 @@ impl PacketSockets {
         }
     }
 
-    /// A connection of TCP was established at `at_ns` (since 1970).
+    /// Records a TCP connection that was established at `at_ns` (since 1970).
     pub fn opened(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
         self.recent.opened((ends.netns_id, connection(ends)), known, at_ns);
     }
 
-    /// One has ended.
+    /// Records a TCP connection that ended.
     pub fn closed(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
         self.recent.closed((ends.netns_id, connection(ends)), known, at_ns);
         self.recent.forget(at_ns);
@@ -133,12 +133,12 @@ impl PacketSockets {
         self.recent.forget(at_ns);
     }
 
-    /// When the newest reading began, ns since 1970; 0 before the first.
+    /// Start of the newest reading, ns since 1970; 0 before the first one.
     pub fn taken_ns(&self) -> u64 {
         self.now.taken_ns
     }
 
-    /// Both ends of a packet.
+    /// The results for both ends of a packet.
     #[inline]
     pub(crate) fn ends(&self, packet: &CapturedPacket<'_>) -> PacketEnds<'_> {
         let Some(headers) = packet.packet.as_ref().filter(|headers| has_socket(headers)) else {
@@ -160,9 +160,9 @@ impl PacketSockets {
         [end(&tuple(src, dst, sport, dport), true), end(&tuple(dst, src, dport, sport), false)]
     }
 
-    /// The answers where nothing can be waited for: by the newest reading, whatever its age.
+    /// The results if waiting is impossible: from the newest reading, regardless of its age.
     pub(crate) fn ends_now(&self, packet: &CapturedPacket<'_>) -> PacketEnds<'_> {
-        // As if it were older than the reading.
+        // Treats the packet as older than the reading.
         let aged = CapturedPacket { time_ns: 0, ..*packet };
         self.ends(&aged)
     }
@@ -170,7 +170,7 @@ impl PacketSockets {
     fn end_of(&self, end: &End<'_>) -> EndAnswer<'_> {
         let found = match (end.from.proto, end.flags, end.is_sender) {
             (ip_proto::TCP, SYN, true) => self.beginning(end),
-            // Whoever listens takes it; who accepts the connection is not decided yet.
+            // The listener receives it; which process will accept the connection is not decided yet.
             (ip_proto::TCP, SYN, false) => self.now.bound(end).or_else(|| self.begun(end)),
             (ip_proto::TCP, ..) => self.connection(end),
             _ => self.now.any(end).or_else(|| self.of_group(end)),
@@ -184,8 +184,8 @@ impl PacketSockets {
         }
     }
 
-    /// A socket without a holder in one reading. A reading can miss a descriptor that is opened or moved meanwhile:
-    /// only a socket without a holder in two readings has none.
+    /// Handles a socket without an owner in one reading. A reading can miss a descriptor that is opened or moved while
+    /// it is taken: only a socket without an owner in two readings really has no owner.
     #[cold]
     fn ownerless<'s>(&'s self, socket: &'s PacketSocket) -> EndAnswer<'s> {
         match self.before.sockets.get(&socket.inode) {
@@ -200,7 +200,7 @@ impl PacketSockets {
         self.begun(end).or_else(|| self.now.connected(end).filter(|_| self.is_younger(end)))
     }
 
-    /// The socket of the connection that the packet began, if an event has told of it.
+    /// The socket of the connection that the packet began, if an event has reported it.
     fn begun(&self, end: &End<'_>) -> Option<&PacketSocket> {
         let (socket, opened_ns) = self.recent.get(&key(end))?;
         (opened_ns >= end.packet.time_ns).then_some(socket)
@@ -210,13 +210,13 @@ impl PacketSockets {
         if let Some((socket, _)) = self.recent.get(&key(end)) {
             return Some(socket);
         }
-        // A listener answers with SYN and ACK.
+        // A listener replies with SYN and ACK.
         self.now
             .connected(end)
             .or_else(|| if end.flags == SYN | ACK && end.is_sender { self.now.bound(end) } else { None })
     }
 
-    /// Those who listen to a group or to all, by the port.
+    /// A socket that receives multicast or broadcast packets at this port.
     #[inline]
     fn of_group(&self, end: &End<'_>) -> Option<&PacketSocket> {
         let to_many = matches!(end.packet.packet_type, Some(PacketAim::Broadcast | PacketAim::Multicast));
@@ -227,7 +227,7 @@ impl PacketSockets {
         self.now.sockets.get(&self.now.index.inode_of_group(netns_id, from.proto, from.src, from.sport()?)?)
     }
 
-    /// A socket of an earlier reading that a packet older than the newest one may belong to.
+    /// A socket of an earlier reading that may own a packet older than the newest reading.
     fn late(&self, end: &End<'_>) -> Option<&PacketSocket> {
         if end.from.proto == ip_proto::TCP && end.flags == SYN {
             return None;
@@ -235,17 +235,17 @@ impl PacketSockets {
         if end.from.proto == ip_proto::UDP {
             let (own, port) = (end.from.src, end.from.src_part);
             let at = |addr| self.recent.get(&sender(end.netns_id, addr, port)).map(|(socket, _)| socket);
-            // One that came and went between two readings.
+            // A socket that existed only between two readings.
             let any = if matches!(own.unmapped(), Addr::V4(_)) { Addr::ANY4 } else { Addr::ANY6 };
             if let Some(socket) = at(own).or_else(|| at(any)) {
                 return Some(socket);
             }
         }
-        // Connections that nobody has accepted, or that nobody holds any more, are the listener's.
+        // Connections that have not been accepted, or have lost their last owner, belong to the listener.
         self.before.connected(end).or_else(|| self.now.bound(end)).or_else(|| self.before.bound(end))
     }
 
-    /// True if the newest reading is younger than the packet.
+    /// True if the newest reading is later than the packet.
     fn is_younger(&self, end: &End<'_>) -> bool {
         self.now.taken_ns > end.packet.time_ns
     }
@@ -257,7 +257,7 @@ fn sender(netns_id: u64, own: Addr, port: u16) -> (u64, Connection) {
     (netns_id, (ip_proto::UDP, own.unmapped(), port, Addr::ANY4, 0))
 }
 
-/// True for the protocols whose sockets are looked for.
+/// True for the protocols whose sockets are looked up.
 pub(crate) fn has_socket(headers: &PacketHeaders<'_>) -> bool {
     matches!(headers.proto, ip_proto::TCP | ip_proto::UDP)
 }

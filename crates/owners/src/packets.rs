@@ -1,51 +1,52 @@
-//! Packets with the sockets at both ends, and who holds these.
+//! Captured packets with the sockets at both ends and their owners.
 //!
-//! The ends of a packet are looked up in [`PacketSockets`], which a process beside this one keeps up to date: nothing
-//! is read for a packet. One whose socket is not known yet waits for the next reading, and all that follow wait behind
-//! it, so that the order stays: for a bounded time, in bounded memory, and the ring is emptied meanwhile.
+//! The ends of a packet are looked up in [`PacketSockets`], which a separate process keeps up to date: no packet
+//! causes a reading. A packet whose socket is unknown waits for the next reading, and all packets after it wait as
+//! well, so that the order is kept. Waiting is bounded in time and memory, and the ring is emptied in the meantime.
 
 use crate::packet_sockets::{EndAnswer, PacketEnds, PacketSockets, has_socket};
 use crate::waiting::WaitingPackets;
 use record::rows::{CapturedPacket, CapturedPackets, PacketSocket};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
 
-/// The longest time that a packet waits for a reading.
+/// Maximum time that a packet waits for a reading.
 const WAIT_NS: u64 = 500_000_000;
-/// While packets come, what was read is not older than this: ports may have gone over to other processes.
+/// Maximum age of a reading while packets arrive: ports may have passed to other processes.
 const FRESH_NS: u64 = 1_000_000_000;
 
-/// Why a packet has no owner at an end: the socket is looked up after the packet, and may be closed by then.
+/// The reason why a packet has no owner at an end: the socket is looked up after the packet, and may be closed by
+/// then.
 const UNKNOWN: &str = "have no owner at an end that is here: the socket had gone when it was looked for, or nobody \
                        listens there";
-/// Why an owner is missing that could have been known.
+/// The reason why an owner is missing that could have been found.
 const HURRIED: &str = "packets could not wait until their sockets were looked for: too many came, or looking takes \
                        longer than half a second here";
 
-/// A source of news that keeps [`PacketSockets`] up to date.
+/// A source of updates that keeps [`PacketSockets`] current.
 pub trait SocketNews {
-    /// Hands on what has come; waits for nothing. `is_awaited`: a packet waits for it.
+    /// Passes on all updates that have arrived; does not wait. `is_awaited` is true if a packet is waiting for them.
     fn take(&mut self, into: &mut PacketSockets, is_awaited: bool);
 
-    /// Asks for another reading, unless one was asked for that has not come yet.
+    /// Requests another reading, unless a requested one has not arrived yet.
     fn ask(&mut self);
 
-    /// False once nothing will come any more.
+    /// False once no more updates will arrive.
     fn is_alive(&self) -> bool;
 
     /// Nanoseconds of a clock that does not jump.
     fn now_ns(&self) -> u64;
 
-    /// Waits some milliseconds for what comes.
+    /// Waits some milliseconds for updates.
     fn wait(&mut self);
 
-    /// Reports what could not be read. Called once, at the end.
+    /// Reports reading errors. Called once, at the end.
     fn close(&mut self) -> Accounting;
 }
 
-/// Reads the headers of a packet into its row, and makes the words that are needed.
+/// Decodes the headers of a packet into its row, and renders the texts that are needed.
 pub type Complete = for<'r> fn(CapturedPacket<'r>, u64, &'r mut Vec<u8>) -> CapturedPacket<'r>;
 
-/// Packets of another stream with the sockets at their ends.
+/// The packets of another stream, with the sockets at their ends.
 pub struct OwnedPackets<'s, N: SocketNews> {
     packets: &'s mut dyn Stream<CapturedPackets>,
     complete: Complete,
@@ -60,18 +61,19 @@ pub struct OwnedPackets<'s, N: SocketNews> {
 
 #[derive(Debug, Default)]
 struct OwnerCounts {
-    /// Packets to or from this host.
+    /// Number of packets to or from this host.
     here: u64,
-    /// Those with an end here that has no owner.
+    /// Number of packets with a local end that has no owner.
     unknown: u64,
-    /// Those that went on without an answer.
+    /// Number of packets that were handed out without an answer.
     hurried: u64,
-    /// Packets that waited when no more were wanted.
+    /// Number of packets that were still waiting when the consumer wanted no more.
     unwanted: u64,
 }
 
 impl<'s, N: SocketNews> OwnedPackets<'s, N> {
-    /// Packets of `packets` with what `news` tells; `complete` is what the rows of `packets` went through.
+    /// Adds sockets, which `news` reports, to the packets of `packets`; `complete` was also applied to the rows of
+    /// `packets`.
     pub fn new(
         packets: &'s mut dyn Stream<CapturedPackets>,
         complete: Complete,
@@ -82,7 +84,7 @@ impl<'s, N: SocketNews> OwnedPackets<'s, N> {
         OwnedPackets { packets, complete, news, sockets, waiting, info: Vec::new(), newest_ns: 0, counts }
     }
 
-    /// Hands out what waits, as far as it is answered; all of it if `is_end`.
+    /// Hands out waiting packets as long as they have answers; all of them if `is_end`.
     fn release(&mut self, need: u64, is_end: bool, each: &mut Each<'_, CapturedPackets>) -> Next {
         let now_ns = if self.waiting.is_empty() { 0 } else { self.news.now_ns() };
         while let Some(waiting) = self.waiting.first() {
@@ -102,7 +104,7 @@ impl<'s, N: SocketNews> OwnedPackets<'s, N> {
         Next::More
     }
 
-    /// Waits for the last reading, and hands out all that waits.
+    /// Waits for the last reading, and hands out all waiting packets.
     fn finish(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Next {
         let begin_ns = self.news.now_ns();
         while !self.waiting.is_empty() && self.news.now_ns().saturating_sub(begin_ns) < WAIT_NS {
@@ -115,7 +117,7 @@ impl<'s, N: SocketNews> OwnedPackets<'s, N> {
         self.release(need, true, each)
     }
 
-    /// Takes the packets that are there.
+    /// Takes the available packets.
     fn take(
         &mut self,
         demand: &Demand<CapturedPackets>,
@@ -214,7 +216,7 @@ impl<N: SocketNews> Stream<CapturedPackets> for OwnedPackets<'_, N> {
 
     fn close(&mut self) -> Accounting {
         let mut stats = self.packets.close();
-        // What nobody wanted any more was never handed out.
+        // Packets that the consumer no longer wanted were not handed out.
         stats.seen = stats.seen.saturating_sub(self.counts.unwanted + self.waiting.clear());
         stats.add(&self.news.close());
         let OwnerCounts { here, unknown, hurried, .. } = self.counts;

@@ -1,9 +1,9 @@
-//! Owners of entries while entries come.
+//! Owners of entries while events arrive.
 //!
-//! A reading of all sockets and their owners answers for every event that happened before it. An event that is younger
-//! waits until the next reading may begin, and all that come meanwhile wait with it in the buffers of the stream:
-//! readings cost a bounded part of the time, and no event is looked up in one that is older than itself, where its port
-//! may be another's. A socket that was closed in between has no owner; that is counted.
+//! A reading of all sockets and their owners answers for every event that happened before it. A later event waits
+//! until the next reading may begin, and all events that arrive until then wait with it in the buffers of the stream.
+//! So readings cost a bounded part of the time, and no event is looked up in a reading older than itself, in which its
+//! port may belong to another process. A socket that was closed in between has no owner; such events are counted.
 
 use crate::resolver::OwnerResolver;
 use crate::socket_index::{SocketIndex, has_socket};
@@ -12,7 +12,7 @@ use record::{Accounting, Lookup, Owner};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Entries that only pass through here ask for another reading after this time: an address may be new.
+/// Minimum interval between readings for entries that only pass through this host: an address may be new.
 const ADDRESSES_NS: u64 = 1_000_000_000;
 
 /// Reads sockets and their owners.
@@ -20,32 +20,33 @@ pub trait ReadOwners {
     /// Socket inode → owners.
     type Owners: Lookup;
 
-    /// Takes a reading, and may wait before: readings may cost a bounded part of the time. `None`: it cannot be taken,
-    /// and no other one will be.
+    /// Takes a reading, possibly after a wait, because readings may use only a bounded part of the time. `None` if it
+    /// failed, and no further one is possible.
     fn read(&mut self) -> Option<Reading<Self::Owners>>;
 
-    /// True if a reading of now is one of after `time_ns` (nanoseconds since 1970).
+    /// True if a reading taken now would be later than `time_ns` (nanoseconds since 1970).
     fn has_passed(&self, time_ns: u64) -> bool;
 
-    /// Reports what could not be read. Called once, at the end.
+    /// Reports reading errors. Called once, at the end.
     fn close(&mut self) -> Accounting;
 }
 
-/// All sockets and their owners.
+/// A reading of all sockets and their owners.
 pub struct Reading<L> {
-    /// When it began, ns since 1970: sockets that were there then and still are, are in it.
+    /// Its start, ns since 1970: it contains every socket that existed then and still exists.
     pub taken_ns: u64,
-    /// No reading follows: the run ends.
+    /// True if no other reading follows, because the run is ending.
     pub is_last: bool,
     /// The sockets.
     pub sockets: SocketIndex,
     /// Their owners; `None` if they could not be read.
     pub owners: Option<L>,
-    /// When the owners had been read, in ns of CLOCK_BOOTTIME: who starts later is none of them, whatever its number.
+    /// When the owners were read, in ns of CLOCK_BOOTTIME: a process that started later is not among them, even with
+    /// the same pid.
     pub seen_ns: u64,
 }
 
-/// Processes that hold a socket, as a reading saw them.
+/// The owners of a socket, as a reading saw them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SeenOwners {
     /// Never empty.
@@ -54,42 +55,42 @@ pub(crate) struct SeenOwners {
     pub(crate) seen_ns: u64,
 }
 
-/// The answer to the question who owns an entry.
+/// The owners of an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum OwnerAnswer {
     /// Neither end of the entry is on this host.
     NotHere,
-    /// An end is on this host, and no process holds its socket now.
+    /// An end is on this host, but its socket has no owner now.
     Unknown,
-    /// The processes that hold the socket.
+    /// The owners of the socket.
     Found(SeenOwners),
 }
 
-/// The newest reading, and the next one when an event asks for it.
+/// The newest reading; takes the next one when an event requires it.
 pub(crate) struct Readings<R: ReadOwners> {
     reader: R,
     now: Option<Reading<R::Owners>>,
-    /// When the reading before `now` began; 0 if there is none.
+    /// Start of the reading before `now`; 0 without one.
     before_ns: u64,
-    /// Owners that entries have asked for since the newest reading.
+    /// Owners that were looked up since the newest reading.
     shared: HashMap<u32, Rc<[Owner]>>,
-    /// No reading will come any more: the run ends, or the recording has no more.
+    /// True if no more readings will be taken: the run is ending, or the recording has no more.
     is_last: bool,
 }
 
 impl<R: ReadOwners> Readings<R> {
-    /// Reads nothing yet.
+    /// Creates an empty state without reading anything.
     pub(crate) fn new(reader: R) -> Readings<R> {
         Readings { reader, now: None, before_ns: 0, shared: HashMap::new(), is_last: false }
     }
 
-    /// Finds the processes that hold the socket at an end of an entry that existed at `happened_ns` (nanoseconds since
-    /// 1970). May block, to look up many entries at once: events wait in their buffers meanwhile.
+    /// Finds the owners of the socket at an end of an entry that existed at `happened_ns` (nanoseconds since 1970).
+    /// May block, so that many entries are looked up at once: events wait in their buffers until then.
     pub(crate) fn find(&mut self, entry: &Conntrack<'_>, happened_ns: u64) -> OwnerAnswer {
         if !has_socket(entry) {
             return OwnerAnswer::NotHere;
         }
-        // In a replay several readings may have been taken between two events that are shown now.
+        // In a replay, several readings may have been taken between two events that are shown now.
         while !self.is_last && self.is_old(entry, happened_ns) {
             self.read();
         }
@@ -101,8 +102,8 @@ impl<R: ReadOwners> Readings<R> {
         self.answer(entry)
     }
 
-    /// Finds the processes that hold the socket with this inode, which existed at `happened_ns`. May block as
-    /// [`Readings::find`] does.
+    /// Finds the owners of the socket with this inode, which existed at `happened_ns`. May block as [`Readings::find`]
+    /// does.
     pub(crate) fn find_socket(&mut self, inode: u32, happened_ns: u64) -> OwnerAnswer {
         let is_old = |now: &Option<Reading<R::Owners>>| now.as_ref().is_none_or(|now| happened_ns >= now.taken_ns);
         while !self.is_last && is_old(&self.now) && (self.now.is_none() || self.reader.has_passed(happened_ns)) {
@@ -116,33 +117,33 @@ impl<R: ReadOwners> Readings<R> {
         self.answer_of_socket(inode)
     }
 
-    /// True if another reading would find nothing else. A file that is opened or moved meanwhile can escape one: a
-    /// socket without an owner in two readings has none.
+    /// True if another reading would not change the result. A reading can miss a file that is opened or moved while it
+    /// is taken: only a socket without an owner in two readings really has no owner.
     fn is_sure(&self, found: &OwnerAnswer, happened_ns: u64) -> bool {
         let is_older = self.now.as_ref().is_none_or(|now| now.taken_ns <= happened_ns);
         *found != OwnerAnswer::Unknown || self.before_ns > happened_ns || is_older || self.is_last
     }
 
-    /// True if an end of the entry is on this host, as far as the newest reading says. Reads nothing.
+    /// True if an end of the entry is on this host, according to the newest reading. Does not take a reading.
     pub(crate) fn is_here(&self, entry: &Conntrack<'_>) -> bool {
         has_socket(entry) && self.now.as_ref().is_some_and(|now| now.sockets.is_here(entry))
     }
 
-    /// Reports what could not be read.
+    /// Reports reading errors.
     pub(crate) fn close(&mut self) -> Accounting {
         self.reader.close()
     }
 
-    /// True if an event of this time needs another reading.
+    /// True if an event at this time needs another reading.
     fn is_old(&self, entry: &Conntrack<'_>, happened_ns: u64) -> bool {
         let Some(now) = &self.now else { return true };
         let pause_ns = if now.sockets.is_here(entry) { 0 } else { ADDRESSES_NS };
         let is_younger = happened_ns >= now.taken_ns.saturating_add(pause_ns);
-        // After the clock was put back no reading would ever be young enough.
+        // After the clock was set back, no reading would ever be late enough.
         is_younger && self.reader.has_passed(happened_ns)
     }
 
-    /// When the newest reading began.
+    /// Start of the newest reading.
     #[cfg(test)]
     pub(crate) fn taken_ns(&self) -> u64 {
         self.now.as_ref().map_or(0, |now| now.taken_ns)
@@ -173,7 +174,7 @@ impl<R: ReadOwners> Readings<R> {
         self.of_inode(inode).map_or(OwnerAnswer::Unknown, OwnerAnswer::Found)
     }
 
-    /// The processes that hold a socket, by the newest reading.
+    /// The owners of a socket, according to the newest reading.
     fn of_inode(&mut self, inode: u32) -> Option<SeenOwners> {
         let now = self.now.as_ref()?;
         let seen = |owners| SeenOwners { owners, seen_ns: now.seen_ns };

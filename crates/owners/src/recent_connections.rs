@@ -1,8 +1,8 @@
-//! Connections that events reported: those that are open, and those that ended a moment ago, with their holders.
+//! Connections that events reported: those that are open, and those that ended a moment ago, with their owners.
 //!
-//! Bounded, and divided so that no user fills it for all (docs/adr/0015): the first [`FREE`] connections take entries
-//! as they come; each further one is charged to its user, who may take a [`PART`]th of what is left. A connection
-//! without an entry is found in the socket table as long as it is there.
+//! Bounded, and divided so that no user fills it for everybody (docs/adr/0015): the first [`FREE`] connections take
+//! entries as they come; each further one is charged to its user, who may take a [`PART`]th of what is left. A
+//! connection without an entry is found in the socket table as long as it exists.
 
 use record::rows::PacketSocket;
 use std::collections::{HashMap, VecDeque};
@@ -10,13 +10,13 @@ use std::collections::{HashMap, VecDeque};
 use crate::secret_hash::SecretHash;
 use crate::socket_index::Connection;
 
-/// Connections that take entries as they come.
+/// Number of connections that take entries without being charged.
 const FREE: usize = 1 << 16;
-/// Connections beyond those, by shares.
+/// Number of further connections, which users share.
 const SHARED: usize = 1 << 15;
-/// A user may take one part in so many of what is left.
+/// A user may take one part in this number of what is left.
 const PART: usize = 8;
-/// How long a connection that has ended is remembered, for its last packets.
+/// How long an ended connection is remembered, for its last packets.
 const KEPT_NS: u64 = 3_000_000_000;
 
 /// Namespace, and the connection as its socket sees it.
@@ -53,30 +53,30 @@ struct Recent {
     closed_ns: u64,
 }
 
-/// The connections. Memory: [`FREE`] + [`SHARED`] entries of some 200 bytes.
+/// The remembered connections. Memory: [`FREE`] + [`SHARED`] entries of about 200 bytes.
 #[derive(Debug, Default)]
 pub(crate) struct RecentConnections {
     connections: HashMap<RecentKey, Recent, SecretHash>,
-    /// A bit for every port that a connection has as its own, or had: most questions end here.
+    /// One bit for every port that is or was the local port of a connection: most lookups end here.
     ports: OwnPorts,
-    /// Entries of the shared room by user.
+    /// Number of charged entries per user.
     charged: HashMap<u32, usize>,
-    /// Those that have ended, in this order.
+    /// The ended connections, in the order of their ends.
     ended: VecDeque<(u64, RecentKey)>,
 }
 
 impl RecentConnections {
-    /// A connection was established.
+    /// Records a connection that was established.
     pub(crate) fn opened(&mut self, key: RecentKey, socket: PacketSocket, at_ns: u64) {
         self.remove(&key);
         let Some(is_charged) = self.charge(socket.uid) else { return };
         self.put(key, Recent { socket, opened_ns: at_ns, is_charged, closed_ns: 0 });
     }
 
-    /// A connection ended, held by `socket`; it may be older than the first event.
+    /// Records a connection that ended, owned by `socket`; it may be older than the first event.
     pub(crate) fn closed(&mut self, key: RecentKey, socket: PacketSocket, at_ns: u64) {
         let opened_ns = match self.connections.get_mut(&key) {
-            // Who let go of it last may be another than who opened it, or nobody.
+            // The last owner may differ from the process that opened the connection, or there may be none.
             Some(recent) if socket.owners.is_empty() => {
                 recent.closed_ns = at_ns;
                 return self.ends(key, at_ns);
@@ -101,13 +101,13 @@ impl RecentConnections {
 
     fn ends(&mut self, key: RecentKey, at_ns: u64) {
         self.ended.push_back((at_ns, key));
-        // More than these in a few seconds use the same ports again and again.
+        // More ended connections than this within a few seconds means that the same ports are being reused repeatedly.
         if self.ended.len() > 2 * (FREE + SHARED) {
             self.forget(u64::MAX);
         }
     }
 
-    /// Forgets what ended some time before `now_ns`.
+    /// Removes connections that ended some time before `now_ns`.
     pub(crate) fn forget(&mut self, now_ns: u64) {
         while let Some((ended_ns, key)) = self.ended.front().copied() {
             if ended_ns.saturating_add(KEPT_NS) > now_ns {
@@ -127,12 +127,13 @@ impl RecentConnections {
         if !self.ports.has(*port) {
             return None;
         }
-        // A holder that is not known may be known to a reading.
+        // If the owner is unknown here, a reading may know it.
         let recent = self.connections.get(key).filter(|recent| !recent.socket.owners.is_empty())?;
         Some((&recent.socket, recent.opened_ns))
     }
 
-    /// Takes an entry for a connection of this user: true if from the shared room, `None` if there is none for it.
+    /// Charges a connection to this user: true if it takes an entry of the shared part, `None` if the user may take no
+    /// more.
     fn charge(&mut self, uid: Option<u32>) -> Option<bool> {
         if self.connections.len() < FREE {
             return Some(false);
@@ -157,7 +158,7 @@ impl RecentConnections {
     }
 }
 
-/// Those of unknown users have one together.
+/// All unknown users share one account.
 fn account(uid: Option<u32>) -> u32 {
     uid.unwrap_or(u32::MAX)
 }
@@ -199,7 +200,7 @@ mod tests {
         recent.forget(200 + KEPT_NS - 1);
         assert_eq!([pid(&recent, 1), pid(&recent, 2)], [Some(7), Some(8)]);
         assert_eq!(recent.get(&key(1)).map(|(_, opened_ns)| opened_ns), Some(100));
-        // The same ports again: the end of the former is not its own.
+        // The same ports are reused: the end of the earlier connection must not affect the new one.
         recent.opened(key(1), socket(9, 0), 250);
         recent.forget(200 + KEPT_NS);
         assert_eq!(pid(&recent, 1), Some(9));

@@ -1,24 +1,25 @@
-//! Log records with the owners of the sockets that sent the packets, or that they are for.
+//! Log records with the owners of the sockets that send or receive the packets.
 
 use crate::readings::{OwnerAnswer, ReadOwners, Readings};
 use record::rows::{Conntrack, CtTuple, LogRecord, LogRecords};
 use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
 
-/// Why a record has no owner: the socket is looked up after the packet, and may be closed by then.
+/// The reason why a record has no owner: the socket is looked up after the packet, and may be closed by then.
 const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, or nobody listens there";
 
-/// Records of another stream, with owners in each row.
+/// The records of another stream, with owners in each row.
 pub struct OwnedRecords<'s, R: ReadOwners> {
     records: &'s mut dyn Stream<LogRecords>,
     readings: Readings<R>,
-    /// Records of packets to or from this host.
+    /// Number of records of packets to or from this host.
     here: u64,
-    /// Those of them without an owner.
+    /// Number of these records without an owner.
     unknown: u64,
 }
 
 impl<'s, R: ReadOwners> OwnedRecords<'s, R> {
-    /// Records of `records` with owners that `reader` reads. May wait for a reading: records wait in buffers then.
+    /// Adds owners, which `reader` reads, to the records of `records`. May wait for a reading: records then wait in
+    /// buffers.
     pub fn new(records: &'s mut dyn Stream<LogRecords>, reader: R) -> OwnedRecords<'s, R> {
         OwnedRecords { records, readings: Readings::new(reader), here: 0, unknown: 0 }
     }
@@ -64,8 +65,8 @@ impl<R: ReadOwners> Stream<LogRecords> for OwnedRecords<'_, R> {
     }
 }
 
-/// The packet as one direction of a connection, seen from the end that is here by its hook; `None` of a packet that
-/// passes through, or has no ports.
+/// The packet as one direction of a connection, seen from the local end according to its hook; `None` for a packet
+/// that passes through or has no ports.
 fn from_the_local_end(record: &LogRecord<'_>) -> Option<Conntrack<'static>> {
     let packet = record.packet.as_ref()?;
     let (sport, dport) = packet.transport.ports()?;
@@ -87,7 +88,7 @@ mod tests {
     const HERE: Addr = Addr::V4([10, 0, 0, 1]);
     const THERE: Addr = Addr::V4([10, 0, 0, 2]);
 
-    /// A UDP packet from one to the other at this hook.
+    /// A UDP packet from `from` to `to` at this hook.
     fn record(hook: u8, from: (Addr, u16), to: (Addr, u16)) -> LogRecord<'static> {
         let transport = Transport::Ports { sport: from.1, dport: to.1 };
         let headers = PacketHeaders { src: from.0, dst: to.0, proto: ip_proto::UDP, transport, ..Default::default() };
@@ -105,7 +106,7 @@ mod tests {
         let inode = |record: LogRecord<'_>| sockets.inode(&from_the_local_end(&record)?);
         assert_eq!(inode(record(1, (THERE, 9), (HERE, 53))), Some(5), "for the server");
         assert_eq!(inode(record(3, (HERE, 4000), (THERE, 53))), Some(6), "from the client");
-        // From one to the other here: the sender goes out, the receiver gets it.
+        // Between two local sockets: at output it belongs to the sender, at input to the receiver.
         assert_eq!(inode(record(3, (HERE, 4000), (HERE, 53))), Some(6));
         assert_eq!(inode(record(1, (HERE, 4000), (HERE, 53))), Some(5));
         assert_eq!(inode(record(2, (HERE, 4000), (THERE, 53))), None, "it passes through");

@@ -1,10 +1,10 @@
-//! From a row to its owners.
+//! Finds the owners of rows.
 
 use crate::socket_index::SocketIndex;
 use record::rows::{Conntrack, Socket};
 use record::{Key, Lookup, LookupId, Lookups, Owner};
 
-/// Finds the owners of rows. Copied freely: two references.
+/// Finds the owners of rows. Cheap to copy: two pointers.
 #[derive(Clone, Copy)]
 pub struct OwnerResolver<'o> {
     /// Socket inode → owners.
@@ -12,23 +12,24 @@ pub struct OwnerResolver<'o> {
 }
 
 impl<'o> OwnerResolver<'o> {
-    /// Resolves by the owners among `lookups`; none if they were not read.
+    /// A resolver for the owners among `lookups`; `None` if they were not read.
     pub fn new(lookups: &Lookups<'o>) -> Option<OwnerResolver<'o>> {
         Some(OwnerResolver::over(lookups.get(LookupId::Owners)?))
     }
 
-    /// Resolves by `owners`: socket inode → owners.
+    /// A resolver for `owners`: socket inode → owners.
     pub fn over(owners: &'o dyn Lookup) -> OwnerResolver<'o> {
         OwnerResolver { owners }
     }
 
-    /// The owners of a socket; empty if there are none or they are unknown.
+    /// The owners of a socket; empty if it has none or if they are unknown.
     #[inline]
     pub fn of_socket(&self, socket: &Socket<'_>) -> &'o [Owner] {
         self.of_inode(socket.inode)
     }
 
-    /// The owners of the socket at the local end of an entry, or else of its backend's. `None`: no socket was found.
+    /// The owners of the socket at the local end of an entry, otherwise of its backend's. `None` if no socket was
+    /// found.
     #[inline]
     pub fn of_entry(&self, sockets: &SocketIndex, entry: &Conntrack<'_>) -> Option<&'o [Owner]> {
         Some(self.of_inode(sockets.inode(entry)?))

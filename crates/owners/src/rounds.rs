@@ -1,25 +1,26 @@
-//! Owners of sockets that are gone since the round before.
+//! Owners of sockets, remembered for sockets that disappeared since the previous round.
 
 use record::{Key, Lookup, Owner, Value};
 
-/// The owners of a socket; those of the round before, if it has none now.
+/// The owners of a socket; if it has none now, its owners in the previous round.
 #[derive(Debug)]
 pub struct RoundOwners<L> {
-    /// Owners of this round.
+    /// Owners in this round.
     pub now: L,
-    /// Owners of the round before.
+    /// Owners in the previous round.
     pub before: Option<L>,
-    /// Processes that started since then, ascending: what surrounds these numbers now is not the former owners'.
+    /// Pids of processes that started since then, ascending: facts about these pids no longer apply to the former
+    /// owners.
     pub others: Vec<u32>,
 }
 
 impl<L: Lookup> RoundOwners<L> {
-    /// Owners of a first round.
+    /// Owners in a first round.
     pub fn new(now: L) -> RoundOwners<L> {
         RoundOwners { now, before: None, others: Vec::new() }
     }
 
-    /// The owners before, unless one of this key's has lost its number to another process.
+    /// The previous owners, unless the pid of one of them has been reused.
     fn before(&self, key: Key) -> Option<&L> {
         let before = self.before.as_ref()?;
         let lost = |owner: &Owner| self.others.binary_search(&owner.pid).is_ok();

@@ -1,9 +1,9 @@
-//! Hashing of addresses and ports that peers choose: a few nanoseconds each, with a secret of the run.
+//! Hashing of addresses and ports that remote peers choose: a few nanoseconds each, with a secret per run.
 
 use record::hash::{mix, mix_words};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Makes hashers that begin with one secret.
+/// Builds hashers that start with the same secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SecretHash(u64);
 
@@ -22,7 +22,7 @@ impl BuildHasher for SecretHash {
     }
 }
 
-/// Folds what is hashed into one number.
+/// Folds the hashed data into one number.
 pub(crate) struct MixHasher(u64);
 
 impl Hasher for MixHasher {
@@ -85,7 +85,7 @@ mod tests {
         let hashes: HashSet<u64> =
             (0..1000).flat_map(|port| (0..100).map(move |last| (port, last))).map(|(p, l)| of(p, l)).collect();
         assert_eq!(hashes.len(), 100_000);
-        // Both ends of the hash are used by tables.
+        // Hash tables use both ends of the hash.
         let low: HashSet<u64> = hashes.iter().map(|hash| hash & 0xffff).collect();
         let high: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
         assert!(low.len() > 45_000 && high.len() == 128, "{} {}", low.len(), high.len());

@@ -1,13 +1,15 @@
-//! From an entry of connection tracking to the socket at one of its ends.
+//! Finds the socket at one of the ends of a conntrack entry.
 //!
-//! The socket at the end which is in the entry's namespace, or else the backend's socket in another namespace that is
-//! read. A socket sees the connection as it is on its side of the rewriting: the client's socket is connected to what
-//! it asked for (the original direction), the server's to what the answers go to (the reply direction). UDP servers,
-//! and TCP connections that nobody holds any more, are found by what listens at their address; then that address must
-//! be this namespace's own, for a box that forwards to port 53 of another host may well listen at its own port 53.
+//! It is the socket at the end in the entry's namespace, or else the backend's socket in another namespace that is
+//! read. A socket sees the connection as it is on its side of the NAT: the client's socket is connected to the address
+//! that it requested (the original direction), the server's socket to the destination of the replies (the reply
+//! direction). UDP servers, and TCP connections without an owner, are found by the socket that listens at their
+//! address. That address must then be one of the namespace's own, because a host that forwards to port 53 of another
+//! host may listen at its own port 53.
 //!
-//! A backend in another namespace is found by its address. Any user may make a namespace with any address in it, so one
-//! counts only if root made it, or the user who made the entry's own; and if two have the address, neither is named.
+//! A backend in another namespace is found by its address. Any user may create a namespace with any address in it, so
+//! a namespace counts only if it was created by root, or by the user who created the entry's own; and if two
+//! namespaces have the address, neither is used.
 
 use crate::checksum::PortSums;
 use crate::secret_hash::SecretHash;
@@ -16,13 +18,13 @@ use record::{Addr, Demand, Expr, Op, Operand, Owner, Proto, Scope, Test, field_i
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
 
-/// The sockets of the namespaces that are read, by their ends. Some 100 bytes a socket; a question costs two loads if
-/// no socket has a port of the entry, else up to eight probes.
+/// The sockets of the namespaces that are read, by their addresses and ports. About 100 bytes per socket; a lookup
+/// costs two loads if no socket has a port of the entry, otherwise up to eight probes.
 #[derive(Debug)]
 pub struct SocketIndex {
     /// True if sockets of several namespaces are added.
     several: bool,
-    /// A bit for every port that a socket has as its own: most questions end here on a host that forwards.
+    /// One bit for every port that is a socket's local port: on a host that forwards, most lookups end here.
     ports: Box<[u64; PORT_WORDS]>,
     /// Namespace and connection as the socket sees it → inode.
     connected: HashMap<(u64, Connection), u32, SecretHash>,
@@ -31,9 +33,10 @@ pub struct SocketIndex {
     bound: HashMap<(u64, u8, Addr, u16), u32, SecretHash>,
     /// Addresses of the namespaces.
     ours: HashSet<(u64, Addr), SecretHash>,
-    /// Where each address is; those of loopback are everywhere and left out. Empty if one namespace is read.
+    /// The namespaces of each address; loopback addresses are omitted because they are everywhere. Empty if only one
+    /// namespace is read.
     homes: HashMap<Addr, Vec<u64>>,
-    /// Who made the namespaces; none where that is not known.
+    /// The creators of the namespaces, as far as known.
     makers: HashMap<u64, u32>,
 }
 
@@ -49,14 +52,15 @@ fn wildcards(addr: Addr) -> &'static [Addr] {
     }
 }
 
-/// Words of a bitmap with a bit for every port.
+/// Number of words of a bitmap with one bit per port.
 const PORT_WORDS: usize = 65_536 / 64;
 
-/// Protocol, own address and port, the other's.
+/// Protocol, local address and port, peer address and port.
 pub(crate) type Connection = (u8, Addr, u16, Addr, u16);
 
 impl SocketIndex {
-    /// No socket yet. `several`: those of more than one namespace will be added, with the namespaces' makers.
+    /// An empty index. `several` is true if sockets of more than one namespace will be added, with the namespaces'
+    /// creators.
     pub fn new(several: bool) -> SocketIndex {
         SocketIndex {
             several,
@@ -69,7 +73,8 @@ impl SocketIndex {
         }
     }
 
-    /// What is asked of the sockets' source: TCP and UDP, for asking for the others makes the kernel load modules.
+    /// The demand for the sockets' source: TCP and UDP only, because reading other protocols makes the kernel load
+    /// modules.
     pub fn demand() -> Demand<Sockets> {
         let fields = ["proto", "local_addr", "local_port", "peer_addr", "peer_port", "v6only", "inode"];
         let shown: Vec<usize> = fields.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
@@ -79,7 +84,7 @@ impl SocketIndex {
         Demand::new(&shown, of.map(test).into_iter().collect())
     }
 
-    /// Adds a socket; those of other protocols, and those that are no file any more, are passed over.
+    /// Adds a socket. Ignores other protocols, and sockets that are no longer files.
     pub fn add_socket(&mut self, socket: &Socket<'_>) {
         let Some(proto) = number_of(socket.proto).filter(|_| socket.inode != 0) else { return };
         let (local, peer) = (socket.local, socket.peer);
@@ -107,12 +112,12 @@ impl SocketIndex {
         }
     }
 
-    /// Adds the user who made a namespace.
+    /// Adds the user who created a namespace.
     pub fn add_maker(&mut self, netns_id: u64, uid: u32) {
         self.makers.insert(netns_id, uid);
     }
 
-    /// True if an end of the entry is here, or its backend in a namespace that is read, as addresses tell.
+    /// True if, by its address, an end of the entry is here, or its backend is in a namespace that is read.
     pub fn is_here(&self, row: &Conntrack<'_>) -> bool {
         self.home_of_backend(row).is_some()
             || [&row.orig, &row.reply].into_iter().any(|tuple| self.is_ours(row.netns_id, tuple.src.unmapped()))
@@ -125,7 +130,7 @@ impl SocketIndex {
         self.local_inode(row).or_else(|| self.backend_inode(row)).or_else(|| self.client_inode(row))
     }
 
-    /// True if one namespace is read, and both ends of the entry are elsewhere.
+    /// True if only one namespace is read and both ends of the entry are elsewhere.
     pub(crate) fn is_away(&self, row: &Conntrack<'_>) -> bool {
         !self.several && has_socket(row) && !self.is_here(row)
     }
@@ -135,7 +140,7 @@ impl SocketIndex {
         self.homes_of_backend(row).nth(1).is_some()
     }
 
-    /// Sums of what owners follow from, by the ports of the sockets, whose owners `of_inode` gives.
+    /// Sums of the data that owners depend on, by the ports of the sockets; `of_inode` returns a socket's owners.
     pub(crate) fn sums<'o>(&self, of_inode: impl Fn(u32) -> &'o [Owner], secret: &RandomState) -> PortSums {
         let mut sums = PortSums::new(secret);
         let owners = |inode: u32| {
@@ -155,7 +160,7 @@ impl SocketIndex {
         sums
     }
 
-    /// The inode of the socket that answers in another namespace which is read.
+    /// The inode of the replying socket in another namespace that is read.
     fn backend_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
         let home = self.home_of_backend(row)?;
         self.connected_at(home, &row.reply).or_else(|| self.bound_at(home, &row.reply)).copied()
@@ -171,7 +176,7 @@ impl SocketIndex {
         self.connected_at(home, &row.orig).or_else(|| self.bound_at(home, &row.orig)).copied()
     }
 
-    /// The one other namespace that has the backend's address.
+    /// The only other namespace that has the backend's address.
     fn home_of_backend(&self, row: &Conntrack<'_>) -> Option<u64> {
         only(self.homes_of_backend(row))
     }
@@ -188,7 +193,7 @@ impl SocketIndex {
         homes.into_iter().flatten().copied().filter(move |home| self.is_trusted(*home, of_entry))
     }
 
-    /// True if a namespace was made by root, or by the user who made the namespace of the entry.
+    /// True if a namespace was created by root, or by the user who created the namespace of the entry.
     fn is_trusted(&self, home: u64, of_entry: u64) -> bool {
         let maker = self.makers.get(&home);
         maker.is_some_and(|uid| *uid == 0 || Some(uid) == self.makers.get(&of_entry))
@@ -197,7 +202,7 @@ impl SocketIndex {
     fn local_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
         let ends = [&row.orig, &row.reply];
         let connected = ends.into_iter().find_map(|tuple| self.connected_at(row.netns_id, tuple));
-        // Who listens is at the end of the answers; a UDP client that is not connected sends from a bound port, too.
+        // A listener is at the source of the replies; an unconnected UDP client also sends from a bound port.
         connected
             .or_else(|| [&row.reply, &row.orig].into_iter().find_map(|tuple| self.bound_at(row.netns_id, tuple)))
             .copied()
@@ -208,12 +213,12 @@ impl SocketIndex {
         self.connected_at(netns, from).copied()
     }
 
-    /// The inode of the socket that takes what comes to the source of `from`, whoever sends.
+    /// The inode of the socket that receives packets from any sender at the source address of `from`.
     pub(crate) fn bound_inode(&self, netns: u64, from: &CtTuple) -> Option<u32> {
         self.bound_at(netns, from).copied()
     }
 
-    /// The socket that receives packets to a multicast or broadcast address, which is not one of our own.
+    /// The socket that receives packets sent to a multicast or broadcast address, which is not a local address.
     pub(crate) fn inode_of_group(&self, netns: u64, proto: u8, group: Addr, port: u16) -> Option<u32> {
         let at = |addr: &Addr| self.bound.get(&(netns, proto, *addr, port));
         wildcards(group.unmapped()).iter().find_map(at).copied()
@@ -231,13 +236,13 @@ impl SocketIndex {
         at(&own).or_else(|| if self.is_ours(netns, own) { wildcards(own).iter().find_map(at) } else { None })
     }
 
-    /// The source port of a direction, if some socket has it as its own.
+    /// The source port of a direction, if it is the local port of a socket.
     #[inline]
     fn own_port(&self, tuple: &CtTuple) -> Option<u16> {
         tuple.sport().filter(|port| self.ports[usize::from(*port) / 64] >> (port % 64) & 1 == 1)
     }
 
-    /// True if the address, which is not mapped, is one of the namespace's.
+    /// True if the address, which must be unmapped, belongs to the namespace.
     pub(crate) fn is_ours(&self, netns: u64, addr: Addr) -> bool {
         addr.is_loopback() || self.ours.contains(&(netns, addr))
     }
@@ -249,7 +254,7 @@ fn only<I>(mut found: impl Iterator<Item = I>) -> Option<I> {
     Some(one)
 }
 
-/// True if entries of this protocol can have a socket that is found.
+/// True if the sockets of entries with this protocol can be found.
 pub(crate) fn has_socket(entry: &Conntrack<'_>) -> bool {
     matches!(entry.orig.proto, ip_proto::TCP | ip_proto::UDP)
 }

@@ -3,11 +3,11 @@
 use record::rows::{CapturedPacket, PacketEntry};
 use std::collections::VecDeque;
 
-/// Bytes of packets that wait, their frames and what is kept beside them. Beyond these the oldest go on.
+/// Maximum memory of waiting packets in bytes: their frames and their other data. Beyond this the oldest are released.
 const WAITING_BYTES_MAX: usize = 32 << 20;
-/// Bytes that are kept of each packet beside its frame.
+/// Bytes stored for each packet in addition to its frame.
 const EACH_BYTES: usize = 200;
-/// Buffers that are kept while nothing waits, 2 KiB each as a rule.
+/// Maximum number of buffers kept for reuse while no packets wait, usually 2 KiB each.
 const SPARE_MAX: usize = 1024;
 
 /// Packets that wait, in order.
@@ -15,24 +15,24 @@ const SPARE_MAX: usize = 1024;
 pub struct WaitingPackets {
     packets: VecDeque<WaitingPacket>,
     bytes: usize,
-    /// Memory of those that have gone on.
+    /// Buffers of released packets, for reuse.
     spare: Vec<Vec<u8>>,
 }
 
-/// A packet as its row had it before its headers were read.
+/// A packet as its row was before its headers were decoded.
 pub struct WaitingPacket {
-    /// Without what it borrows.
+    /// The row without borrowed data.
     row: CapturedPacket<'static>,
-    /// Its frame, then the name of its interface.
+    /// Its frame, followed by the name of its interface.
     bytes: Vec<u8>,
     frame_bytes: usize,
     entry: Option<Box<PacketEntry<'static>>>,
-    /// Since when it waits, on the clock of [`WaitingPackets::push`].
+    /// Since when it has been waiting, on the clock of [`WaitingPackets::push`].
     pub since_ns: u64,
 }
 
 impl WaitingPacket {
-    /// Its row, without what was read of its headers.
+    /// Its row, without decoded headers.
     pub fn row(&self) -> CapturedPacket<'_> {
         let (frame, iface) = self.bytes.split_at_checked(self.frame_bytes).unwrap_or_default();
         CapturedPacket { frame, iface, entry: self.entry.as_deref(), ..self.row }
@@ -40,22 +40,22 @@ impl WaitingPacket {
 }
 
 impl WaitingPackets {
-    /// True if none waits.
+    /// True if no packets are waiting.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// True if there are as many as may wait.
+    /// True if the maximum amount is waiting.
     pub fn is_full(&self) -> bool {
         self.bytes > WAITING_BYTES_MAX
     }
 
-    /// The oldest.
+    /// The oldest packet.
     pub fn first(&self) -> Option<&WaitingPacket> {
         self.packets.front()
     }
 
-    /// Keeps a copy of `row`, with its entry of connection tracking, not with its sockets.
+    /// Stores a copy of `row` with its conntrack entry, but without its sockets.
     pub fn push(&mut self, row: &CapturedPacket<'_>, since_ns: u64) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -78,7 +78,7 @@ impl WaitingPackets {
         self.packets.push_back(WaitingPacket { row: kept, bytes, frame_bytes: row.frame.len(), entry, since_ns });
     }
 
-    /// Drops the oldest.
+    /// Drops the oldest packet.
     pub fn remove_first(&mut self) {
         if let Some(first) = self.packets.pop_front() {
             self.bytes = self.bytes.saturating_sub(first.bytes.len() + EACH_BYTES);
@@ -89,7 +89,7 @@ impl WaitingPackets {
         }
     }
 
-    /// Drops all; returns how many there were.
+    /// Drops all packets; returns their number.
     pub fn clear(&mut self) -> u64 {
         let count = self.packets.len() as u64;
         self.packets.clear();

@@ -19,7 +19,7 @@ pub(crate) fn known(pid: u32) -> PacketSocket {
     }
 }
 
-/// A socket whose holder has the number of its inode.
+/// Adds a socket whose owner's pid equals its inode.
 pub(crate) fn add(sockets: &mut PacketSockets, proto: Proto, own: (Addr, u16), peer: Option<(Addr, u16)>, pid: u32) {
     sockets.add_socket(&ends(proto, own, peer, pid), known(pid));
 }
@@ -41,7 +41,7 @@ pub(crate) fn packet(flags: Option<u8>, from: (Addr, u16), to: (Addr, u16), time
     CapturedPacket { time_ns, netns_id: 1, packet: Some(headers), ..CapturedPacket::default() }
 }
 
-/// A host with an address, whose sockets `add` adds, read at this time.
+/// Takes a reading at this time, of a host with one address and the sockets that `add` adds.
 pub(crate) fn read(sockets: &mut PacketSockets, taken_ns: u64, add: impl FnOnce(&mut PacketSockets)) {
     sockets.begin(taken_ns);
     sockets.add_address(1, HERE);
@@ -49,7 +49,7 @@ pub(crate) fn read(sockets: &mut PacketSockets, taken_ns: u64, add: impl FnOnce(
     sockets.end();
 }
 
-/// The pids of both ends: 0 where it is not here, -1 of an unknown one, -2 of one that waits.
+/// The pids of both ends: 0 for an end on another host, -1 if unknown, -2 if the packet must wait.
 fn pids(sockets: &PacketSockets, packet: &CapturedPacket<'_>) -> [i64; 2] {
     sockets.ends(packet).map(|end| match end {
         EndAnswer::NotHere => 0,
@@ -100,7 +100,7 @@ fn the_ports_of_a_former_connection_give_no_name_to_the_next() {
     assert_eq!(pids(&sockets, &syn), [-2, 0], "it begins another one");
     read(&mut sockets, 300, |sockets| add(sockets, Proto::Tcp, (HERE, 4000), Some((THERE, 443)), 12));
     assert_eq!(pids(&sockets, &syn), [12, 0]);
-    // A packet from before the newest reading, whose socket is gone.
+    // A packet from before the newest reading, whose socket no longer exists.
     read(&mut sockets, 400, |_| {});
     assert_eq!(pids(&sockets, &packet(PSH, (HERE, 4000), (THERE, 443), 350)), [12, 0]);
     assert_eq!(pids(&sockets, &packet(PSH, (HERE, 4000), (THERE, 443), 450)), [-2, 0]);

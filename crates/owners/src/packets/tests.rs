@@ -8,10 +8,10 @@ use std::rc::Rc;
 const HERE: Addr = Addr::V4([10, 0, 0, 1]);
 const THERE: Addr = Addr::V4([10, 0, 0, 2]);
 
-/// In place of a packet: the stream breaks off.
+/// Replaces a packet: the stream fails here.
 const BROKEN: u16 = 9999;
 
-/// UDP packets from these ports at these times, a batch at a time.
+/// UDP packets from these ports at these times, in batches.
 struct Packets(Vec<Vec<(u16, u64)>>, u64);
 
 impl Stream<CapturedPackets> for Packets {
@@ -44,13 +44,13 @@ impl Stream<CapturedPackets> for Packets {
     }
 }
 
-/// What [`complete`] makes of a frame in these tests: a port.
+/// Decodes a frame as these tests do: it contains a port.
 fn complete<'r>(row: CapturedPacket<'r>, _: u64, _: &'r mut Vec<u8>) -> CapturedPacket<'r> {
     let port = row.frame.first_chunk::<2>().map_or(0, |port| u16::from_be_bytes(*port));
     CapturedPacket { packet: packet(None, (HERE, port), (THERE, 53), 0).packet, ..row }
 }
 
-/// A reading for each that is asked for, as long as there are: when it begins, and a port with its owner.
+/// One reading per request, as long as there are any: its start, and a port with its owner.
 #[derive(Default)]
 struct News {
     readings: Vec<(u64, u16, u32)>,
@@ -96,7 +96,7 @@ impl SocketNews for SharedNews {
     }
 }
 
-/// Reads all packets but those after `wanted`; ports with the pid of the sender, in order, and the row counts.
+/// Reads all packets, at most `wanted`; returns the ports with the pid of the sender, in order, and the row counts.
 fn run(batches: &[&[(u16, u64)]], readings: &[(u64, u16, u32)], wanted: usize) -> (Vec<(u16, u32)>, Accounting, News) {
     let news: SharedNews = Rc::new(RefCell::new(News { readings: readings.to_vec(), ..News::default() }));
     let mut packets = Packets(batches.iter().map(|batch| batch.to_vec()).collect(), 0);
@@ -131,7 +131,7 @@ fn packets_wait_for_a_reading_in_their_order() {
 
 #[test]
 fn what_no_reading_knows_is_counted() {
-    // The first one is older than the packet.
+    // The first reading is older than the packet.
     let (rows, stats, news) = run(&[&[(3, 200)], &[], &[]], &[(150, 2, 12), (250, 2, 12)], 99);
     assert_eq!((rows.as_slice(), news.asked), (&[(3, 0)][..], 2));
     assert!(stats.why[0].text.starts_with("1 of 1 packets to or from here have no owner"), "{stats:?}");

@@ -1,7 +1,7 @@
-//! What grouping costs: nanoseconds a socket and bytes a flow.
+//! Measures the cost of grouping: nanoseconds per socket and bytes per flow.
 //!
-//! `cargo run --release -p flows --example grouping_cost`. The cost of making the rows is measured and taken off;
-//! the tables are what a busy server, a proxy with many peers and the worst case look like.
+//! `cargo run --release -p flows --example grouping_cost`. The cost of creating the rows is measured and subtracted;
+//! the tables imitate a busy server, a proxy with many peers and the worst case.
 
 use flows::{Ephemeral, Grouping, Listeners, direction};
 use record::rows::{Endpoint, Socket};
@@ -9,7 +9,7 @@ use record::{Addr, Next, State};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Sockets of each table.
+/// Number of sockets in each table.
 const SOCKETS: u32 = 1_000_000;
 
 fn row(n: u32, flows: u32) -> Socket<'static> {
@@ -28,7 +28,7 @@ fn row(n: u32, flows: u32) -> Socket<'static> {
     }
 }
 
-/// Resident bytes of this process; 0 where /proc is not there.
+/// Resident bytes of this process; 0 without /proc.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4_096

@@ -1,6 +1,7 @@
-//! A vector that grows without moving what it holds: no moment with two copies, so the peak is the size.
+//! A vector that grows without moving its items: it never needs two copies, so the peak memory is its size.
 
-/// Items of a chunk: large enough to be rare, small enough that the last, half-empty one does not count.
+/// Items per chunk: large enough that allocations are rare, small enough that the last, half-empty chunk does not
+/// matter.
 const CHUNK: usize = 4_096;
 
 /// An append-only list of items in chunks of [`CHUNK`].
@@ -18,12 +19,12 @@ impl<T> Chunks<T> {
         self.len
     }
 
-    /// Appends `item` and says its index.
+    /// Appends `item` and returns its index.
     pub(crate) fn push(&mut self, item: T) -> u32 {
         let index = self.len;
         match self.chunks.get_mut(index / CHUNK) {
             Some(chunk) => chunk.push(item),
-            // The first chunk grows as it must: a table of ten rows stays small.
+            // The first chunk grows gradually: a table of ten rows stays small.
             None if index == 0 => self.chunks.push(vec![item]),
             None => {
                 let mut chunk = Vec::with_capacity(CHUNK);
@@ -32,23 +33,23 @@ impl<T> Chunks<T> {
             }
         }
         self.len += 1;
-        // 2^32 flows of 36 bytes do not fit into a machine; the indexes are ours, not from outside.
+        // 2^32 flows of 36 bytes do not fit into memory, and the indexes never come from outside.
         index as u32
     }
 
-    /// The item at an index that [`Chunks::push`] gave.
+    /// Returns the item at an index from [`Chunks::push`].
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &T {
         &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
-    /// The same, to change it.
+    /// Returns the item at an index from [`Chunks::push`], mutably.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut T {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
-    /// Forgets all, keeps the first chunk's memory.
+    /// Removes all items, keeps the first chunk's memory.
     pub(crate) fn clear(&mut self) {
         self.chunks.truncate(1);
         self.chunks.iter_mut().for_each(Vec::clear);

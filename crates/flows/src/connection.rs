@@ -1,13 +1,13 @@
-//! What a flow takes of each of its connections.
+//! The parts of a connection that become part of its flow.
 
 use record::rows::{Endpoint, Rate, Socket};
 use record::{Proto, State};
 
-/// What the kernel counts of one connection.
+/// Counters of one connection in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ConnectionCounters {
-    /// Bytes received, bytes sent, segments retransmitted, and with `--watch` bytes received and sent per second; each
-    /// where it is known.
+    /// Bytes received, bytes sent, segments retransmitted, and with `--watch` bytes received and sent per second;
+    /// `None` if unknown.
     pub(crate) sums: [Option<u64>; 5],
     /// Smoothed round-trip time in microseconds; 0 before the first sample.
     pub(crate) rtt_us: u32,
@@ -15,7 +15,7 @@ pub(crate) struct ConnectionCounters {
     pub(crate) min_rtt_us: u32,
 }
 
-/// One end of a connection, addresses unmapped.
+/// One end of a connection, with unmapped addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Connection {
     pub(crate) netns_id: u64,

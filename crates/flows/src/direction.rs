@@ -1,10 +1,10 @@
-//! Who opened a connection.
+//! Determines which end opened a connection.
 
 use crate::Listeners;
 use record::rows::{Direction, Socket};
 use record::{Proto, State};
 
-/// The ports that the kernel gives to who asks for none (`net.ipv4.ip_local_port_range`), both ends included.
+/// The range of automatically chosen local ports (`net.ipv4.ip_local_port_range`), both bounds included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ephemeral {
     /// First port.
@@ -21,13 +21,13 @@ impl Default for Ephemeral {
 }
 
 impl Ephemeral {
-    /// True if the port lies in the range.
+    /// True if the port is in the range.
     pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
     }
 }
 
-/// The range of each namespace; the kernel's default where none was set.
+/// The range of each namespace; the kernel's default unless it was set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ranges {
     usual: Ephemeral,
@@ -53,10 +53,10 @@ impl Ranges {
         }
     }
 
-    /// The range of a namespace.
+    /// Returns the range of a namespace.
     #[inline]
     pub fn of(&self, netns_id: u64) -> Ephemeral {
-        // Hardly any host has a second range.
+        // Very few hosts have a second range.
         if self.others.is_empty() {
             return self.usual;
         }
@@ -65,10 +65,10 @@ impl Ranges {
     }
 }
 
-/// A direction and how sure it is.
+/// A direction and its certainty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// Who opened the connection.
+    /// Which end opened the connection.
     pub direction: Direction,
     /// True if only the port numbers suggest it.
     pub guessed: bool,
@@ -79,15 +79,15 @@ impl Verdict {
     const OUT: Verdict = Verdict { direction: Direction::Out, guessed: false };
 }
 
-/// Who opened the connection that `row` is an end of.
+/// Determines which end opened the connection of `row`.
 ///
-/// A handshake that is under way decides first. Then the listeners of the row's namespace decide: a socket whose local
-/// address and port a listener covers was accepted, any other one was connected from here. The ports decide nothing
-/// as long as all listeners are known: a client may have any local port. The verdict is a guess from the ports
+/// A handshake that is under way decides first. Then the listeners of the row's namespace decide: if a listener covers
+/// the socket's local address and port, the socket was accepted, otherwise it connected from here. Ports decide nothing
+/// as long as all listeners are known, because a client may have any local port. The verdict is a guess from the ports
 /// (`by_ports`) in two cases: the listeners of this protocol could not be read completely; or both ends are on this
-/// host and contradict each other, because the listener has closed since, or both ports have one.
+/// host and contradict each other, because the listener has closed since, or because both ports have one.
 ///
-/// A remote client's connection whose listener has closed since is taken for an outgoing one: no kernel interface
+/// A connection from a remote client whose listener has closed since is taken for an outgoing one: no kernel interface
 /// distinguishes the two.
 #[inline]
 pub fn direction(row: &Socket<'_>, listeners: &Listeners, ephemeral: Ephemeral) -> Verdict {
@@ -95,7 +95,7 @@ pub fn direction(row: &Socket<'_>, listeners: &Listeners, ephemeral: Ephemeral) 
         return certain;
     }
     let accepted = listeners.of(row).is_some();
-    // A peer on this host confirms the verdict, or contradicts it.
+    // If the peer is on this host, it confirms or contradicts the verdict.
     let confirmed = match is_this_host(row) {
         true => accepted != peer_listens(row, listeners),
         false => accepted || listeners.are_complete(row.proto),
@@ -107,7 +107,7 @@ pub fn direction(row: &Socket<'_>, listeners: &Listeners, ephemeral: Ephemeral) 
     }
 }
 
-/// A handshake tells who sent the SYN. (Simultaneous opens exist in textbooks.)
+/// During a handshake the state shows which end sent the SYN. (Simultaneous opens are ignored.)
 #[inline]
 fn handshake(row: &Socket<'_>) -> Option<Verdict> {
     if row.proto != Proto::Tcp {
@@ -120,8 +120,8 @@ fn handshake(row: &Socket<'_>) -> Option<Verdict> {
     }
 }
 
-/// The guess from the port numbers alone: the end with an ephemeral port is the client; if both ends have one, or
-/// neither, the lower port is taken for the service; equal ports suggest nothing.
+/// Guesses from the port numbers alone: the end with an ephemeral port is the client; if both ends have one, or
+/// neither, the lower port is taken for the service; equal ports give no direction.
 pub(crate) fn by_ports(ours: u16, theirs: u16, ephemeral: Ephemeral) -> Verdict {
     let direction = match (ephemeral.contains(ours), ephemeral.contains(theirs)) {
         (true, false) => Direction::Out,
@@ -139,13 +139,13 @@ fn peer_listens(row: &Socket<'_>, listeners: &Listeners) -> bool {
     listeners.covering(row.netns_id, row.proto, peer, row.peer.port, row.ifindex).is_some()
 }
 
-/// True if both ends are surely in this namespace: then its listeners tell about the other end too.
+/// True if both ends are certainly in this namespace, so its listeners also decide about the peer.
 fn is_this_host(row: &Socket<'_>) -> bool {
     row.peer.addr.is_loopback() || row.peer.addr == row.local.addr
 }
 
-/// The direction as lstf 0.7.2 has it, for `--bug-compatible`: passive if the local port is one of the ports of
-/// listeners bound to `0.0.0.0`, `127.0.0.1` or `::`, whatever the address; else active.
+/// The direction according to lstf 0.7.2, for `--bug-compatible`: passive if a listener bound to `0.0.0.0`, `127.0.0.1`
+/// or `::` has the local port, regardless of the local address; else active.
 pub fn direction_of_lstf(row: &Socket<'_>, listeners: &Listeners) -> Verdict {
     if listeners.lstf_knows(row.local.port) { Verdict::IN } else { Verdict::OUT }
 }

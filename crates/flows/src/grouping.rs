@@ -1,4 +1,4 @@
-//! Connections folded into flows while they are read.
+//! Folds connections into flows while they are read.
 
 use crate::Verdict;
 use crate::chunks::Chunks;
@@ -13,15 +13,15 @@ use record::{Addr, Next, Owner, State};
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};
 
-/// The other end of a connection whose both ends are on this host, in different namespaces.
+/// The other end of a connection between two namespaces of this host.
 pub(crate) struct OtherEnd<'o> {
     /// Inode of its namespace.
     pub(crate) netns_id: u64,
-    /// Who holds it.
+    /// The processes that hold it.
     pub(crate) owners: &'o [Owner],
 }
 
-/// What only some flows have: bytes that wait, sums that were asked for, owners of the other end.
+/// Data that only some flows have: queued bytes, requested sums, owners of the other end.
 #[derive(Clone, Copy, Debug)]
 struct Sums {
     recv_q: u64,
@@ -58,7 +58,7 @@ struct Rtts {
     sum: u64,
     connections: u32,
     max: u32,
-    /// `u32::MAX` where none is known.
+    /// `u32::MAX` if unknown.
     min: u32,
 }
 
@@ -74,7 +74,7 @@ impl Rtts {
 
     fn shown(&self) -> Option<FlowRtt> {
         let n = u64::from(self.connections);
-        // Rounded to the nearest, as `--avg` does.
+        // Rounded to the nearest integer, as for `--avg`.
         let avg = (self.sum + n / 2).checked_div(n)?;
         Some(FlowRtt {
             min_us: (self.min != u32::MAX).then_some(self.min),
@@ -86,39 +86,39 @@ impl Rtts {
 
 /// The flows of the connections added so far.
 ///
-/// 36 bytes a flow of IPv4 and 5 to 10 of index; 34 more where an address is IPv6, 72 where bytes wait in a queue or
-/// were asked for or the other end has owners, 24 where round-trip times are known, 28 for each owner. Nothing is
-/// kept of a connection. A connection costs one hash and one probe.
+/// Needs 36 bytes per IPv4 flow and 5 to 10 for the index; 34 more with an IPv6 address, 72 if bytes are queued or sums
+/// were requested or the other end has owners, 24 for round-trip times, 28 for each owner. Connections are not kept.
+/// Adding a connection costs one hash and one probe.
 pub struct Grouping {
     index: HashTable<u32>,
     flows: Chunks<Packed>,
     /// Pairs of addresses that are not both IPv4.
     pairs: Chunks<(Addr, Addr)>,
-    /// Namespaces of both ends (0 for one that is not on this host) by the number that stands in the key.
+    /// Pairs of namespaces of both ends (0 for an end that is not on this host); the index is part of the key.
     netns: Vec<(u64, u64)>,
-    /// The same, to find the number.
+    /// Finds the index of a pair in `netns`.
     netns_index: HashTable<u32>,
-    /// The number found last.
+    /// The index that was found last.
     netns_last: u32,
     /// Flows with more than two states.
     spill: Vec<FlowStates>,
     sums: Chunks<Sums>,
-    /// Bytes received and sent per second, of flows that are watched.
+    /// Bytes received and sent per second, of flows with rates.
     rates: Chunks<[Option<u64>; 2]>,
     /// Round-trip times of flows that have them.
     rtts: Chunks<Rtts>,
     owners: OwnerLists,
-    /// Connections whose flows are looked for together.
+    /// Connections whose flows will be searched together.
     waiting: Vec<Waiting>,
     connections: u64,
     seed: RandomState,
 }
 
-/// Connections that wait at most. Looking for a flow is three steps through memory that nobody has near, each waiting
-/// for the one before; of many lookups in a row the processor takes those steps at the same time.
+/// Maximum number of connections in `waiting`. A search for a flow takes three dependent memory accesses, none of them
+/// in the cache; the processor overlaps the accesses of many searches in a row.
 const WAITING: usize = 64;
 
-/// A connection of which nothing but its state goes into its flow.
+/// A connection that adds only its state to its flow.
 struct Waiting {
     key: Key,
     ends: Option<[u32; 2]>,
@@ -143,34 +143,34 @@ impl Default for Grouping {
             owners: OwnerLists::new(),
             waiting: Vec::new(),
             connections: 0,
-            // A peer chooses its address and port: an unseeded hash could be made to collide.
+            // Peers choose their addresses and ports, so they could make an unseeded hash collide.
             seed: RandomState::default(),
         }
     }
 }
 
 impl Grouping {
-    /// No flow yet.
+    /// Creates an empty grouping.
     pub fn new() -> Grouping {
         Grouping::default()
     }
 
-    /// How many flows there are.
+    /// Number of flows.
     pub fn len(&self) -> usize {
         self.flows.len()
     }
 
-    /// True if there is none.
+    /// True if it contains no flows.
     pub fn is_empty(&self) -> bool {
         self.flows.len() == 0
     }
 
-    /// How many connections were added.
+    /// Number of connections that were added.
     pub fn connections(&self) -> u64 {
         self.connections
     }
 
-    /// Forgets all, keeps part of the memory for the next round.
+    /// Removes everything, keeps part of the memory for the next round.
     pub fn clear(&mut self) {
         self.index.clear();
         self.flows.clear();
@@ -192,8 +192,8 @@ impl Grouping {
         self.add_connection(&Connection::of(row), verdict, owners, None);
     }
 
-    /// The same, but where possible the flow is looked for later, at the latest by [`Grouping::settle`]: in a large
-    /// table that takes half the time.
+    /// Like [`Grouping::add`], but if possible the flow is searched later, at the latest by [`Grouping::settle`]: in a
+    /// large table this takes half the time.
     #[inline]
     pub(crate) fn add_soon(&mut self, row: &Socket<'_>, verdict: Verdict, owners: &[Owner]) {
         let connection = Connection::of(row);
@@ -209,7 +209,7 @@ impl Grouping {
         }
     }
 
-    /// Adds what waits.
+    /// Adds the waiting connections.
     pub(crate) fn settle(&mut self) {
         let (index, flows, pairs) = (&self.index, &self.flows, &self.pairs);
         let mut found = [NONE; WAITING];
@@ -224,7 +224,7 @@ impl Grouping {
         self.waiting = waiting;
     }
 
-    /// The same, of which the other end may be known, too.
+    /// Adds one connection, optionally with its other end.
     pub(crate) fn add_connection(
         &mut self,
         connection: &Connection,
@@ -271,7 +271,7 @@ impl Grouping {
         }
     }
 
-    /// The number of a namespace, or of a pair. Mostly it is the one of the row before.
+    /// The index of a pair of namespaces. Mostly it is the same as for the previous row.
     #[inline]
     fn netns_number(&mut self, ids: (u64, u64)) -> u32 {
         if self.netns.get(self.netns_last as usize) != Some(&ids) {
@@ -363,7 +363,7 @@ impl Grouping {
         self.rtts.get_mut(place).add(counters);
     }
 
-    /// Hands every flow to `each`, in an order that depends on the flows alone: most connections first, then by
+    /// Hands every flow to `each`, in an order that depends only on the flows: most connections first, then by
     /// protocol, local address and port, peer address and port, direction, namespaces.
     pub fn emit(&self, each: &mut dyn for<'r, 'b> FnMut(&'r Flow<'b>) -> Next) -> u64 {
         let mut order: Vec<(u128, u32)> =
@@ -379,16 +379,16 @@ impl Grouping {
         handed_out
     }
 
-    /// The order of IPv4 flows but for direction and namespace in one number, and the beginning of that of others:
-    /// sorting seldom has to fetch two flows (it took 5 times as long). From the top: 30 bits of connections, protocol,
-    /// family, 32 of the local address, 16 of its port, 32 of the peer's address, 16 of its port.
+    /// Sort key as one number: of IPv4 flows everything except direction and namespaces, of others the beginning. So
+    /// sorting rarely has to load two flows (which took 5 times as long). From the top: 30 bits of connections,
+    /// protocol, family, 32 bits of the local address, 16 of its port, 32 of the peer's address, 16 of its port.
     fn rank(&self, flow: &Packed) -> u128 {
         const MOST: u64 = (1 << 30) - 1;
         let fewer = MOST - flow.tally().total(&self.spill).min(MOST);
         let ends = unpacked(flow, &self.pairs);
         let head = u128::from(fewer) << 98 | u128::from(flow.kind.proto() as u8) << 97;
         match (ends.local, ends.peer) {
-            // The rest of the address is cut off: nothing may follow it.
+            // The rest of the address is cut off, so nothing may follow it.
             (Addr::V6([a, b, c, d, ..]), _) => head | 1 << 96 | u128::from(u32::from_be_bytes([a, b, c, d])) << 64,
             (Addr::V4(local), peer) => {
                 let (peer, port) = match peer {
@@ -458,7 +458,7 @@ fn sum(so_far: Option<u64>, more: Option<u64>) -> Option<u64> {
     }
 }
 
-/// True if more of it goes into its flow than its state.
+/// True if the connection adds more than its state to its flow.
 #[inline]
 fn has_sums(connection: &Connection) -> bool {
     connection.recv_q != 0 || connection.send_q != 0 || connection.counters.is_some()
@@ -546,7 +546,7 @@ mod tests {
     #[test]
     fn soon_is_the_same_as_at_once() {
         let (listeners, mut at_once, mut soon) = (Listeners::new(), Grouping::new(), Grouping::new());
-        // More than may wait, and in what waits several of one flow that is new.
+        // More connections than may wait, including several of the same new flow.
         for n in (0..=255).chain(0..100) {
             let verdict = direction(&row(n), &listeners, Ephemeral::default());
             at_once.add(&row(n), verdict, &[]);
@@ -556,7 +556,7 @@ mod tests {
         soon.settle();
         assert_eq!(lines(&soon), lines(&at_once));
         assert_eq!(soon.connections(), 356);
-        // What waits when a reading breaks off is no part of the next.
+        // Connections that wait when a scan is interrupted are not part of the next one.
         soon.add_soon(&row(1), direction(&row(1), &listeners, Ephemeral::default()), &[]);
         soon.clear();
         soon.settle();

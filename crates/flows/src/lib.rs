@@ -1,26 +1,26 @@
 //! Flows: which hosts talk to this one, over which service, and who opened the connections.
 //!
-//! Sockets in, flows out: [`FlowSource`] reads the listeners, then the connections, and folds those that share
-//! their hosts, their service and their direction into one row while they are read; no connection is kept. Pure, on
-//! rows: knows no kernel interface, no process table, no output. Start reading at [`FlowSource`], the rule is in
+//! Turns sockets into flows: [`FlowSource`] reads the listeners, then the connections, and folds those with the same
+//! hosts, service and direction into one row while they are read; connections are not kept. It only works on rows and
+//! knows no kernel interface, process table or output. Start reading at [`FlowSource`]; the rule is in
 //! [`direction`](fn@direction).
 //!
 //! # Which sockets are connections
-//! Every TCP socket that has a peer and does not listen (half-open ones too: they have their own columns), and every
-//! connected UDP socket. An unconnected UDP socket is a service, as a listener is. Unix sockets never count.
+//! Every TCP socket that has a peer and does not listen (also half-open ones, which have separate columns), and every
+//! connected UDP socket. An unconnected UDP socket is a service, like a listener. Unix sockets never count.
 //!
 //! # Several namespaces
-//! The two ends of a connection inside one namespace are two flows. If those of all namespaces are read
-//! ([`FlowOptions::netns_addresses`]), the two ends of a connection between two of them are one flow, seen by the end
-//! that opened it (direction `out`), with the owners of both, provided that no third socket on the host has the same
-//! two addresses and ports. Addresses that were translated on the way (NAT) are not followed.
+//! The two ends of a connection inside one namespace are two flows. If all namespaces are read
+//! ([`FlowOptions::netns_addresses`]), the two ends of a connection between two of them are one flow, seen from the end
+//! that opened it (direction `out`), with the owners of both, unless a third socket on the host has the same two
+//! addresses and ports. Connections with translated addresses (NAT) are not joined.
 //!
 //! # The row counts
-//! Two kinds of rows are met on the way, and each is in one place. Of the sockets that the second step saw, those
-//! in a flow are `grouped`, the others (tested false, or no connection) `filtered`; `failed`, `duplicates` and `lost`
-//! are what their source says. The flows handed out are counted in `seen` as well and nowhere else: what becomes of
-//! them (`emitted`, `filtered`, `cut`) is for the caller to add, and then the row counts balance. The listeners of the
-//! first step are read to know, not to show, and are not counted.
+//! The row counts include two kinds of rows, each counted once. Of the sockets that the second step saw, those in a
+//! flow count as `grouped`, the others (rejected by a test, or not a connection) as `filtered`; `failed`, `duplicates`
+//! and `lost` are taken from their source. The flows handed out also count as `seen`, but nowhere else: the caller must
+//! add how they end (`emitted`, `filtered`, `cut`), and then the row counts balance. The listeners of the first step
+//! are not shown and not counted.
 #![forbid(unsafe_code)]
 
 mod chunks;
@@ -46,7 +46,7 @@ pub use source::{Conjunct, FlowOptions, FlowSource, Rule};
 use record::rows::Socket;
 use record::{Proto, State};
 
-/// True if the row is one end of a connection, which is what flows are made of.
+/// True if the row is one end of a connection, so that it becomes part of a flow.
 pub fn is_connection(row: &Socket<'_>) -> bool {
     match row.proto {
         Proto::Tcp => row.state != State::LISTEN && !row.peer.is_none(),
@@ -55,7 +55,7 @@ pub fn is_connection(row: &Socket<'_>) -> bool {
     }
 }
 
-/// True if the row takes what anybody sends: a TCP listener or a bound UDP socket without a peer.
+/// True if the row accepts data from any sender: a TCP listener or a bound UDP socket without a peer.
 pub fn is_service(row: &Socket<'_>) -> bool {
     match row.proto {
         Proto::Tcp => row.state == State::LISTEN,

@@ -1,4 +1,4 @@
-//! The services of this host: what decides who opened a connection.
+//! The services of this host, which determine who opened a connection.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -13,15 +13,15 @@ pub struct Service {
     pub netns_id: u64,
     /// TCP or UDP.
     pub proto: Proto,
-    /// The port it takes connections at.
+    /// The port where it accepts connections.
     pub port: u16,
     /// Its address, unmapped; may be a wildcard.
     pub addr: Addr,
-    /// True if a wildcard IPv6 service takes no IPv4.
+    /// True if a wildcard IPv6 service does not accept IPv4.
     pub v6only: bool,
     /// Interface that it is bound to; 0 for any.
     pub ifindex: u32,
-    /// Inode of the socket: the key to its owners.
+    /// Inode of the socket, by which its owners are found.
     pub inode: u32,
 }
 
@@ -48,18 +48,18 @@ impl Ports {
     }
 }
 
-/// A set of services that answers "is this local end one of ours?". 24 KiB of bitmaps, then 64 bytes a service.
+/// A set of services that finds the service of a local address and port. 24 KiB of bitmaps, plus 64 bytes per service.
 ///
-/// A lookup of a port nobody listens at costs one load; else up to three probes (address, wildcards).
+/// A lookup of a port without a listener costs one load, any other up to three probes (address, wildcards).
 pub struct Listeners {
     services: HashTable<Service>,
-    /// A bit for every port that any service has, whatever the rest of its key: most lookups end here.
+    /// Ports of all services, ignoring the rest of the key: most lookups end here.
     ports: Ports,
-    /// Ports of services bound to one address: where there is none, that probe is left out.
+    /// Ports of services bound to one address; the probe for an address is skipped for all other ports.
     exact_ports: Ports,
-    /// The same for the ports that lstf knows (see [`crate::direction_of_lstf`]).
+    /// Ports that lstf knows (see [`crate::direction_of_lstf`]).
     lstf_ports: Ports,
-    /// Protocols of which services may be missing.
+    /// Protocols whose services may be incomplete.
     incomplete: Vec<Proto>,
     seed: RandomState,
 }
@@ -78,22 +78,22 @@ impl Default for Listeners {
 }
 
 impl Listeners {
-    /// No service at all.
+    /// Creates an empty set.
     pub fn new() -> Listeners {
         Listeners::default()
     }
 
-    /// How many different services there are. Sockets that share one (SO_REUSEPORT) count once.
+    /// Number of different services. Sockets that share one (SO_REUSEPORT) count once.
     pub fn len(&self) -> usize {
         self.services.len()
     }
 
-    /// True if there is none.
+    /// True if the set contains no services.
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
     }
 
-    /// Forgets all, keeps the memory.
+    /// Removes all services, keeps the memory.
     pub fn clear(&mut self) {
         self.services.clear();
         self.ports = Ports::default();
@@ -102,7 +102,7 @@ impl Listeners {
         self.incomplete.clear();
     }
 
-    /// Notes that services of `proto` may be missing: a port without one proves nothing then.
+    /// Records that services of `proto` may be missing, so that a port without a service proves nothing.
     pub fn lacks_some_of(&mut self, proto: Proto) {
         if !self.are_complete(proto) {
             return;
@@ -117,7 +117,7 @@ impl Listeners {
         !self.incomplete.contains(&proto)
     }
 
-    /// Adds the row if it is a service; says whether it is one.
+    /// Adds the row if it is a service; returns whether it is one.
     pub fn add(&mut self, row: &Socket<'_>) -> bool {
         if !crate::is_service(row) {
             return false;
@@ -127,7 +127,7 @@ impl Listeners {
             proto: row.proto,
             port: row.local.port,
             addr: row.local.addr.unmapped(),
-            // /proc does not tell; without the option the socket takes both.
+            // /proc does not show the option; without it the socket accepts both.
             v6only: row.v6only.unwrap_or(false),
             ifindex: row.ifindex,
             inode: row.inode,
@@ -147,7 +147,7 @@ impl Listeners {
         let same = |s: &Service| Service { inode: 0, ..*s } == Service { inode: 0, ..service };
         let hash = hash_of(&self.seed, service.netns_id, service.proto, service.port, service.addr);
         if let Some(known) = self.services.find_mut(hash, same) {
-            // Which of several is kept must not depend on the kernel's order.
+            // Which of several inodes is kept must not depend on the kernel's order.
             known.inode = known.inode.min(service.inode);
             return;
         }
@@ -156,9 +156,9 @@ impl Listeners {
         self.services.insert_unique(hash, service, rehash);
     }
 
-    /// The service that takes what is sent to `addr` and `port` over interface `ifindex` (0 if unknown).
+    /// Returns the service that receives what is sent to `addr` and `port` over interface `ifindex` (0 if unknown).
     ///
-    /// `addr` must be unmapped. The exact address wins over a wildcard, as it does in the kernel.
+    /// `addr` must be unmapped. The exact address takes precedence over a wildcard, as in the kernel.
     #[inline]
     pub fn covering(&self, netns_id: u64, proto: Proto, addr: Addr, port: u16, ifindex: u32) -> Option<&Service> {
         if !self.ports.has(port) {
@@ -167,7 +167,7 @@ impl Listeners {
         self.probe(netns_id, proto, addr, port, ifindex)
     }
 
-    /// The listener that lstf would name for this port.
+    /// The listener that lstf shows for this port.
     pub(crate) fn lstf_service(&self, netns_id: u64, port: u16) -> Option<&Service> {
         let known = [Addr::ANY4, Addr::V4([127, 0, 0, 1]), Addr::ANY6];
         known.iter().find_map(|&addr| {
@@ -197,19 +197,19 @@ impl Listeners {
         }
     }
 
-    /// The service whose connection this row is.
+    /// Returns the service that accepted this connection.
     #[inline]
     pub fn of(&self, row: &Socket<'_>) -> Option<&Service> {
         self.covering(row.netns_id, row.proto, row.local.addr.unmapped(), row.local.port, row.ifindex)
     }
 
-    /// True if lstf knows of a listener at this port.
+    /// True if lstf knows a listener at this port.
     pub(crate) fn lstf_knows(&self, port: u16) -> bool {
         self.lstf_ports.has(port)
     }
 }
 
-/// lstf looks at listeners of these three addresses alone.
+/// lstf only considers listeners with these three addresses.
 fn known_to_lstf(addr: Addr) -> bool {
     addr.is_unspecified() || addr == Addr::V4([127, 0, 0, 1])
 }
@@ -217,7 +217,7 @@ fn known_to_lstf(addr: Addr) -> bool {
 #[inline]
 fn hash_of(seed: &RandomState, netns_id: u64, proto: Proto, port: u16, addr: Addr) -> u64 {
     let mut hasher = seed.build_hasher();
-    // A namespace's inode has 32 bits; if one ever has more, the comparison still tells them apart.
+    // A namespace's inode has 32 bits; longer ones would only collide, the comparison still distinguishes them.
     hasher.write_u64(netns_id << 24 ^ u64::from(port) << 8 ^ proto as u64);
     match addr {
         Addr::V4(octets) => hasher.write_u32(u32::from_ne_bytes(octets)),

@@ -1,9 +1,9 @@
-//! Both ends of one connection between two namespaces of this host, found among all sockets.
+//! Finds the two ends of a connection between two namespaces of this host among all sockets.
 //!
-//! Namespaces are read one after the other, or in no order at all: an end waits here until everything is read. Then
-//! two ends are one connection if they mirror each other (each one's local end is the other's peer) and no third
-//! socket of the host has the same two ends. Equal private addresses in unrelated namespaces make a third, or no
-//! mirror at all. What was translated on its way (NAT) has different ends on each side and stays two flows.
+//! Namespaces are read in any order, so ends wait here until everything is read. Then two ends are one connection if
+//! they mirror each other (each one's local end is the other's peer) and no third socket of the host has the same two
+//! ends. Equal private addresses in unrelated namespaces result in a third socket, or in no mirror at all. A connection
+//! with translated addresses (NAT) has different ends on each side and stays two flows.
 
 use crate::connection::{Connection, ConnectionCounters};
 use crate::direction::by_ports;
@@ -16,8 +16,8 @@ use record::rows::{Direction, Endpoint};
 use record::{Addr, Owner, Proto, State};
 use std::hash::{BuildHasher, Hasher};
 
-/// Ends that wait at most: 88 bytes each, 46 MiB. A mirror of one that waits is always kept; another end is left a
-/// flow of its own, and counted.
+/// Maximum number of waiting ends: 88 bytes each, 46 MiB. The mirror of a waiting end is always kept; any other end
+/// becomes a separate flow, and is counted.
 const WAITING_MAX: usize = 1 << 19;
 
 /// One end.
@@ -35,22 +35,22 @@ struct Waiting<'l> {
     proto: Proto,
     state: State,
     verdict: Verdict,
-    /// True if the user's filter takes it.
+    /// True if it passes the user's filter.
     wanted: bool,
 }
 
 const _: () = assert!(size_of::<Waiting<'_>>() <= 88);
 
-/// What became of the ends.
+/// Result of [`Mirrors::settle`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Settled {
-    /// Connections of which both ends were found.
+    /// Connections with both ends found.
     pub(crate) joined: u64,
     /// Ends that the filter left out.
     pub(crate) filtered: u64,
 }
 
-/// The ends that wait.
+/// The waiting ends.
 pub(crate) struct Mirrors<'l> {
     waiting: Vec<Waiting<'l>>,
     counters: Vec<ConnectionCounters>,
@@ -71,19 +71,19 @@ impl<'l> Mirrors<'l> {
             waiting: Vec::new(),
             counters: Vec::new(),
             index: HashTable::new(),
-            // Peers choose their ports: an unseeded hash could be made to collide.
+            // Peers choose their ports, so they could make an unseeded hash collide.
             seed: RandomState::default(),
             most,
             left_alone: 0,
         }
     }
 
-    /// How many ends could not be kept: they are flows of their own.
+    /// Number of ends that could not be kept and become separate flows.
     pub(crate) fn left_alone(&self) -> u64 {
         self.left_alone
     }
 
-    /// Keeps one end; false if there is no room for it.
+    /// Keeps one end; returns false if there is no room for it.
     pub(crate) fn keep(&mut self, end: &Connection, verdict: Verdict, owners: &'l [Owner], wanted: bool) -> bool {
         let hash = hash_of(&self.seed, end.proto, end.local, end.peer);
         let waiting = &self.waiting;
@@ -101,7 +101,7 @@ impl<'l> Mirrors<'l> {
                 let (waiting, seed) = (&self.waiting, &self.seed);
                 let rehash = |&at: &u32| match waiting.get(at as usize) {
                     Some(w) => hash_of(seed, w.proto, w.local, w.peer),
-                    // The one that is pushed below.
+                    // This is the end that is pushed below.
                     None => hash,
                 };
                 self.index.insert_unique(hash, at, rehash);
@@ -135,8 +135,8 @@ impl<'l> Mirrors<'l> {
         });
     }
 
-    /// Everything is read: the ends go into `grouping`, two as one where they are one connection. Ends that contradict
-    /// each other are decided by `ranges`, and marked as guessed.
+    /// Adds all ends to `grouping`, the two ends of a connection as one. To be called when everything is read. If ends
+    /// contradict each other, `ranges` decides, and the direction is marked as guessed.
     pub(crate) fn settle(&self, grouping: &mut Grouping, ranges: &Ranges) -> Settled {
         let mut settled = Settled::default();
         for &first in &self.index {
@@ -152,7 +152,7 @@ impl<'l> Mirrors<'l> {
         settled
     }
 
-    /// `seen` is the end that opened the connection, the other one, and the verdict.
+    /// `seen` is the end that opened the connection, the other end, and the verdict.
     fn settle_pair(
         &self,
         seen: (&Waiting<'l>, &Waiting<'l>, Verdict),
@@ -170,7 +170,7 @@ impl<'l> Mirrors<'l> {
         settled.joined += 1;
     }
 
-    /// The ends of a chain that is no pair, each for itself.
+    /// Adds the ends of a chain that is not a pair separately.
     fn settle_alone(&self, first: u32, grouping: &mut Grouping, settled: &mut Settled) {
         let mut at = first;
         while let Some(end) = self.waiting.get(at as usize) {
@@ -197,15 +197,15 @@ impl<'l> Mirrors<'l> {
     }
 }
 
-/// The end that opened the connection, the other one, and what is known of who it was. What one end is sure of wins
-/// over what the other guesses. Two ends that are both sure and say the same cannot both be right (a listener has
+/// Returns the end that opened the connection, the other end, and the verdict. A certain verdict of one end takes
+/// precedence over a guess of the other. If both are certain of the same direction, one must be wrong (a listener has
 /// closed since): the ports decide, as a guess.
 fn seen_by_the_opener<'w, 'l>(
     a: &'w Waiting<'l>,
     b: &'w Waiting<'l>,
     ranges: &Ranges,
 ) -> (&'w Waiting<'l>, &'w Waiting<'l>, Verdict) {
-    // Whichever came first must not matter.
+    // The result must not depend on which end came first.
     let (a, b) = if (a.netns_id, a.local) <= (b.netns_id, b.local) { (a, b) } else { (b, a) };
     let sure = |end: &Waiting<'_>| end.verdict.direction != Direction::Unknown && !end.verdict.guessed;
     let (told, other) =
@@ -222,7 +222,7 @@ fn seen_by_the_opener<'w, 'l>(
     }
 }
 
-/// True if both are ends of connections between the same two ends, either way round.
+/// True if both have the same two ends, in either order.
 fn is_same(one: &Waiting<'_>, other: &Connection) -> bool {
     let ends = (one.local, one.peer);
     one.proto == other.proto && (ends == (other.local, other.peer) || ends == (other.peer, other.local))
@@ -232,7 +232,7 @@ fn is_mirror(a: &Waiting<'_>, b: &Waiting<'_>) -> bool {
     a.netns_id != b.netns_id && (a.local, a.peer) == (b.peer, b.local)
 }
 
-/// The same for both ends.
+/// Equal for both ends of a connection.
 fn hash_of(seed: &RandomState, proto: Proto, local: Endpoint, peer: Endpoint) -> u64 {
     let (low, high) = if local <= peer { (local, peer) } else { (peer, local) };
     let mut hasher = seed.build_hasher();

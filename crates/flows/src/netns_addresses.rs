@@ -1,13 +1,13 @@
-//! Which addresses are at home in which network namespaces of this host.
+//! Which addresses belong to which network namespaces of this host.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 use record::Addr;
 
-/// Addresses kept at most, all namespaces together: what is over is taken for another host's.
+/// Maximum number of addresses of all namespaces together: the rest are taken for addresses of other hosts.
 const HOMES_MAX: usize = 1 << 18;
 
-/// (namespace, address) pairs. A question costs two probes.
+/// (namespace, address) pairs. A lookup costs two probes.
 #[derive(Debug, Default)]
 pub struct NetnsAddresses {
     addresses: HashSet<Addr, RandomState>,
@@ -16,13 +16,13 @@ pub struct NetnsAddresses {
 }
 
 impl NetnsAddresses {
-    /// No address yet.
+    /// Creates an empty set.
     pub fn new() -> NetnsAddresses {
         NetnsAddresses::default()
     }
 
-    /// Adds an address of the namespace whose inode is `netns_id`. Addresses that mean something else in each
-    /// namespace (loopback) or on each link are passed over: nothing can be told by them.
+    /// Adds an address of the namespace whose inode is `netns_id`. Ignores addresses that have a different meaning in
+    /// each namespace (loopback) or on each link, because they do not identify a namespace.
     pub fn add(&mut self, netns_id: u64, addr: Addr) {
         let addr = addr.unmapped();
         if addr.is_loopback() || addr.is_link_local_v6() || addr.is_unspecified() || addr.is_multicast() {
@@ -36,13 +36,13 @@ impl NetnsAddresses {
         self.pairs.insert((netns_id, addr));
     }
 
-    /// How many addresses were too many.
+    /// Number of addresses that were not added for lack of room.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// True if `addr` (unmapped) is an address of another namespace of this host and none of `netns_id`: packets to it
-    /// leave the namespace, and may arrive in another one here.
+    /// True if `addr` (unmapped) belongs to another namespace of this host and not to `netns_id`: packets to it leave
+    /// the namespace, and may arrive in another one on this host.
     #[inline]
     pub fn is_elsewhere(&self, addr: Addr, netns_id: u64) -> bool {
         self.addresses.contains(&addr) && !self.pairs.contains(&(netns_id, addr))

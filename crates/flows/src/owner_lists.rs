@@ -4,16 +4,17 @@ use crate::chunks::Chunks;
 use crate::packed::NONE;
 use record::{Comm, Owner};
 
-/// How many names a flow keeps. A service rarely has more than two; a port scanner's victim must not cost memory.
+/// Maximum number of names per flow. A service rarely has more than two; the victim of a port scan must not cost
+/// memory.
 pub const OWNERS_MAX: usize = 8;
 
-/// One owner and the next one of the same flow, ascending by pid.
+/// One owner and the index of the next one of the same flow, ascending by pid.
 struct Link {
     owner: Owner,
     next: u32,
 }
 
-/// The owners of all flows; a flow keeps the index of its first.
+/// The owners of all flows; a flow stores the index of its first owner.
 pub(crate) struct OwnerLists {
     links: Chunks<Link>,
 }
@@ -27,10 +28,10 @@ impl OwnerLists {
         self.links.clear();
     }
 
-    /// Adds `owner` to the list that begins at `first`; says where it begins now.
+    /// Adds `owner` to the list that begins at `first`; returns where it begins now.
     ///
-    /// Of several owners with one name the lowest (pid, fd) is kept, and of too many names those with the lowest
-    /// pids: what is kept does not depend on the order in which they come.
+    /// Of several owners with the same name the lowest (pid, fd) is kept, and of too many names those with the lowest
+    /// pids, so the result does not depend on the order of the calls.
     pub(crate) fn add(&mut self, first: u32, owner: &Owner) -> u32 {
         if first != NONE && self.links.get(first).owner == *owner {
             return first;
@@ -54,7 +55,7 @@ impl OwnerLists {
             self.write(first, &kept[..OWNERS_MAX]);
             return first;
         }
-        // A new link goes in front; then all are rewritten in order.
+        // A new link is added at the front; then all are rewritten in order.
         let front = self.links.push(Link { owner: *owner, next: first });
         self.write(front, &kept[..=len]);
         front
@@ -72,7 +73,7 @@ impl OwnerLists {
         }
     }
 
-    /// Copies the list that begins at `first`; says how many there are, at most [`OWNERS_MAX`].
+    /// Copies the list that begins at `first`; returns its length, at most [`OWNERS_MAX`].
     pub(crate) fn list(&self, first: u32, into: &mut [Owner]) -> usize {
         let (mut at, mut len) = (first, 0);
         while at != NONE && len < OWNERS_MAX {
@@ -85,7 +86,7 @@ impl OwnerLists {
     }
 }
 
-/// Fills the places that no owner has yet.
+/// Fills the unused places.
 pub(crate) fn nobody() -> Owner {
     Owner { pid: 0, fd: 0, process: Comm::default(), started: 0 }
 }

@@ -1,25 +1,25 @@
-//! A flow as it is kept while grouping: 36 bytes, whatever it turns out to be.
+//! A flow in the compact form used while grouping: 36 bytes.
 //!
-//! A million sockets may be a million flows. IPv4 addresses stand in the row; a pair of which one is IPv6 stands in a
-//! list beside it. What few flows have (three different states, bytes in a queue, owners) has lists of its own.
+//! A million sockets may be a million flows. IPv4 addresses are part of the row; a pair with an IPv6 address is in a
+//! separate list. Data that few flows have (three different states, queued bytes, owners) is also in separate lists.
 
 use crate::tally::Tally;
 use record::rows::Direction;
 use record::{Addr, Proto};
 
-/// What makes a flow: the sockets that agree in it are folded.
+/// Identifies a flow: sockets with the same key are folded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     pub(crate) local: Addr,
     pub(crate) peer: Addr,
     /// Index into the list of namespaces.
     pub(crate) netns: u32,
-    /// Local and peer port; 0 where it is folded.
+    /// Local and peer port; 0 if folded.
     pub(crate) ports: [u16; 2],
     pub(crate) kind: Kind,
 }
 
-/// Protocol, direction and which ends are folded, in one byte.
+/// Protocol, direction and the folded ends, in one byte.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Kind(u8);
 
@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-/// No index: the flow has nothing in that list.
+/// Instead of an index: the flow has no entry in that list.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// One flow, packed.
@@ -89,19 +89,19 @@ pub(crate) struct Packed {
 const _: () = assert!(size_of::<Packed>() == 36);
 
 impl Packed {
-    /// The connections by state.
+    /// Returns the connections by state.
     pub(crate) fn tally(&self) -> Tally {
         Tally { counts: self.counts, states: self.states }
     }
 
-    /// Puts the connections by state back.
+    /// Stores the connections by state.
     pub(crate) fn set_tally(&mut self, tally: Tally) {
         self.counts = tally.counts;
         self.states = tally.states;
     }
 }
 
-/// Both addresses as numbers if both are IPv4.
+/// Returns both addresses as numbers if both are IPv4.
 #[inline]
 pub(crate) fn narrow(local: Addr, peer: Addr) -> Option<[u32; 2]> {
     match (local, peer) {

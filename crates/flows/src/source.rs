@@ -1,4 +1,4 @@
-//! The table of flows as a source: what it is made of, and how. The reading itself is in `scan`.
+//! The table of flows as a source: its input and its options. Reading is in `scan`.
 mod scan;
 
 use crate::steps;
@@ -7,40 +7,40 @@ use record::rows::{Flows, Socket, Sockets};
 use record::{Demand, Expr, Lookups, Proto, Scan, Source};
 use scan::FlowScan;
 
-/// The rule that finds the direction of a connection and chooses the sockets that count.
+/// The rule that determines the direction of a connection and which sockets count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Rule {
-    /// The right one (see [`direction`](fn@crate::direction)).
+    /// The correct one (see [`direction`](fn@crate::direction)).
     #[default]
     Right,
     /// lstf's, for `--bug-compatible`: its direction (see [`crate::direction_of_lstf`]), and TCP sockets that are bound
-    /// but were never connected count as flows to nowhere.
+    /// but were never connected count as flows without a peer.
     Lstf,
 }
 
 /// One part of the user's filter on sockets.
 pub struct Conjunct<'a> {
-    /// The part for the source of sockets, which may let the kernel do it.
+    /// The part for the source of sockets, which may let the kernel apply it.
     pub expr: Expr,
-    /// The same part as a test; called for each row if the source does not do the part exactly.
+    /// The same part as a test; called for each row if the source does not apply the part exactly.
     pub test: Box<dyn Fn(&Socket<'_>) -> bool + 'a>,
 }
 
-/// How flows are made.
+/// Determines how flows are built.
 #[derive(Default)]
 pub struct FlowOptions<'a> {
-    /// The ports that the kernel gives out, by namespace.
+    /// The ranges of ports that the kernel chooses from, by namespace.
     pub ephemeral: Ranges,
-    /// Which connections count: all parts must hold. Listeners are never filtered.
+    /// Filter on connections: all parts must hold. Listeners are never filtered.
     pub conjuncts: Vec<Conjunct<'a>>,
-    /// The rule of directions.
+    /// The rule for directions.
     pub rule: Rule,
-    /// The addresses of all namespaces, if those of several are read: then the two ends of one connection between two
-    /// of them are one flow, seen by the end that opened it.
+    /// The addresses of all namespaces, if several are read: then the two ends of a connection between two of them are
+    /// one flow, seen from the end that opened it.
     pub netns_addresses: Option<NetnsAddresses>,
 }
 
-/// Flows made of the sockets of another source.
+/// Flows built from the sockets of another source.
 pub struct FlowSource<'a> {
     sockets: &'a dyn Source<Sockets>,
     lookups: Lookups<'a>,
@@ -48,14 +48,14 @@ pub struct FlowSource<'a> {
 }
 
 impl<'a> FlowSource<'a> {
-    /// Makes flows of the rows of `sockets`. Owners come from `lookups`, which must be filled before a run.
+    /// Builds flows from the rows of `sockets`. Owners come from `lookups`, which must be filled before a run.
     pub fn new(sockets: &'a dyn Source<Sockets>, lookups: Lookups<'a>, options: FlowOptions<'a>) -> FlowSource<'a> {
         FlowSource { sockets, lookups, options }
     }
 
-    /// What step 2 asks of the source of sockets.
+    /// The demand of step 2 for the source of sockets.
     fn connections(&self, protos: &[Proto], wanted: &Demand<Flows>) -> Demand<Sockets> {
-        // With several namespaces a connection may be known from its other end alone, so all connections are read and a
+        // With several namespaces a connection may be visible only at its other end, so all connections are read and a
         // flow is shown if either end passes the filter.
         let pushed = if self.options.netns_addresses.is_some() { &[] } else { self.options.conjuncts.as_slice() };
         let user = pushed.iter().map(|c| c.expr.clone());

@@ -1,24 +1,24 @@
-//! What each step asks of the sockets' source.
+//! The demands of each step for the source of sockets.
 
 use record::rows::{Flow, Sockets};
 use record::{Demand, Expr, Op, Operand, Proto, State, Test, field_index};
 
-/// Fields without which a service cannot be told.
+/// Fields that identify a service.
 const SERVICE_FIELDS: &[&str] = &["netns_id", "proto", "state", "local_addr", "local_port", "v6only", "inode"];
-/// Fields that a connection's flow is made of.
+/// Fields that a flow is built from.
 const CONNECTION_FIELDS: &[&str] =
     &["netns_id", "proto", "state", "local_addr", "local_port", "peer_addr", "peer_port"];
-/// The field that its owners are found by.
+/// The field that is needed to find owners.
 const OWNER_FIELDS: &[&str] = &["inode"];
-/// Fields behind the sums.
+/// Fields that are needed for the sums.
 const SUM_FIELDS: &[&str] = &["bytes_in", "bytes_out", "retrans_total"];
-/// Fields behind the round-trip times.
+/// Fields that are needed for the round-trip times.
 const RTT_FIELDS: &[&str] = &["rtt_us", "min_rtt_us"];
-/// Fields behind the rates.
+/// Fields that are needed for the rates.
 const RATE_FIELDS: &[&str] = &["bytes_in_per_s", "bytes_out_per_s"];
 
-/// States of a connection, for the kernel's mask. `close` is not among them: asking for it makes the kernel hand out
-/// sockets that were never connected.
+/// States of a connection, for the kernel's mask. `close` is left out: requesting it makes the kernel return sockets
+/// that were never connected.
 const CONNECTED: &[State] = &[
     State::ESTABLISHED,
     State::SYN_SENT,
@@ -31,7 +31,7 @@ const CONNECTED: &[State] = &[
     State::CLOSING,
 ];
 
-/// Step 1: every service of one protocol. The user's filter has no say here.
+/// Step 1: every service of one protocol. The user's filter does not apply here.
 pub(crate) fn services(proto: Proto) -> Demand<Sockets> {
     let state = if proto == Proto::Tcp { State::LISTEN } else { State::CLOSE };
     Demand::new(
@@ -40,7 +40,7 @@ pub(crate) fn services(proto: Proto) -> Demand<Sockets> {
     )
 }
 
-/// Step 2: the connections of these protocols, with the user's conjuncts behind our own two.
+/// Step 2: the connections of these protocols, with the user's conjuncts after the two of this step.
 pub(crate) fn connections(
     protos: &[Proto],
     bound_too: bool,
@@ -72,10 +72,10 @@ pub(crate) fn connections(
     demand
 }
 
-/// How many conjuncts of [`connections`] are ours.
+/// Number of conjuncts of [`connections`] that do not come from the user.
 pub(crate) const OURS: usize = 2;
 
-/// The protocols that the user's conjuncts leave: what no flow can come of is not read at all.
+/// The protocols that the user's conjuncts permit; the others are not read at all.
 pub(crate) fn protocols<'e>(user: impl Iterator<Item = &'e Expr>) -> Vec<Proto> {
     let mut protos = vec![Proto::Tcp, Proto::Udp];
     let Some(field) = field_index::<Sockets>("proto") else { return protos };
@@ -96,7 +96,7 @@ fn indexes(names: &[&str]) -> Vec<usize> {
     names.iter().filter_map(|name| field_index::<Sockets>(name)).collect()
 }
 
-/// `field in (words)`. A field that the table lacks gives a condition that always holds: rows are tested here anyway.
+/// `field in (words)`. If the table lacks the field, the condition always holds: rows are tested again later.
 fn is_one_of(name: &str, words: &[&str]) -> Expr {
     let words = words.iter().map(|w| w.as_bytes().into()).collect();
     match field_index::<Sockets>(name) {

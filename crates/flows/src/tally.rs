@@ -1,19 +1,19 @@
-//! How many connections are in each state: two states in the row, more in a list beside it.
+//! The number of connections in each state: two states are stored in the row, more in a separate list.
 
 use record::State;
 use record::rows::FlowStates;
 
-/// States there are (0–13).
+/// Number of states (0–13).
 const STATES: u8 = 14;
-/// Marks a count that belongs to no state yet.
+/// Marks an unused count.
 const FREE: u8 = 15;
-/// Marks a tally whose counts stand in the list.
+/// Marks a tally whose counts are in the list.
 const SPILLED: u8 = 14;
 
-/// Counts by state in 9 bytes. Nearly every flow has one or two states; the others spill.
+/// Counts by state in 9 bytes. Nearly every flow has one or two states; the others use the list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
-    /// Counts of both states, or the index in the list and nothing.
+    /// Counts of both states, or the index in the list and an unused value.
     pub(crate) counts: [u32; 2],
     /// Two states of four bits.
     pub(crate) states: u8,
@@ -52,7 +52,7 @@ impl Tally {
         }
     }
 
-    /// The counts of all states.
+    /// Returns the counts of all states.
     pub(crate) fn expand(&self, spill: &[FlowStates]) -> FlowStates {
         let (first, second) = (self.states >> 4, self.states & 15);
         if first == SPILLED {
@@ -67,7 +67,7 @@ impl Tally {
         all
     }
 
-    /// All connections.
+    /// Returns the number of connections in all states.
     #[inline]
     pub(crate) fn total(&self, spill: &[FlowStates]) -> u64 {
         if self.states >> 4 != SPILLED {

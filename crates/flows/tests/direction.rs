@@ -1,4 +1,4 @@
-//! Who opened a connection, row by row: the rule, and every defect of lstf that it mends.
+//! Determines who opened a connection, row by row: the rule, and every defect of lstf that it fixes.
 #![allow(clippy::unwrap_used)]
 
 mod rows;
@@ -14,7 +14,7 @@ fn known(listeners: &[Socket<'_>]) -> Listeners {
     set
 }
 
-/// `in`, `out`, `unknown`, with a `?` where it was guessed.
+/// `in`, `out` or `unknown`, with a `?` if it was guessed.
 fn word(row: &Socket<'_>, listeners: &[Socket<'_>]) -> String {
     let verdict = direction(row, &known(listeners), Ephemeral::default());
     format!("{}{}", verdict.direction.name(), if verdict.guessed { "?" } else { "" })
@@ -39,7 +39,7 @@ fn services_and_what_they_cover() {
     for (service, row, expected) in [
         (any4, client4, "in"),
         (any4, client_mapped, "in"),
-        // An IPv4 wildcard takes no IPv6.
+        // An IPv4 wildcard does not accept IPv6.
         (any4, client6, "out"),
         (any6, client6, "in"),
         (any6, client4, "in"),
@@ -53,7 +53,7 @@ fn services_and_what_they_cover() {
         (on_eth, Socket { ifindex: 2, ..client_mapped }, "in"),
         (on_eth, Socket { ifindex: 3, ..client_mapped }, "out"),
         (elsewhere, client_mapped, "out"),
-        // A UDP service says nothing about TCP.
+        // A UDP service is irrelevant for TCP.
         (udp_service("0.0.0.0:80"), client_mapped, "out"),
         (udp_service("0.0.0.0:80"), udp("192.0.2.1:80", "198.51.100.1:79"), "in"),
     ] {
@@ -61,7 +61,7 @@ fn services_and_what_they_cover() {
     }
 }
 
-/// A client may have any local port: without a listener of its own a socket was connected from here.
+/// A client may have any local port: a socket without a matching listener connected from here.
 #[test]
 fn issue_10_without_a_listener_it_is_outgoing() {
     for (local, peer) in [
@@ -73,13 +73,13 @@ fn issue_10_without_a_listener_it_is_outgoing() {
     ] {
         assert_eq!(word(&tcp(local, peer), &[]), "out", "{local} {peer}");
         assert_eq!(word(&udp(local, peer), &[]), "out", "{local} {peer}");
-        // A listener of that port at another address says nothing.
+        // A listener with that port at another address is irrelevant.
         assert_eq!(word(&tcp(local, peer), &[listener("127.0.0.1:40000"), listener("127.0.0.1:22")]), "out");
         assert_eq!(word(&tcp(local, peer), &[listener(local)]), "in");
     }
 }
 
-/// Only where listeners may be missing the ports are asked, and the verdict is a guess; a listener that is known
+/// Ports decide only if listeners may be missing, and then the verdict is a guess; a connection to a known listener
 /// stays certain.
 #[test]
 fn issue_10_a_guess_needs_missing_listeners() {
@@ -102,7 +102,7 @@ fn issue_10_a_guess_needs_missing_listeners() {
     ] {
         assert_eq!(word(&tcp(local, peer)), expected, "{local} {peer}");
     }
-    // UDP's services are known.
+    // The UDP services are complete.
     assert_eq!(word(&udp("192.0.2.1:443", "198.51.100.1:40000")), "out");
 }
 
@@ -115,7 +115,7 @@ fn a_handshake_is_certain() {
     assert_eq!(word(&Socket { state: State::SYN_RECV, ..forwards }, &[]), "in");
 }
 
-/// A service on an ephemeral port of this host: both of its ends are known, nothing is guessed.
+/// A service on an ephemeral port of this host: both ends are known, so nothing is guessed.
 #[test]
 fn the_other_end_of_a_loopback_connection() {
     let service = [listener("127.0.0.1:36567")];
@@ -123,9 +123,9 @@ fn the_other_end_of_a_loopback_connection() {
     assert_eq!(word(&tcp("127.0.0.1:35000", "127.0.0.1:36567"), &service), "out");
     let service = [listener("0.0.0.0:36567")];
     assert_eq!(word(&tcp("192.0.2.1:35000", "192.0.2.1:36567"), &service), "out");
-    // The same numbers at another host: still nobody here listens at 35000.
+    // The same ports with a peer on another host: port 35000 still has no listener here.
     assert_eq!(word(&tcp("192.0.2.1:35000", "192.0.2.9:36567"), &service), "out");
-    // The listener has closed, or both ports have one: both ends would say the same, so it is a guess.
+    // The listener has closed, or both ports have one: both ends would have the same direction, so it is a guess.
     let both = [listener("127.0.0.1:36567"), listener("127.0.0.1:8080")];
     for services in [&both[..], &[]] {
         assert_eq!(word(&tcp("127.0.0.1:36567", "127.0.0.1:8080"), services), "out?");
@@ -133,7 +133,7 @@ fn the_other_end_of_a_loopback_connection() {
     }
 }
 
-/// Defect 1 of lstf: a listener bound to one address is not seen.
+/// Defect 1 of lstf: it does not see a listener bound to one address.
 #[test]
 fn lstf_1_a_listener_bound_to_one_address() {
     let service = [listener("192.0.2.1:8080")];
@@ -142,7 +142,7 @@ fn lstf_1_a_listener_bound_to_one_address() {
     assert_eq!(word(&row, &service), "in");
 }
 
-/// Defect 2: a port that listens on 127.0.0.1 makes an outgoing connection from another address passive.
+/// Defect 2: a listener on 127.0.0.1 makes an outgoing connection from another address with the same port passive.
 #[test]
 fn lstf_2_a_local_listener_with_the_port_of_a_client() {
     let service = [listener("127.0.0.1:40000")];
@@ -151,7 +151,7 @@ fn lstf_2_a_local_listener_with_the_port_of_a_client() {
     assert_eq!(word(&row, &service), "out");
 }
 
-/// Defect 3: the namespace is not looked at.
+/// Defect 3: it ignores namespaces.
 #[test]
 fn lstf_3_a_listener_in_another_namespace() {
     let service = [Socket { netns_id: 2, ..listener("0.0.0.0:40000") }];
@@ -160,8 +160,8 @@ fn lstf_3_a_listener_in_another_namespace() {
     assert_eq!(word(&row, &service), "out");
 }
 
-/// Defect 4: a listener that has closed turns its live connections active. Between hosts nothing tells the two apart,
-/// and no port number is believed; on this host both ends are seen, and the verdict is a visible guess.
+/// Defect 4: when a listener has closed, its live connections become active. Between hosts this cannot be detected, and
+/// port numbers are not trusted; on this host both ends are seen, and the verdict is shown as a guess.
 #[test]
 fn lstf_4_a_listener_that_has_closed() {
     let row = tcp("192.0.2.1:8080", "198.51.100.1:40000");
@@ -172,7 +172,8 @@ fn lstf_4_a_listener_that_has_closed() {
     assert_eq!(word(&row, &[]), "in?");
 }
 
-/// Defect 7: no UDP. (5, the abort, is the host's; 6, the order, is in tests/grouping.rs; 7, IPv4-mapped, above.)
+/// Defect 7: it lacks UDP. (Defect 5, an abort, is a matter of the `host` crate; 6, the order, is tested in
+/// tests/grouping.rs; the IPv4-mapped part of 7 above.)
 #[test]
 fn lstf_7_udp() {
     assert_eq!(word(&udp("192.0.2.1:40000", "198.51.100.1:53"), &[]), "out");

@@ -1,4 +1,4 @@
-//! Connections folded into flows.
+//! Connections are folded into flows.
 #![allow(clippy::unwrap_used)]
 
 mod rows;
@@ -24,7 +24,7 @@ fn group(rows: &[(Socket<'_>, Vec<Owner>)]) -> Grouping {
     grouping
 }
 
-/// Every flow in words, in the order they come.
+/// Every flow as text, in the order in which they are handed out.
 fn lines(grouping: &Grouping) -> Vec<String> {
     let mut lines = Vec::new();
     let handed_out = grouping.emit(&mut |flow| {
@@ -102,9 +102,9 @@ fn bytes_are_summed_where_they_are_known() {
     let grouping = group(&[
         (Socket { tcp_info: Some(TcpInfo::new(&info)), ..tcp("192.0.2.1:80", "198.51.100.1:40000") }, vec![]),
         (Socket { tcp_info: Some(TcpInfo::new(&info)), ..tcp("192.0.2.1:80", "198.51.100.1:40001") }, vec![]),
-        // A time-wait socket has none: the sum is that of the others.
+        // A time-wait socket has no counters, so the sum covers only the others.
         (Socket { state: State::TIME_WAIT, ..tcp("192.0.2.1:80", "198.51.100.1:40002") }, vec![]),
-        // An older kernel knows no bytes: unknown, not zero.
+        // An older kernel does not count bytes: unknown, not zero.
         (Socket { tcp_info: Some(TcpInfo::new(&short)), ..tcp("192.0.2.1:80", "198.51.100.9:40000") }, vec![]),
     ]);
     assert_eq!(
@@ -116,7 +116,8 @@ fn bytes_are_summed_where_they_are_known() {
     );
 }
 
-/// Round trips in microseconds (`tcpi_rtt` at 68, `tcpi_min_rtt` at 148); a connection without a sample does not count.
+/// Round-trip times in microseconds (`tcpi_rtt` at 68, `tcpi_min_rtt` at 148); a connection without a sample does not
+/// count.
 #[test]
 fn issue_10_round_trips_of_a_flow() {
     let info = |rtt: u8, min: Option<u8>| {
@@ -197,7 +198,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// Defect 6 of lstf: its order is random. Ours depends on the rows alone, not on their order nor on the seed.
+    /// Defect 6 of lstf: its order is random. Here it depends only on the rows, not on their order or on the hash seed.
     #[test]
     fn order_and_content_are_the_same_however_rows_come(
         (rows, shuffled) in prop::collection::vec(any_row(), 0..80)

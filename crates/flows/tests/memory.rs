@@ -1,4 +1,4 @@
-//! Memory of many flows, as the kernel counts it. Alone in its process, so that nothing else is counted.
+//! Memory of many flows, as the kernel counts it. This is a separate process, so that nothing else is counted.
 #![allow(clippy::unwrap_used)]
 
 use flows::{Ephemeral, Grouping, Listeners, direction};
@@ -6,7 +6,7 @@ use record::rows::{Endpoint, Socket};
 use record::{Addr, Next, State};
 
 const FLOWS: u32 = 300_000;
-/// 36 bytes of row, 5 of index at 8/7 to 16/7 places a flow, and the parts of the last chunk.
+/// 36 bytes for the row, 5 per index place with 8/7 to 16/7 places per flow, and a part of the last chunk.
 const BYTES_PER_FLOW_MAX: u64 = 56;
 
 fn resident_bytes() -> u64 {

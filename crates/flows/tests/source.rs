@@ -49,7 +49,7 @@ fn table() -> Vec<Socket<'static>> {
         udp("192.0.2.1:40010", "198.51.100.4:53"),
         udp("192.0.2.1:500", "198.51.100.5:40000"),
         udp_service("0.0.0.0:500"),
-        // Listeners last: the order of the kernel must not matter.
+        // Listeners come last, because the kernel's order must not matter.
         listener("192.0.2.1:80"),
         Socket { proto: Proto::Unix, ..Socket::EMPTY },
     ]
@@ -74,7 +74,7 @@ fn listeners_first_then_connections() {
     assert_eq!((stats.seen, stats.grouped, stats.filtered), (6 + 5, 6, 0));
     assert!(Accounting { emitted: 5, ..stats.clone() }.balances());
     assert_eq!(stats.via, ["rows"]);
-    // A second round begins from nothing.
+    // A second round starts from the beginning.
     assert_eq!(run(&mut source, &wanted(&["connections"])).0, lines);
     drop(source);
     assert_eq!(sockets.asked.borrow().len(), 6);
@@ -100,7 +100,7 @@ fn the_users_filter_chooses_connections_not_listeners() {
     assert_eq!(lines, ["tcp in 198.51.100.1 2 ", "tcp out 198.51.100.3 1 "]);
     assert_eq!((stats.seen, stats.grouped, stats.filtered), (4 + 2, 3, 1));
     drop(source);
-    // UDP was not read at all, the user's part went along, the bytes were asked for.
+    // UDP was not read at all, the user's conjunct was passed on, and the bytes were requested.
     assert_eq!(sockets.asked.borrow().len(), 2);
     assert!(sockets.asked.borrow()[1].conjuncts.contains(&expr));
     assert!(sockets.asked.borrow()[1].wants("bytes_in"));
@@ -141,7 +141,7 @@ impl Lookup for Owned {
     }
 }
 
-/// A time-wait socket has no owner: the flow is its service's.
+/// A time-wait socket has no owner, so its flow has the owners of the service.
 #[test]
 fn owners_only_when_asked_for() {
     let sockets = Rows::new(table());
@@ -165,7 +165,7 @@ fn lstf_rule_counts_bound_sockets_and_no_udp() {
     let options = |rule| FlowOptions { rule, conjuncts: vec![tcp_only()], ..FlowOptions::default() };
     let (lines, stats) =
         run(&mut FlowSource::new(&sockets, Lookups::none(), options(Rule::Lstf)), &wanted(&["connections"]));
-    // The listener has one address, so lstf does not see it and folds nothing at the peer.
+    // The listener is bound to one address, so lstf does not see it and folds nothing at the peer.
     assert_eq!(stats.grouped, 5);
     assert!(lines.iter().all(|l| l.starts_with("tcp out")), "{lines:?}");
     let (_, stats) =
@@ -182,7 +182,7 @@ fn without_udp_services_the_table_still_comes() {
     assert!(stats.why[0].text.contains("no such table"), "{stats:?}");
     let sockets = Rows { fails_for: Some(Proto::Tcp), ..Rows::new(table()) };
     let source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
-    // Listeners that cannot be read make the directions guesses, not the table an error.
+    // If listeners cannot be read, directions become guesses, but the table is not an error.
     let mut guessed = Vec::new();
     let stats = source.run(&wanted(&["connections"]), &mut |flow| {
         guessed.push((flow.proto, flow.guessed));
@@ -193,8 +193,8 @@ fn without_udp_services_the_table_still_comes() {
     assert!(guessed.iter().all(|(proto, guessed)| *guessed == (*proto == Proto::Tcp)), "{guessed:?}");
 }
 
-/// Listeners of a namespace that was not entered cannot be missing in one that was; those of one that was read in part
-/// can.
+/// Listeners of a namespace that was not entered do not matter for others; in a namespace that was partly read they may
+/// be missing.
 #[test]
 fn issue_10_only_listeners_that_may_be_missing_make_a_guess() {
     for (only_namespaces_missing, guesses) in [(true, false), (false, true)] {
@@ -222,7 +222,7 @@ fn nothing_is_read_when_no_protocol_is_left() {
     assert!(sockets.asked.borrow().is_empty());
 }
 
-/// Round-trip times cost a larger answer from the kernel.
+/// Round-trip times make the kernel's replies longer.
 #[test]
 fn issue_10_round_trips_are_asked_for_only_when_shown() {
     for (field, asked) in [("connections", false), ("bytes_in", false), ("min_rtt_us", true), ("max_rtt_us", true)] {
@@ -234,7 +234,7 @@ fn issue_10_round_trips_are_asked_for_only_when_shown() {
     }
 }
 
-/// Where the ends of connections are joined the filter is not the backend's business, but what it looks at is.
+/// If the ends of connections are joined, the backend does not apply the filter, but must provide its fields.
 #[test]
 fn what_the_filter_looks_at_is_asked_for() {
     for netns_addresses in [None, Some(flows::NetnsAddresses::new())] {
@@ -251,7 +251,7 @@ fn what_the_filter_looks_at_is_asked_for() {
         let asked: Vec<_> = all.iter().filter(|demand| demand.wants("peer_port")).collect();
         assert!(asked.len() == 2 && asked.iter().all(|demand| demand.wants("user")));
         assert!(asked.iter().all(|demand| demand.conjuncts.contains(&expr) != joins));
-        // The inode is behind the owners, and costs something.
+        // The inode is needed for the owners, and has a cost.
         assert_eq!([asked[0].wants("inode"), asked[1].wants("inode")], [false, true]);
     }
 }

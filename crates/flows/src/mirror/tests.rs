@@ -66,7 +66,7 @@ fn a_third_socket_with_the_same_ends_forbids_it() {
         ends.rotate_left(1);
         assert_eq!(settled(&ends), apart);
     }
-    // Two whole pairs with the same addresses and ports: nobody can tell which belongs to which.
+    // With two complete pairs with the same addresses and ports, it is unknown which ends belong together.
     ends.push((4, A, B, OUT));
     assert_eq!(settled(&ends).len(), 4);
 }
@@ -74,11 +74,11 @@ fn a_third_socket_with_the_same_ends_forbids_it() {
 #[test]
 fn what_does_not_mirror_stays_apart() {
     for other in [
-        // The same direction.
+        // Has the same direction.
         (2, A, B, OUT),
-        // The same namespace.
+        // Has the same namespace.
         (1, B, A, IN),
-        // Other ports.
+        // Has other ports.
         (2, B, "10.0.0.1:40001", IN),
     ] {
         assert_eq!(settled(&[(1, A, B, OUT), other]).len(), 2, "{other:?}");
@@ -99,7 +99,7 @@ fn who_is_sure_of_the_direction_tells() {
         (guessed(Direction::Out), guessed(Direction::In), "1 10.0.0.1 out? 10.0.0.2 2 x1"),
         (unknown, guessed(Direction::Out), "2 10.0.0.2 out? 10.0.0.1 1 x1"),
         (unknown, unknown, "1 10.0.0.1 unknown 10.0.0.2 2 x1"),
-        // Neither has a listener (any more), or each has one: only the ports are left.
+        // Neither has a listener (any more), or both have one, so the ports decide.
         (OUT, OUT, "1 10.0.0.1 out? 10.0.0.2 2 x1"),
         (IN, IN, "1 10.0.0.1 out? 10.0.0.2 2 x1"),
     ] {
@@ -120,7 +120,7 @@ fn a_filter_that_takes_one_end_takes_the_flow() {
         assert_eq!(mirrors.settle(&mut grouping, &Ranges::default()), expected);
         assert_eq!(grouping.len(), flows);
     }
-    // An end without a mirror goes by its own answer.
+    // An end without a mirror is filtered by its own result.
     let (mut mirrors, mut grouping) = (Mirrors::new(), Grouping::new());
     mirrors.keep(&connection(1, A, B), OUT, &[], false);
     assert_eq!(mirrors.settle(&mut grouping, &Ranges::default()), Settled { joined: 0, filtered: 1 });
@@ -131,7 +131,7 @@ fn what_is_too_much_is_left_alone_and_never_joined_wrongly() {
     let (mut mirrors, mut grouping) = (Mirrors::bounded(1), Grouping::new());
     assert!(mirrors.keep(&connection(1, A, B), OUT, &[], true));
     assert!(!mirrors.keep(&connection(1, "10.0.0.1:40001", B), OUT, &[], true));
-    // Its mirror is not kept either, but that of the first is.
+    // The mirror of the second end is not kept either, but that of the first is.
     assert!(!mirrors.keep(&connection(2, B, "10.0.0.1:40001"), IN, &[], true));
     assert!(mirrors.keep(&connection(2, B, A), IN, &[], true));
     assert_eq!(mirrors.left_alone(), 2);

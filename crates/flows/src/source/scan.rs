@@ -1,4 +1,4 @@
-//! Reading flows: first the listeners, then the connections, which are folded while they are read.
+//! Reads flows: first the listeners, then the connections, which are folded while they are read.
 
 use super::{Conjunct, FlowOptions, FlowSource, Rule};
 use crate::connection::Connection;
@@ -10,8 +10,8 @@ use record::{
     Accounting, BackendLacks, Demand, Each, Key, Lookups, Next, Offer, Owner, Proto, Push, Scan, SourceError, State,
 };
 
-/// Two readings of sockets, prepared: first the services of each protocol, then the connections, which are grouped
-/// while they are read. Memory is that of the flows ([`Grouping`]), not of the sockets.
+/// Two prepared scans of sockets: first the services of each protocol, then the connections, which are grouped while
+/// they are read. Only the flows need memory ([`Grouping`]), not the sockets.
 pub(super) struct FlowScan<'s> {
     source: &'s FlowSource<'s>,
     /// `need` bits of the demand.
@@ -22,7 +22,7 @@ pub(super) struct FlowScan<'s> {
     services: Vec<(Proto, Box<dyn Scan<Sockets> + 's>)>,
     /// Step 2: the scan of the connections of all these protocols.
     connections: Box<dyn Scan<Sockets> + 's>,
-    /// Filter parts about sockets that the scan of connections does not do exactly, as indexes of
+    /// Filter parts about sockets that the scan of connections does not apply exactly, as indexes of
     /// [`FlowOptions::conjuncts`].
     tested: Vec<usize>,
     listeners: Listeners,
@@ -30,8 +30,8 @@ pub(super) struct FlowScan<'s> {
 }
 
 impl<'s> FlowScan<'s> {
-    /// Prepares both steps. The filter's parts about sockets go to the scan of connections, those about flows stay with
-    /// the engine.
+    /// Prepares both steps. The filter's parts about sockets are passed to the scan of connections, those about flows
+    /// stay with the engine.
     pub(super) fn new(source: &'s FlowSource<'s>, demand: &Demand<Flows>) -> FlowScan<'s> {
         let conjuncts = &source.options.conjuncts;
         let protos = steps::protocols(conjuncts.iter().map(|c| &c.expr));
@@ -52,7 +52,7 @@ impl<'s> FlowScan<'s> {
         }
     }
 
-    /// Step 1: reads the services. Where services could not be read completely, the directions of their protocol become
+    /// Step 1: reads the services. If the services of a protocol could not be read completely, its directions become
     /// guesses, which the rows show.
     fn read_listeners(&mut self, stats: &mut Accounting) {
         for (proto, scan) in &mut self.services {
@@ -114,7 +114,7 @@ impl<'s> FlowScan<'s> {
         self.grouping.settle();
         let settled = mirrors.settle(&mut self.grouping, ranges);
         stats.filtered += filtered + settled.filtered;
-        // Both ends of a joined connection were seen, and are in its flow.
+        // Both ends of a joined connection were seen and are part of its flow.
         stats.grouped += self.grouping.connections() + settled.joined;
         if mirrors.left_alone() > 0 {
             stats.add_reason(
@@ -175,8 +175,8 @@ fn counts(row: &Socket<'_>, rule: Rule) -> bool {
     }
 }
 
-/// The owners of a connection's socket. A connection without a socket file (closing, or not yet accepted) has those of
-/// the service that it came to.
+/// The owners of a connection's socket. A connection without a socket file (closing, or not yet accepted) has the
+/// owners of the service that it connected to.
 fn owners_of<'l>(
     row: &Socket<'_>,
     verdict: Verdict,
@@ -200,18 +200,18 @@ fn owners_of<'l>(
     }
 }
 
-/// True if listeners may be missing in a namespace whose connections were read. A namespace that was not entered has
-/// neither, so its listeners do not count.
+/// True if listeners may be missing in a namespace whose connections were read. In a namespace that was not entered
+/// both are missing, so its listeners are irrelevant.
 fn lacks_listeners(acct: &Accounting) -> bool {
     acct.lacks_rows() && !(acct.only_namespaces_missing && acct.failed == 0 && acct.lost == 0)
 }
 
-/// The services of a protocol as messages call them.
+/// The services of a protocol, for messages.
 fn service_words(proto: Proto) -> &'static str {
     if proto == Proto::Tcp { "TCP listeners" } else { "UDP services" }
 }
 
-/// Adds what a step reports beside its row counts: backends, reasons, and whether something is missing.
+/// Adds what a step reports in addition to its row counts: backends, reasons, and whether something is missing.
 fn add_side_notes(stats: &mut Accounting, acct: &Accounting) {
     stats.unknown_attrs += acct.unknown_attrs;
     let side = Accounting {
@@ -229,12 +229,12 @@ fn add_side_notes(stats: &mut Accounting, acct: &Accounting) {
     }
 }
 
-/// The `need` bits of flows that a backend of sockets lacks.
+/// Converts the missing `need` bits of a backend of sockets to `need` bits of flows.
 fn of_flows(sockets: BackendLacks) -> BackendLacks {
     BackendLacks { lacks: without_info(sockets.lacks), ..sockets }
 }
 
-/// The `need` bits of flows that go with `tcp_info`, if that is among the bits `lacks` of sockets.
+/// The `need` bits of flows that depend on `tcp_info`, if that is among the bits `lacks` of sockets.
 fn without_info(lacks: u64) -> u64 {
     if lacks & Flow::NEED_TCP_INFO != 0 { Flow::NEED_TCP_INFO | Flow::NEED_RTT } else { 0 }
 }

@@ -5,7 +5,7 @@ use record::rows::{Endpoint, Socket, Sockets};
 use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Scan, Source, SourceError, State};
 use std::cell::RefCell;
 
-/// An end written as `192.0.2.1:80` or `[::1]:80`.
+/// An endpoint from `192.0.2.1:80` or `[::1]:80`.
 pub(crate) fn end(text: &str) -> Endpoint {
     let addr: std::net::SocketAddr = text.parse().unwrap();
     Endpoint { addr: addr.ip().to_string().parse().unwrap(), port: addr.port() }
@@ -44,14 +44,14 @@ pub(crate) fn udp(local: &str, peer: &str) -> Socket<'static> {
     Socket { proto: Proto::Udp, ..tcp(local, peer) }
 }
 
-/// A source that has these rows, does the first two conjuncts of every demand as the kernel would, and notes what it
-/// was asked.
+/// A source with fixed rows that applies the first two conjuncts of every demand as the kernel would, and records the
+/// demands.
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Socket<'static>>,
     pub(crate) asked: RefCell<Vec<Demand<Sockets>>>,
     pub(crate) push: Push,
     pub(crate) fails_for: Option<Proto>,
-    /// Says that something is missing, and whether it is namespaces alone.
+    /// Whether something is missing, and whether only namespaces are.
     pub(crate) incomplete: Option<bool>,
 }
 
@@ -61,7 +61,7 @@ impl Rows {
     }
 }
 
-/// Tests a row against a condition of words, the only ones that the flows ask by themselves.
+/// Tests a row against a condition on words, the only kind that flows add.
 fn holds(expr: &record::Expr, row: &Socket<'_>) -> bool {
     let record::Expr::Test(test) = expr else { return true };
     let (record::Operand::Words(words), Some(field)) =

@@ -17,7 +17,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     if line.verbose() > 0 || !arp.is_usual() {
         put_lengths(line, &arp);
     }
-    // What is unusual is told with `-v`.
+    // Unusual header fields are printed with `-v`.
     if line.verbose() > 0 || arp.is_usual() {
         put_operation(line, &arp)?;
         if !matches!(arp.operation, 1..=4 | 8 | 9) {
@@ -36,7 +36,7 @@ struct Arp<'a> {
     operation: u16,
     hardware_bytes: usize,
     protocol_bytes: usize,
-    /// Hardware and protocol address of the sender, of the target.
+    /// Hardware and protocol address of the sender, then of the target.
     addresses: [&'a [u8]; 4],
 }
 
@@ -59,7 +59,7 @@ impl<'a> Arp<'a> {
         Ok(arp)
     }
 
-    /// IPv4, or its trailers, over hardware that has addresses.
+    /// True for IPv4, or its trailers, over hardware that has addresses.
     fn is_usual(&self) -> bool {
         matches!(self.protocol, IPV4 | TRAILERS) && self.protocol_bytes == 4 && self.hardware_bytes != 0
     }

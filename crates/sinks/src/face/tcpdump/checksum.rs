@@ -1,6 +1,7 @@
 //! The Internet checksum (RFC 1071).
 
-/// The ones' complement sum of parts, each of which begins at an even offset; 0xffff for what carries its checksum.
+/// Returns the ones' complement sum of parts, each of which begins at an even offset; 0xffff if they include a correct
+/// checksum.
 pub(super) fn sum(parts: &[&[u8]]) -> u16 {
     let mut total: u64 = 0;
     for part in parts {
@@ -20,13 +21,13 @@ pub(super) fn sum(parts: &[&[u8]]) -> u16 {
     total as u16
 }
 
-/// The checksum that should stand where `found` does; with `found`, the sum of everything is `sum`.
+/// Returns the correct checksum for data that contains the checksum `found` and has the total sum `sum`.
 pub(super) fn should_be(found: u16, sum: u16) -> u16 {
     let total = u32::from(found) + u32::from(!sum);
     ((total & 0xffff) + (total >> 16)) as u16
 }
 
-/// True if the sum over everything is that of a right checksum.
+/// True if a sum over everything, checksum included, means that the checksum is correct.
 pub(super) fn is_right(sum: u16) -> bool {
     sum == 0xffff
 }

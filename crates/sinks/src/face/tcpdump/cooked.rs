@@ -1,4 +1,4 @@
-//! Linux "cooked" headers: what captures of `any` have instead of the link layer's own.
+//! Linux "cooked" headers, which captures of `any` have instead of the link-layer header.
 
 use super::bytes::{Printed, be16, be32, behind, part, u8_at};
 use super::ethernet::{LENGTH_MAX, TAGS, put_tag};
@@ -7,28 +7,28 @@ use super::options::InterfaceName;
 use super::undecoded::default_print;
 use super::{ethertype, ethertype_names, llc};
 
-/// Numbers below those of EtherTypes: Novell's IEEE 802.3, IEEE 802.2 (include/uapi/linux/if_ether.h).
+/// Numbers below the EtherTypes: Novell's IEEE 802.3, IEEE 802.2 (include/uapi/linux/if_ether.h).
 const NOVELL: u16 = 1;
 const LLC: u16 = 4;
 const SLL_BYTES: usize = 16;
 const SLL2_BYTES: usize = 20;
 
-/// What a header says.
+/// The fields of a header.
 struct Cooked<'c> {
     aim: u8,
     kind: u16,
-    /// The sender's address, if it is one of Ethernet.
+    /// The sender's address, if it is an Ethernet address.
     address: Option<&'c [u8]>,
-    /// The interface's number.
+    /// The number of the interface.
     interface: Option<u32>,
 }
 
-/// The first version: 16 bytes.
+/// Prints a packet with a header of the first version: 16 bytes.
 pub(super) fn sll(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "sll";
     part(bytes, 0, SLL_BYTES)?;
     let cooked = Cooked {
-        // The high byte is 0 in all that are known.
+        // The high byte is 0 in all known values.
         aim: u8::try_from(be16(bytes, 0)?).unwrap_or(u8::MAX),
         kind: be16(bytes, 14)?,
         address: if be16(bytes, 4)? == 6 { bytes.get(6..12) } else { None },
@@ -40,7 +40,7 @@ pub(super) fn sll(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     payload(line, &cooked, bytes, SLL_BYTES, length)
 }
 
-/// The second version, with the number of the interface: 20 bytes.
+/// Prints a packet with a header of the second version, which contains the number of the interface: 20 bytes.
 pub(super) fn sll2(line: &mut Line<'_>, bytes: &[u8], length: usize, interface: InterfaceName<'_>) -> Printed {
     line.protocol = "sll2";
     part(bytes, 0, SLL2_BYTES)?;
@@ -71,7 +71,7 @@ fn pad(line: &mut Line<'_>, from: usize, to: usize) {
     }
 }
 
-/// Whom a packet is for.
+/// Returns the word for the destination of a packet.
 fn aim_name(aim: u8) -> &'static str {
     match aim {
         0 => "In",
@@ -132,7 +132,7 @@ fn payload(line: &mut Line<'_>, cooked: &Cooked<'_>, bytes: &[u8], header: usize
             continue;
         } else if !ethertype::print(line, kind, inner, rest)? {
             if !line.options.link_header && kind > LENGTH_MAX {
-                // Without the tags.
+                // The length does not include the tags.
                 put_header(line, cooked, length.saturating_sub(header - start));
             }
             default_print(line, inner);
@@ -142,7 +142,7 @@ fn payload(line: &mut Line<'_>, cooked: &Cooked<'_>, bytes: &[u8], header: usize
     }
 }
 
-/// A VLAN tag; returns the type behind it.
+/// Prints a VLAN tag; returns the type after it.
 fn tag(line: &mut Line<'_>, bytes: &[u8]) -> Printed<u16> {
     if line.options.link_header {
         put_tag(line, be16(bytes, 0)?);

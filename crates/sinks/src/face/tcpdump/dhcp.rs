@@ -1,4 +1,4 @@
-//! BOOTP and DHCP (RFC 951, RFC 2131): a request's sender, and how long the message is; with `-v` all of it.
+//! BOOTP and DHCP (RFC 951, RFC 2131): a request's sender, and the length of the message; with `-v` all of it.
 
 mod names;
 mod options;
@@ -10,14 +10,14 @@ use super::pieces::{Hex, HexWide, Shown, put};
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const ETHERNET: u8 = 1;
-/// Where the parts of a message stand.
+/// Offsets of the parts of a message.
 const FLAGS: usize = 10;
 const ADDRESS: usize = 28;
 const ADDRESS_BYTES: usize = 6;
 const SERVER_NAME: (usize, usize) = (44, 64);
 const BOOT_FILE: (usize, usize) = (108, 128);
 const VENDOR: usize = 236;
-/// The first bytes of options of DHCP (RFC 1048) and of Carnegie Mellon.
+/// The bytes before options of DHCP (RFC 1048) and of Carnegie Mellon.
 const DHCP: [u8; 4] = [99, 130, 83, 99];
 const CMU: [u8; 4] = *b"CMU\0";
 
@@ -68,7 +68,7 @@ fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     }
 }
 
-/// Parts of the header that are not as in most messages.
+/// Prints the fields of the header that differ from most messages.
 fn put_numbers(line: &mut Line<'_>, kind: u8, len: usize, bytes: &[u8]) -> Printed {
     let [hops, id @ .., _, _] = array::<7>(bytes, 3)?;
     let seconds = be16(bytes, 8)?;
@@ -95,7 +95,7 @@ fn put_numbers(line: &mut Line<'_>, kind: u8, len: usize, bytes: &[u8]) -> Print
     Ok(())
 }
 
-/// An address behind its name, if it is one.
+/// Prints a name and an address, unless the address is zero.
 fn put_unless_zero(line: &mut Line<'_>, before: &str, what: &str, between: &str, address: [u8; 4]) {
     if address != [0; 4] {
         put!(line, before, what, between);
@@ -103,7 +103,7 @@ fn put_unless_zero(line: &mut Line<'_>, before: &str, what: &str, between: &str,
     }
 }
 
-/// Text that ends with a zero within `len` bytes.
+/// Prints text that ends with a zero within `len` bytes.
 fn put_text(line: &mut Line<'_>, what: &str, bytes: &[u8], (at, len): (usize, usize)) -> Printed {
     if u8_at(bytes, at)? == 0 {
         return Ok(());
@@ -114,7 +114,7 @@ fn put_text(line: &mut Line<'_>, what: &str, bytes: &[u8], (at, len): (usize, us
     end.map(|_| ()).ok_or(super::bytes::Cut)
 }
 
-/// The extensions of Carnegie Mellon.
+/// Prints the extensions of Carnegie Mellon.
 fn put_cmu(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     put!(line, " vend-cmu");
     be32(bytes, 4)?;

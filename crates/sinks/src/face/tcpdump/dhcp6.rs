@@ -1,4 +1,4 @@
-//! DHCPv6 (RFC 8415): which message it is; with `-v` its options.
+//! DHCPv6 (RFC 8415): the type of the message; with `-v` its options.
 
 mod message;
 mod names;

@@ -1,7 +1,7 @@
 //! DNS and multicast DNS: `4711+ A? example.org. (29)`, `4711 1/0/0 A 192.0.2.1 (45)`.
 //!
-//! With `-v` answers have their names, with `-vv` come questions of answers and the other sections, with `-vvv` times
-//! to live. The tool reads data of records by their type and not by their length; so do we.
+//! `-v` adds the names of answers, `-vv` the questions of responses and the other sections, `-vvv` times to live. Like
+//! the tool, netwren reads data of records by their type and not by their length.
 
 mod edns;
 mod name;
@@ -17,8 +17,8 @@ use super::line::Line;
 use super::pieces::{Hex, put};
 
 const HEADER: usize = 12;
-/// Bytes of text for each byte of a message; a message that would become more is cut, as its names point to one
-/// another.
+/// Most bytes of text for each byte of a message. Names that point to each other could produce more; such a message is
+/// cut.
 const TEXT_A_BYTE: usize = 64;
 /// Bits of the flags (RFC 1035 §4.1.1, 2535).
 const RESPONSE: u16 = 0x8000;
@@ -28,16 +28,16 @@ const RECURSION_DESIRED: u16 = 0x0100;
 const RECURSION_AVAILABLE: u16 = 0x0080;
 const AUTHENTIC: u16 = 0x0020;
 const CHECKING_DISABLED: u16 = 0x0010;
-/// Bits that no question has.
+/// Bits that are not set in questions.
 const ODD_IN_QUESTION: u16 = 0x06cf;
 const INVERSE_QUERY: u16 = 1;
 
-/// A message, and how much of it is told.
+/// A message, and the limit of its text.
 #[derive(Clone, Copy)]
 struct DnsMessage<'a> {
     bytes: &'a [u8],
     is_multicast: bool,
-    /// The line ends here at the latest, but for one record.
+    /// The length of the line after which no further record is begun.
     text_end: usize,
 }
 
@@ -64,8 +64,8 @@ fn print_datagram(line: &mut Line<'_>, bytes: &[u8], length: usize, is_multicast
     Ok(())
 }
 
-/// Appends a message in a segment of TCP: its length stands before it. The tool tells no more than that if the segment
-/// is not exactly one message.
+/// Appends a message in a segment of TCP, where the message follows its length. Like the tool, this prints only the
+/// length if the segment is not exactly one message.
 pub(super) fn print_over_tcp(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "domain";
     if length < 2 {
@@ -170,7 +170,7 @@ fn operation(flags: u16) -> usize {
     usize::from(flags >> 11 & 15)
 }
 
-/// Appends ` A? example.org.`; returns where the next question begins.
+/// Appends ` A? example.org.`; returns the offset of the next question.
 fn put_question(line: &mut Line<'_>, message: DnsMessage<'_>, at: usize) -> Printed<usize> {
     message.check_text(line)?;
     let bytes = message.bytes;
@@ -200,7 +200,7 @@ fn put_other_sections(line: &mut Line<'_>, message: DnsMessage<'_>, mut at: usiz
     Ok(())
 }
 
-/// Appends so many records; returns where the next section begins.
+/// Appends `count` records; returns the offset of the next section.
 fn put_records(line: &mut Line<'_>, message: DnsMessage<'_>, mut at: usize, count: u16) -> Printed<usize> {
     for n in 0..count {
         if n > 0 {

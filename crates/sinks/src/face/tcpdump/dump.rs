@@ -1,13 +1,13 @@
-//! The bytes of a packet behind its line: `-x`, `-X`, `-A`.
+//! The bytes of a packet after its line: `-x`, `-X`, `-A`.
 
 use super::options::Dump;
 use record::text::put_hex;
 
 const BYTES_A_LINE: usize = 16;
-/// Columns of the hexadecimal part of a full line with text behind it.
+/// Columns of the hexadecimal part of a full line that has text after it.
 const HEX_COLUMNS: usize = 40;
 
-/// Appends lines of bytes, each begun by `begin` (a line feed and what indents), as `dump` says.
+/// Appends lines of bytes in the format `dump`, each after `begin` (a line feed and the indentation).
 pub(super) fn put_dump(out: &mut Vec<u8>, begin: &str, dump: Dump, bytes: &[u8]) {
     match dump {
         Dump::None => {}
@@ -17,8 +17,8 @@ pub(super) fn put_dump(out: &mut Vec<u8>, begin: &str, dump: Dump, bytes: &[u8])
     }
 }
 
-/// Lines of sixteen bytes in hexadecimal: offset, eight groups of two bytes; `text` adds two blanks and the printable
-/// characters.
+/// Appends lines of sixteen bytes in hexadecimal: offset, eight groups of two bytes; `text` adds two blanks and the
+/// printable characters.
 pub(super) fn put_hex_lines(out: &mut Vec<u8>, begin: &str, bytes: &[u8], text: bool) {
     for (nth, row) in bytes.chunks(BYTES_A_LINE).enumerate() {
         out.extend_from_slice(begin.as_bytes());
@@ -42,13 +42,14 @@ pub(super) fn put_hex_lines(out: &mut Vec<u8>, begin: &str, bytes: &[u8], text: 
     }
 }
 
-/// Bytes as text, from the next line on: line feeds and blanks as they are, a dot for what is not printable.
+/// Appends bytes as text, beginning on the next line: line feeds and blanks unchanged, a dot for bytes that are not
+/// printable.
 fn put_text(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'\n');
     for (nth, &byte) in bytes.iter().enumerate() {
         match byte {
             b'\r' if bytes.get(nth + 1).is_none_or(|next| *next == b'\n') => {}
-            // The last byte behind a carriage return is left out by tcpdump.
+            // If the last byte follows a carriage return, tcpdump omits it.
             b'\r' if nth + 2 == bytes.len() => return out.push(b'.'),
             b'\t' | b'\n' | b' ' => out.push(byte),
             _ if byte.is_ascii_graphic() => out.push(byte),

@@ -1,4 +1,4 @@
-//! Ethernet: addresses, VLAN tags, and what they lead to.
+//! Ethernet: addresses, VLAN tags, and the protocols within.
 
 use super::bytes::{Printed, array, at_most, behind};
 use super::line::Line;
@@ -8,12 +8,12 @@ use super::{ethertype, ethertype_names};
 
 const ADDRESS_BYTES: usize = 12;
 const HEADER_BYTES: usize = 14;
-/// Smaller numbers are the length of an IEEE 802.3 frame.
+/// Numbers up to this one are the length of an IEEE 802.3 frame.
 pub(super) const LENGTH_MAX: u16 = 1500;
 /// IEEE 802.1Q, 802.1ad and numbers that were used before.
 pub(super) const TAGS: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
 
-/// Prints a frame; returns the bytes of its header with tags.
+/// Prints a frame; returns the length of its header including tags.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed<usize> {
     line.protocol = "ether";
     if length < bytes.len() {
@@ -42,7 +42,8 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     Ok(HEADER_BYTES + print_kind(line, Some(addresses), kind, behind(bytes, HEADER_BYTES), rest)?)
 }
 
-/// Prints what follows a type: tags, IEEE 802.3 or an EtherType; returns the bytes of headers in `bytes`.
+/// Prints the bytes after a type: tags, IEEE 802.3 or the protocol of an EtherType; returns the length of the headers
+/// in `bytes`.
 pub(super) fn print_kind(
     line: &mut Line<'_>,
     addresses: Option<Addresses>,
@@ -76,7 +77,7 @@ pub(super) fn print_kind(
         if line.options.link_header && header > 0 {
             line.put("802.3");
         }
-        // The frame is as long as it says, unless that is more than there is.
+        // The frame has the length in its header, but at most the remaining bytes.
         let said = usize::from(kind).min(length);
         return Ok(header + llc::print(line, addresses, at_most(bytes, said), said)?.bytes);
     }
@@ -89,14 +90,14 @@ pub(super) fn print_kind(
     Ok(header)
 }
 
-/// `vlan 100, p 0, `.
+/// Appends `vlan 100, p 0, `.
 pub(super) fn put_tag(line: &mut Line<'_>, tag: u16) {
     line.item("vlan ", tag & 0xfff);
     line.item(", p ", tag >> 13);
     line.put(if tag & 0x1000 != 0 { ", DEI, " } else { ", " });
 }
 
-/// `02:00:00:00:00:10 > 02:00:00:00:00:01, ethertype IPv4 (0x0800), length 98: `.
+/// Appends `02:00:00:00:00:10 > 02:00:00:00:00:01, ethertype IPv4 (0x0800), length 98: `.
 fn put_header(line: &mut Line<'_>, addresses: Addresses, kind: u16, length: usize) {
     put_addresses(line, addresses);
     let length = if kind <= LENGTH_MAX {

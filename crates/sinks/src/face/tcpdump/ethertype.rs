@@ -1,10 +1,10 @@
-//! EtherTypes: their names and printers. One line a protocol.
+//! EtherTypes: their names and printers, one line per protocol.
 
 use super::bytes::Printed;
 use super::line::Line;
 use super::{arp, ipv4, ipv6, lldp};
 
-/// Prints what an EtherType leads to; false if it is not decoded.
+/// Prints the protocol of an EtherType; returns false if it is not decoded.
 pub(super) fn print(line: &mut Line<'_>, kind: u16, bytes: &[u8], length: usize) -> Printed<bool> {
     match kind {
         0x0800 => ipv4::print(line, bytes, length)?,

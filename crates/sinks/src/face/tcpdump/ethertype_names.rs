@@ -1,8 +1,8 @@
-//! What tcpdump calls EtherTypes.
+//! tcpdump's names for EtherTypes.
 
 use super::line::Line;
 
-/// `ethertype IPv4 (0x0800)`.
+/// Appends `ethertype IPv4 (0x0800)`.
 pub(super) fn put_with_number(line: &mut Line<'_>, kind: u16) {
     line.put("ethertype ");
     line.put(name(kind).unwrap_or("Unknown"));
@@ -11,7 +11,7 @@ pub(super) fn put_with_number(line: &mut Line<'_>, kind: u16) {
     line.byte(b')');
 }
 
-/// What tcpdump calls an EtherType.
+/// Returns tcpdump's name for an EtherType.
 pub(super) fn name(kind: u16) -> Option<&'static str> {
     Some(match kind {
         0x0600 => "NS",

@@ -1,16 +1,16 @@
-//! A packet as it comes to the printer.
+//! A packet, as the printer receives it.
 
 use record::rows::LinkType;
 
 /// One packet as it was captured.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedBytes<'f> {
-    /// The kind of header that the bytes begin with.
+    /// The type of the header at the beginning of the bytes.
     pub link_type: LinkType,
     /// The captured bytes.
     pub bytes: &'f [u8],
-    /// Bytes that the packet had.
+    /// Length of the packet on the wire.
     pub len: u32,
-    /// When, in ns since 1970.
+    /// Time of capture, in ns since 1970.
     pub time_ns: u64,
 }

@@ -1,13 +1,13 @@
-//! Any bytes as a packet, for the fuzzer.
+//! Prints arbitrary bytes as packets, for the fuzzer.
 
 use super::{CapturedBytes, Dump, PacketNames, PacketType, Stamp, Tcpdump, TcpdumpOptions};
 use record::rows::LinkType;
 
-/// What one byte of a packet adds to its lines at most, and what a packet without bytes does: hexadecimal below the
-/// line, names of options, quoted packets.
+/// Most bytes of text for each byte of a packet, and for a packet without bytes: hexadecimal after the line, names of
+/// options, quoted packets.
 const TEXT_A_BYTE: usize = 400;
 
-/// Everything has a name, of bytes that a terminal must not see.
+/// Names for everything, with bytes that must not reach a terminal.
 #[derive(Debug)]
 struct HostileNames;
 
@@ -27,7 +27,7 @@ impl PacketNames for HostileNames {
     }
 }
 
-/// The switches that packets are printed with.
+/// Returns the options that packets are printed with.
 fn switches() -> [TcpdumpOptions; 4] {
     let plain = TcpdumpOptions::new(|_| None);
     let all = TcpdumpOptions {
@@ -42,7 +42,7 @@ fn switches() -> [TcpdumpOptions; 4] {
     [plain, TcpdumpOptions { verbose: 1, ..plain }, all, TcpdumpOptions { quiet: 1, dump: Dump::Text, ..plain }]
 }
 
-/// Prints a packet: what is written must have bounds and not talk to a terminal.
+/// Prints a packet. The text must have a bounded length and contain no control characters.
 fn print_bounded(printer: &mut Tcpdump, link_type: LinkType, bytes: &[u8], more: u32, out: &mut Vec<u8>) {
     let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(more);
     out.clear();
@@ -52,8 +52,8 @@ fn print_bounded(printer: &mut Tcpdump, link_type: LinkType, bytes: &[u8], more:
     assert!(out.iter().all(is_shown), "{}", out.escape_ascii());
 }
 
-/// Prints any bytes as a packet of every link type, with and without the switches: it must neither panic nor write
-/// without bounds.
+/// Prints arbitrary bytes as a packet of every link type, with and without the switches. It must not panic, and the
+/// text must have a bounded length.
 pub fn fuzz_tcpdump(data: &[u8]) {
     let mut out = Vec::new();
     for options in switches() {
@@ -80,17 +80,17 @@ fn print_one(link_type: LinkType, packet: &[u8], packet_type: Option<PacketType>
     }
 }
 
-/// What an Ethernet frame carries: the first byte chooses the type. The lengths of IEEE 802.3 lead to IEEE 802.2.
+/// The contents of an Ethernet frame: the first byte chooses the type. Lengths of IEEE 802.3 mean IEEE 802.2.
 const ETHER_TYPES: [u16; 9] = [0x88cc, 0x0806, 0x8035, 0x8100, 0x0800, 0x86dd, 3, 40, 1500];
 
-/// Prints any bytes as what an Ethernet frame carries.
+/// Prints arbitrary bytes as the contents of an Ethernet frame.
 pub fn fuzz_tcpdump_frame(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     let kind = ETHER_TYPES[usize::from(first) % ETHER_TYPES.len()].to_be_bytes();
     print_one(LinkType::ETHERNET, &[&[2; 12][..], &kind, rest].concat(), None);
 }
 
-/// IPv4 or IPv6 with a length that is right, before `payload`.
+/// Returns an IPv4 or IPv6 packet with a correct length and `payload`.
 fn packet(six: bool, proto: u8, payload: &[u8]) -> Vec<u8> {
     let len = |more: usize| u16::try_from(payload.len() + more).unwrap_or(u16::MAX).to_be_bytes();
     if six {
@@ -99,16 +99,17 @@ fn packet(six: bool, proto: u8, payload: &[u8]) -> Vec<u8> {
     [&[0x45, 0][..], &len(20), &[0, 1, 0, 0, 64, proto, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2], payload].concat()
 }
 
-/// Prints any bytes as what IP carries: the first byte is the protocol, the lowest bit of the second the version.
+/// Prints arbitrary bytes as the payload of IP: the first byte is the protocol, the lowest bit of the second the
+/// version.
 pub fn fuzz_tcpdump_protocol(data: &[u8]) {
     let [proto, version, rest @ ..] = data else { return };
     print_one(LinkType::RAW, &packet(version & 1 != 0, *proto, rest), None);
 }
 
-/// Ports that lead to a decoder; the last two are TCP's.
+/// Ports of protocols that are decoded; the last two are TCP's.
 const PORTS: [u16; 10] = [53, 67, 123, 5353, 546, 4789, 6081, 9, 53, 80];
 
-/// Prints any bytes as what UDP and TCP carry: the first byte chooses the port, its highest bits `-T`.
+/// Prints arbitrary bytes as the payload of UDP and TCP: the first byte chooses the port, its highest bits `-T`.
 pub fn fuzz_tcpdump_application(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     let nth = usize::from(first & 63) % PORTS.len();

@@ -30,7 +30,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     }
 }
 
-/// Returns what the packet carries and where it begins.
+/// Returns the type of the packet within and its offset.
 fn put_header(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed<Option<(u16, usize)>> {
     part(bytes, 0, HEADER)?;
     let first = u8_at(bytes, 0)?;

@@ -21,14 +21,14 @@ const FLAGS: [(u32, &str); 6] = [
 /// An Ethernet frame within.
 const BRIDGING: u16 = 0x6558;
 
-/// What of a packet was not read yet: a header that its length does not hold is one that is cut.
+/// The bytes of a packet that have not been read yet. A header that does not fit in the length counts as cut.
 struct Unread<'r> {
     bytes: &'r [u8],
     length: usize,
 }
 
 impl Unread<'_> {
-    /// Skips so many bytes that `read` has to find.
+    /// Skips `len` bytes, after `read` has read them.
     fn take<T>(&mut self, len: usize, read: impl FnOnce(&[u8]) -> Printed<T>) -> Printed<T> {
         let found = read(part(self.bytes, 0, len)?)?;
         self.length = self.length.checked_sub(len).ok_or(Cut)?;
@@ -58,7 +58,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     }
 }
 
-/// Returns what the packet carries, if it is told.
+/// Returns the type of the packet within and its bytes, if it is printed.
 fn put_header<'r>(line: &mut Line<'_>, rest: Unread<'r>) -> Printed<Option<(u16, Unread<'r>)>> {
     let flags = be16(rest.bytes, 0)?;
     let version = flags & 7;
@@ -103,7 +103,7 @@ fn put_header_0<'r>(line: &mut Line<'_>, flags: u16, mut rest: Unread<'r>) -> Pr
     Ok((kind, rest))
 }
 
-/// Source routes (RFC 1701), up to the entry without a route.
+/// Prints source routes (RFC 1701), up to the entry without a route.
 fn put_routes(line: &mut Line<'_>, rest: &mut Unread<'_>) -> Printed {
     loop {
         let [high, low, offset, len] = rest.be32()?.to_be_bytes();
@@ -121,13 +121,13 @@ fn put_routes(line: &mut Line<'_>, rest: &mut Unread<'_>) -> Printed {
     }
 }
 
-/// Bytes of a source route, and where its next hop stands.
+/// The length of a source route, and the offset of its next hop.
 struct Route {
     offset: usize,
     len: usize,
 }
 
-/// Hops of `SIZE` bytes: addresses, or numbers of autonomous systems.
+/// Prints hops of `SIZE` bytes: addresses, or numbers of autonomous systems.
 fn put_hops<const SIZE: usize>(line: &mut Line<'_>, family: &str, route: Route, rest: &Unread<'_>) -> Printed {
     put!(line, ", (rtaf=", family);
     let mut whole = true;

@@ -4,8 +4,7 @@ use super::bytes::{Printed, u8_at};
 use super::line::Line;
 use super::pieces::put;
 
-/// Methods the tool knows (RFC 9110, 3253, 4918 and extensions). They are no words of ours: upper and lower case are
-/// the same.
+/// The methods that the tool knows (RFC 9110, 3253, 4918 and extensions), which it compares regardless of case.
 const METHODS: [&str; 34] = [
     "GET",
     "PUT",
@@ -43,10 +42,10 @@ const METHODS: [&str; 34] = [
     "MKWORKSPACE",
 ];
 const LONG_METHODS: [&str; 4] = ["UNSUBSCRIBE", "RPC_CONNECT", "VERSION-CONTROL", "BASELINE-CONTROL"];
-/// Words of this length and more are no method.
+/// Words of this length and more are not methods.
 const TOKEN_MAX: usize = 100;
 
-/// Appends a segment's text; the line stands behind `length N`.
+/// Appends a segment's text. The line ends in `length N` before it.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "http";
     put!(line, ": HTTP");
@@ -64,7 +63,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     Ok(())
 }
 
-/// True for a method, and for a word before a number of three digits.
+/// True if the bytes begin with a method, or with a word and a number of three digits.
 fn begins_message(bytes: &[u8], length: usize) -> bool {
     let Some((token, next)) = token(bytes, 0, length) else { return false };
     let known = |method: &&str| token.eq_ignore_ascii_case(method.as_bytes());
@@ -75,7 +74,7 @@ fn begins_message(bytes: &[u8], length: usize) -> bool {
     status.len() == 3 && status.iter().all(u8::is_ascii_digit)
 }
 
-/// The word at `at`, and where the next begins.
+/// Returns the word at `at`, and the offset of the next.
 fn token(bytes: &[u8], mut at: usize, length: usize) -> Option<(&[u8], usize)> {
     let start = at;
     while at < length {
@@ -92,7 +91,7 @@ fn token(bytes: &[u8], mut at: usize, length: usize) -> Option<(&[u8], usize)> {
     Some((token, at))
 }
 
-/// Appends the line at `at` behind `before`; returns where the next begins, `None` if this one is no text.
+/// Appends `before` and the line at `at`; returns the offset of the next line, `None` if this one is not text.
 fn put_text(line: &mut Line<'_>, before: &str, bytes: &[u8], at: usize, length: usize) -> Printed<Option<usize>> {
     let mut end = at;
     while end < length {

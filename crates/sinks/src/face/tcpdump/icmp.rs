@@ -15,7 +15,7 @@ const PARAMETER: u8 = 12;
 /// Prints a message of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "icmp";
-    // What is named in the message is read before anything is printed.
+    // The addresses and ports in the message are read before anything is printed.
     let start = line.out.len();
     line.put("ICMP ");
     if let Err(cut) = put_message(line, bytes) {
@@ -54,14 +54,14 @@ fn put_checksum(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     Ok(())
 }
 
-/// The packet that an error is about, on a line of its own.
+/// Prints the packet that an error is about, on its own line.
 fn put_quoted(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8]) -> Printed {
     if line.depth >= DEPTH_MAX {
         return Ok(());
     }
     line.depth += 1;
     line.put("\n\t");
-    // As long as it says: what the router left out is not missed.
+    // The quoted packet has the length in its header: what the router omitted is not reported as missing.
     let quoted = behind(bytes, 8);
     let total = usize::from(be16(quoted, 2)?);
     (packet.again)(line, at_most(quoted, total), total)
@@ -248,7 +248,7 @@ fn put_times(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Milliseconds since midnight.
+/// Prints milliseconds since midnight.
 fn put_time_of_day(line: &mut Line<'_>, ms: u32) {
     let seconds = ms / 1000;
     for (nth, part) in [seconds / 3600, seconds / 60 % 60, seconds % 60].into_iter().enumerate() {

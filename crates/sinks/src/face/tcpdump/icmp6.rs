@@ -156,7 +156,7 @@ const ADVERTISEMENT_FLAGS: [(u32, &str); 3] =
     [(0x8000_0000, "router"), (0x4000_0000, "solicited"), (0x2000_0000, "override")];
 
 fn put_parameter(line: &mut Line<'_>, code: u8, bytes: &[u8]) -> Printed {
-    // The header that it quotes has to be there.
+    // The quoted header must have been captured.
     part(bytes, 8, 40)?;
     let what = match code {
         0 => ", erroneous - octet ",
@@ -175,7 +175,7 @@ fn put_parameter(line: &mut Line<'_>, code: u8, bytes: &[u8]) -> Printed {
 const ROUTER_FLAGS: [(u32, &str); 4] =
     [(0x80, "managed"), (0x40, "other stateful"), (0x20, "home agent"), (0x02, "ipv6 only")];
 
-/// A router's advertisement of itself: with `-v`.
+/// Prints a router advertisement, with `-v`.
 fn put_router(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if line.verbose() == 0 {
         return Ok(());
@@ -189,7 +189,7 @@ fn put_router(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     options::print(line, bytes, 16, length)
 }
 
-/// Agents of mobile hosts (RFC 6275): with `-v`.
+/// Prints home agents of mobile hosts (RFC 6275), with `-v`.
 fn put_home_agents(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if line.verbose() == 0 {
         return Ok(());
@@ -203,7 +203,7 @@ fn put_home_agents(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed 
     Ok(())
 }
 
-/// Prefixes of mobile hosts (RFC 6275): with `-v`.
+/// Prints prefixes of mobile hosts (RFC 6275), with `-v`.
 fn put_mobile(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if line.verbose() == 0 {
         return Ok(());

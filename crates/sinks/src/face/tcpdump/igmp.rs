@@ -73,7 +73,7 @@ fn put_query(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Tenths of a second below a minute, whole units from there on.
+/// Prints tenths of a second below a minute, whole units from a minute on.
 fn put_tenths(line: &mut Line<'_>, tenths: u32) {
     if tenths < 600 {
         put!(line, tenths / 10, ".", tenths % 10, "s");

@@ -1,14 +1,14 @@
-//! Protocols over IP: their names and printers. One line a protocol.
+//! Protocols over IP: their names and printers, one line per protocol.
 
 use super::bytes::{Printed, behind};
 use super::line::{Inner, Line};
 use super::network::{ICMP6, Network, SCTP, TCP, UDP};
 use super::{gre, icmp, icmp6, igmp, ipsec, sctp, tcp, udp};
 
-/// A frame of Ethernet (RFC 8986).
+/// An Ethernet frame (RFC 8986).
 const ETHERNET: u8 = 143;
 
-/// Prints what a packet carries: `length` bytes, of which `bytes` were captured.
+/// Prints the payload of a packet: `length` bytes, of which `bytes` were captured.
 #[inline]
 pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes: &[u8], length: usize) -> Printed {
     match proto {
@@ -42,7 +42,7 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes:
     }
 }
 
-/// An authentication header, or several, and what they lead to.
+/// Prints one or several authentication headers, and the protocol after them.
 fn authenticated(line: &mut Line<'_>, packet: &Network<'_>, mut bytes: &[u8], mut length: usize) -> Printed {
     while let Some((next, header)) = ipsec::ah(line, bytes)? {
         (bytes, length) = (behind(bytes, header), length.saturating_sub(header));
@@ -63,7 +63,7 @@ fn put_wrong_version(line: &mut Line<'_>, proto: u8) {
     line.invalid();
 }
 
-/// What tcpdump calls a protocol with `-v`.
+/// Returns tcpdump's name for a protocol with `-v`.
 pub(super) fn name(proto: u8) -> Option<&'static str> {
     Some(match proto {
         0 => "Options",

@@ -19,7 +19,7 @@ pub(super) fn esp(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     Ok(())
 }
 
-/// Prints an authentication header; returns the protocol behind it and its bytes, if it is whole.
+/// Prints an authentication header; returns the protocol after it and its length, if it is whole.
 pub(super) fn ah(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<(u8, usize)>> {
     line.protocol = "ah";
     let next = u8_at(bytes, 0)?;

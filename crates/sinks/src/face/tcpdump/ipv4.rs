@@ -6,7 +6,7 @@ use super::network::{Network, prints_addresses};
 use super::{checksum, ip_proto, ipv4_options};
 
 const HEADER_BYTES: usize = 20;
-/// More fragments, do not fragment, the bit without a name; the offset.
+/// Bits for more fragments and do not fragment, the bit without a name; then the offset.
 const FLAGS: [(u32, &str); 3] = [(0x2000, "+"), (0x4000, "DF"), (0x8000, "rsvd")];
 const OFFSET: u16 = 0x1fff;
 
@@ -87,7 +87,7 @@ fn body(line: &mut Line<'_>, bytes: &[u8], header: usize, total: usize) -> Print
     ip_proto::print(line, &packet, proto, behind(bytes, header), total - header)
 }
 
-/// What `-v` adds; false if the options are cut and nothing more is printed.
+/// Prints the additional text of `-v`; returns false if the options are cut, and then nothing more is printed.
 fn put_details(line: &mut Line<'_>, bytes: &[u8], header: usize) -> Printed<bool> {
     let (tos, ttl, offset, proto) = (u8_at(bytes, 1)?, u8_at(bytes, 8)?, be16(bytes, 6)?, u8_at(bytes, 9)?);
     line.put("(tos 0x");

@@ -13,7 +13,7 @@ const LOOSE_ROUTE: u8 = 131;
 const STRICT_ROUTE: u8 = 137;
 const ROUTER_ALERT: u8 = 148;
 
-/// Prints `length` bytes of options; false if an option claims more than there is.
+/// Prints `length` bytes of options; returns false if an option claims more bytes than there are.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed<bool> {
     let (mut at, mut first) = (0, true);
     while at < length {
@@ -35,7 +35,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
             line.byte(b']');
             break;
         }
-        // What an option does not hold is read from behind it, as the tool does.
+        // Like the tool, this reads values that extend past the end of an option.
         if part(bytes, at, len).is_err() || put_value(line, kind, behind(bytes, at), len).is_err() {
             return Ok(false);
         }
@@ -137,7 +137,7 @@ fn put_times(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
     put_missed(line, missed)
 }
 
-/// Hops that found no room.
+/// Prints the number of hops that were not recorded for lack of space.
 fn put_missed(line: &mut Line<'_>, hops: u8) -> Printed {
     if hops > 0 {
         put!(line, " [", hops, " hops not recorded]} ");

@@ -31,7 +31,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
         return Ok(());
     }
     let said = usize::from(be16(bytes, 4)?);
-    // 0: a jumbogram, whose length stands in an option behind the header.
+    // 0 means a jumbogram, whose length is in an option after the header.
     let (total, jumbo) = match said {
         0 if u8_at(bytes, 6)? == HOP_BY_HOP => (length, Jumbo::Missing),
         said => (said + HEADER_BYTES, Jumbo::Needless),
@@ -66,7 +66,7 @@ fn put_details(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Extension headers, and what they lead to.
+/// Prints extension headers, and the protocol after them.
 fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize, mut jumbo: Jumbo) -> Printed {
     let mut packet = Network { header: bytes, version: 6, fragmented: false, again: print, ttl: u8_at(bytes, 7)? };
     let (mut next, mut at) = (u8_at(bytes, 6)?, HEADER_BYTES);
@@ -74,7 +74,7 @@ fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize, mut jumbo: Jumbo) 
         packet.put_addresses(line)?;
         line.put(": ");
     }
-    // A header is looked at if the one before it was captured from its beginning.
+    // A header is examined if the beginning of the previous one was captured.
     let (mut before, mut hop_by_hop) = (0, false);
     while before < bytes.len() {
         let header = behind(bytes, at);
@@ -125,7 +125,7 @@ fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize, mut jumbo: Jumbo) 
     Ok(())
 }
 
-/// Says how many bytes a packet lacks that should have `said`.
+/// Prints how many bytes are missing from a packet whose header has the length `said`.
 fn put_missing(line: &mut Line<'_>, length: usize, said: usize) {
     if length < said {
         line.put("truncated-ip6 - ");

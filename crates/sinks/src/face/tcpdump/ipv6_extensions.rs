@@ -4,31 +4,32 @@ use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
 use super::line::Line;
 use super::pieces::{Hex, HexWide, put};
 
-/// Options: their kinds.
+/// Types of options.
 const PAD_ONE: u8 = 0;
 const PAD: u8 = 1;
 const ROUTER_ALERT: u8 = 5;
 const JUMBO: u8 = 0xc2;
 const HOME: u8 = 0xc9;
 
-/// What the options before all other headers say of the packet's length.
+/// The length of a jumbogram, which is in the options before all other headers.
 #[derive(Clone, Copy)]
 pub(super) enum Jumbo {
-    /// The header has told the length.
+    /// The length is in the header.
     Needless,
-    /// It has not: an option must.
+    /// The length must be in an option, which has not been found yet.
     Missing,
-    /// Bytes of the payload, by the option.
+    /// Length of the payload, from the option.
     Found(u32),
 }
 
-/// Hop-by-hop options; returns the bytes of the header, or none if they are broken, and then nothing more is told.
+/// Prints hop-by-hop options; returns the length of the header. Returns `None` if they are broken, and then nothing
+/// more is printed.
 pub(super) fn hop_by_hop(line: &mut Line<'_>, bytes: &[u8], jumbo: &mut Jumbo) -> Printed<Option<usize>> {
     line.protocol = "hbhopt";
     options(line, "HBH ", bytes, Some(jumbo))
 }
 
-/// Destination options; returns the same.
+/// Prints destination options; returns the same as `hop_by_hop`.
 pub(super) fn destination(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<usize>> {
     line.protocol = "dstopt";
     options(line, "DSTOPT ", bytes, None)
@@ -41,7 +42,7 @@ fn options(line: &mut Line<'_>, name: &str, bytes: &[u8], jumbo: Option<&mut Jum
         return Ok(None);
     };
     put!(line, name);
-    // What stands in them for the destination is told, and looked at, with `-v` only.
+    // Destination options are read, and printed, with `-v` only.
     let walked = jumbo.is_some() || line.verbose() > 0;
     if walked && put_options(line, behind(header, 2), jumbo).is_err() {
         line.cut();
@@ -51,7 +52,7 @@ fn options(line: &mut Line<'_>, name: &str, bytes: &[u8], jumbo: Option<&mut Jum
     Ok(Some(len))
 }
 
-/// Options are told with `-v` only, but what is broken in them always.
+/// Prints options with `-v` only, but errors in them always.
 fn put_options(line: &mut Line<'_>, mut bytes: &[u8], mut jumbo: Option<&mut Jumbo>) -> Printed {
     let (told, mut jumbo_seen) = (line.verbose() > 0, false);
     while let Some(&kind) = bytes.first() {
@@ -94,7 +95,7 @@ fn put_options(line: &mut Line<'_>, mut bytes: &[u8], mut jumbo: Option<&mut Jum
     Ok(())
 }
 
-/// Takes a jumbogram's length; returns what is wrong with it.
+/// Records a jumbogram's length; returns text about what is wrong with it.
 fn note_jumbo(length: u32, jumbo: Option<&mut Jumbo>, seen: &mut bool) -> &'static str {
     let Some(jumbo) = jumbo else { return " - not a hop-by-hop option" };
     if std::mem::replace(seen, true) {
@@ -110,7 +111,7 @@ fn note_jumbo(length: u32, jumbo: Option<&mut Jumbo>, seen: &mut bool) -> &'stat
     }
 }
 
-/// Fails, and says so, if an option has not the length that its kind has.
+/// Prints text and fails if an option does not have the length of its type.
 fn check_len(line: &mut Line<'_>, name: &str, bytes: &[u8], len: usize, right: usize) -> Printed {
     if bytes.len() < right + 2 {
         put!(line, "(", name, ": trunc)");
@@ -123,7 +124,7 @@ fn check_len(line: &mut Line<'_>, name: &str, bytes: &[u8], len: usize, right: u
     Ok(())
 }
 
-/// A routing header; returns its bytes, or none if it is broken, and then nothing more is told.
+/// Prints a routing header; returns its length. Returns `None` if it is broken, and then nothing more is printed.
 pub(super) fn routing(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<usize>> {
     u8_at(bytes, 0)?;
     line.protocol = "rt6";
@@ -169,8 +170,8 @@ pub(super) fn routing(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<usize
     Ok(Some((usize::from(len) + 1) * 8))
 }
 
-/// A fragment header; its bytes, or none if it is not the first fragment, of which nothing more is printed.
-/// `left` is what the packet has from this header on.
+/// Prints a fragment header; returns its length. Returns `None` if it is not the first fragment or nothing after it was
+/// captured, and then nothing more is printed. `left` is the length of the packet from this header on.
 pub(super) fn fragment(line: &mut Line<'_>, bytes: &[u8], left: usize) -> Printed<Option<usize>> {
     line.protocol = "frag6";
     let offset = be16(bytes, 2)?;

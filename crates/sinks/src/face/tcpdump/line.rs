@@ -1,4 +1,4 @@
-//! The line that a packet becomes: what its printers append to and what they know of the run.
+//! The line of a packet, to which printers append text, and the state of the run.
 
 use super::bytes::{Cut, Printed};
 use super::names::PacketNames;
@@ -9,10 +9,10 @@ use super::sequences::Sequences;
 use super::vendor_names::vendor_name;
 use record::text;
 
-/// Packets within packets beyond these are not decoded: the line ends as if the packet did.
+/// Most packets within each other; deeper ones are not decoded, and the line ends like at the end of a packet.
 pub(super) const DEPTH_MAX: u8 = 16;
 
-/// A packet that is carried by another one, by what it begins with.
+/// The first header of a packet that is carried by a packet.
 #[derive(Clone, Copy)]
 pub(super) enum Inner {
     /// An Ethernet frame.
@@ -21,72 +21,73 @@ pub(super) enum Inner {
     V4,
     /// IPv6.
     V6,
-    /// What an EtherType says.
+    /// The protocol of an EtherType.
     EtherType(u16),
 }
 
-/// Prints what another packet carries; false if it is not decoded.
+/// Prints the packet within a packet; returns false if it is not decoded.
 pub(super) type InnerPrinter = fn(&mut Line<'_>, Inner, &[u8], usize) -> Printed<bool>;
 
 /// One packet's line while it is written.
 pub(super) struct Line<'l> {
-    /// What was written so far, of earlier packets too. Append only.
+    /// The text so far, including earlier packets. Append only.
     pub(super) out: &'l mut Vec<u8>,
     /// The switches.
     pub(super) options: &'l TcpdumpOptions,
     /// The first sequence numbers of the connections seen.
     pub(super) sequences: &'l mut Sequences,
-    /// Names in the place of numbers; `None` with `-n`.
+    /// Names instead of numbers; `None` with `-n`.
     pub(super) names: Option<&'l mut (dyn PacketNames + 'static)>,
-    /// The protocol that is being printed: what `[|protocol]` names when the packet ends early.
+    /// The protocol that is being printed, which `[|protocol]` names when the packet ends early.
     pub(super) protocol: &'static str,
-    /// Packets within this one: what is nested too deeply is not decoded.
+    /// Number of packets around this one. Packets that are nested too deeply are not decoded.
     pub(super) depth: u8,
-    /// Prints what tunnels carry: their files cannot name the printers that lead to them.
+    /// Prints the contents of tunnels. A function pointer, because the modules of tunnels cannot refer to the modules
+    /// that lead to them.
     pub(super) inner: InnerPrinter,
-    /// Bytes of the link-layer header, which `-x` leaves out.
+    /// Length of the link-layer header, which `-x` omits.
     pub(super) link_header: usize,
 }
 
 impl Line<'_> {
-    /// Text of ours.
+    /// Appends trusted text.
     #[inline]
     pub(super) fn put(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    /// One byte of ours.
+    /// Appends one trusted byte.
     #[inline]
     pub(super) fn byte(&mut self, byte: u8) {
         self.out.push(byte);
     }
 
-    /// A number in decimal.
+    /// Appends a number in decimal.
     #[inline]
     pub(super) fn dec(&mut self, n: impl Into<u64>) {
         text::put_u64(self.out, n.into());
     }
 
-    /// A length or a count in decimal.
+    /// Appends a length or a count in decimal.
     #[inline]
     pub(super) fn len(&mut self, n: usize) {
         text::put_u64(self.out, n as u64);
     }
 
-    /// Words and a number behind them.
+    /// Appends words and a number.
     #[inline]
     pub(super) fn item(&mut self, words: &str, n: impl Into<u64>) {
         self.put(words);
         self.dec(n);
     }
 
-    /// A number in hexadecimal without leading zeros.
+    /// Appends a number in hexadecimal without leading zeros.
     #[inline]
     pub(super) fn hex(&mut self, n: impl Into<u64>) {
         text::put_hex(self.out, n.into());
     }
 
-    /// A number in hexadecimal of at least `digits` digits.
+    /// Appends a number in hexadecimal with at least `digits` digits.
     pub(super) fn hex_padded(&mut self, n: impl Into<u64>, digits: u32) {
         let n = n.into();
         let needed = (67 - n.leading_zeros().min(63)) / 4;
@@ -96,14 +97,14 @@ impl Line<'_> {
         self.hex(n);
     }
 
-    /// Bytes in hexadecimal, nothing between them.
+    /// Appends bytes in hexadecimal without separators.
     pub(super) fn hex_bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.hex_padded(*byte, 2);
         }
     }
 
-    /// An IPv4 address, or the name of its host.
+    /// Appends an IPv4 address, or the name of its host.
     #[inline]
     pub(super) fn v4(&mut self, address: [u8; 4]) {
         if self.names.is_none() || !self.put_host_name(&address) {
@@ -111,7 +112,7 @@ impl Line<'_> {
         }
     }
 
-    /// An IPv6 address, or the name of its host.
+    /// Appends an IPv6 address, or the name of its host.
     #[inline]
     pub(super) fn v6(&mut self, address: [u8; 16]) {
         if self.names.is_none() || !self.put_host_name(&address) {
@@ -119,7 +120,7 @@ impl Line<'_> {
         }
     }
 
-    /// The name of a host, with `-N` only its first label; false if it has none.
+    /// Appends the name of a host, with `-N` only its first label; returns false if it does not have a name.
     fn put_host_name(&mut self, address: &[u8]) -> bool {
         let Some(name) = self.names.as_mut().and_then(|names| names.host(address)) else { return false };
         let first = name.split(|byte| *byte == b'.').next().unwrap_or(name);
@@ -127,7 +128,7 @@ impl Line<'_> {
         true
     }
 
-    /// A port of TCP or UDP, or its name.
+    /// Appends a port of TCP or UDP, or its name.
     #[inline]
     pub(super) fn port(&mut self, proto: u8, port: u16) {
         match self.names.as_mut().and_then(|names| names.port(proto, port)) {
@@ -136,7 +137,7 @@ impl Line<'_> {
         }
     }
 
-    /// The name of an IP protocol behind a blank, its number with `-n` or without a name.
+    /// Appends a blank and the name of an IP protocol; its number with `-n` or without a name.
     pub(super) fn ip_protocol(&mut self, proto: u8) {
         match protocol_name(proto).filter(|_| self.names.is_some()) {
             Some(name) => {
@@ -147,7 +148,7 @@ impl Line<'_> {
         }
     }
 
-    /// An Ethernet address, or its name; without `-n` the organisation that gave it follows.
+    /// Appends an Ethernet address, or its name; without `-n` also the organisation that assigned it.
     pub(super) fn ethernet(&mut self, address: &[u8]) {
         let (Some(names), Ok(six)) = (&mut self.names, <[u8; 6]>::try_from(address)) else { return self.mac(address) };
         if let Some(name) = names.ethernet(six) {
@@ -163,7 +164,7 @@ impl Line<'_> {
         self.byte(b')');
     }
 
-    /// Bytes as link-layer addresses are written: `02:00:00:00:00:01`.
+    /// Appends bytes in the format of link-layer addresses: `02:00:00:00:00:01`.
     pub(super) fn mac(&mut self, address: &[u8]) {
         for (nth, byte) in address.iter().enumerate() {
             if nth > 0 {
@@ -173,13 +174,13 @@ impl Line<'_> {
         }
     }
 
-    /// Text of a packet: what is not printable ASCII stands as `^X`, `M-X` and `M-^X`, so that it cannot talk to a
-    /// terminal.
+    /// Appends text from outside. Bytes that are not printable ASCII become `^X`, `M-X` and `M-^X`, so that the text
+    /// cannot control a terminal.
     pub(super) fn safe_text(&mut self, text: &[u8]) {
         Shown(text).put(self.out);
     }
 
-    /// The names of the flags that are set, `between` between them; `none` if none is.
+    /// Appends the names of the flags that are set, separated by `between`; `none` if no flag is set.
     pub(super) fn flags(&mut self, names: &[(u32, &str)], none: &str, between: &str, flags: u32) {
         let mut first = true;
         for (bit, name) in names {
@@ -196,19 +197,19 @@ impl Line<'_> {
         }
     }
 
-    /// How often `-v` was given.
+    /// Returns how often `-v` was given.
     #[inline]
     pub(super) fn verbose(&self) -> u8 {
         self.options.verbose
     }
 
-    /// Prints a packet that this one carries; false if it is not decoded.
+    /// Prints a packet within this one; returns false if it is not decoded.
     pub(super) fn inner(&mut self, kind: Inner, bytes: &[u8], length: usize) -> Printed<bool> {
         self.enter()?;
         (self.inner)(self, kind, bytes, length)
     }
 
-    /// Counts a packet within this one; fails where there are too many.
+    /// Counts a packet within this one; fails if there are too many.
     pub(super) fn enter(&mut self) -> Printed {
         if self.depth >= DEPTH_MAX {
             return Err(Cut);
@@ -217,19 +218,19 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// `[|protocol]`, behind a blank: the packet ends here.
+    /// Appends a blank and `[|protocol]`: the packet ends here.
     pub(super) fn cut(&mut self) {
         self.put(" [|");
         self.put(self.protocol);
         self.byte(b']');
     }
 
-    /// ` (invalid)`: what a length or a version says cannot be.
+    /// Appends ` (invalid)`: a length or a version is impossible.
     pub(super) fn invalid(&mut self) {
         self.put(" (invalid)");
     }
 
-    /// Prints what may be cut, says `[|protocol]` if it is, and goes on.
+    /// Runs a printer of a part that may be cut. If it is cut, appends `[|protocol]` and continues.
     #[allow(dead_code, reason = "for the application protocols")]
     pub(super) fn or_cut(&mut self, print: impl FnOnce(&mut Self) -> Printed) {
         if print(self).is_err() {

@@ -1,4 +1,4 @@
-//! Link types: what the bytes of a packet begin with.
+//! Link types, each of which has a header at the beginning of a packet.
 
 use super::bytes::{Printed, array, behind, u8_at};
 use super::frame::CapturedBytes;
@@ -8,19 +8,19 @@ use super::undecoded::default_print;
 use super::{cooked, ethernet, ethertype, ipv4, ipv6};
 use record::rows::LinkType;
 
-/// BSD's numbers of the address families, some of which differ from system to system.
+/// BSD's numbers of the address families, some of which differ between systems.
 const AF_INET: u32 = 2;
 const AF_INET6: [u32; 3] = [24, 28, 30];
 
 /// True if packets of this link type can be printed.
 pub(super) fn knows(link_type: LinkType) -> bool {
     use LinkType as T;
-    // 12 and 14: raw IP as other systems number it. 228, 229: IPv4, IPv6.
+    // 12 and 14: raw IP in the numbering of other systems. 228, 229: IPv4, IPv6.
     matches!(link_type, T::ETHERNET | T::RAW | T::NULL | T::LOOP | T::SLL | T::SLL2)
         || matches!(link_type.0, 12 | 14 | 228 | 229)
 }
 
-/// Prints a packet from its link-layer header on.
+/// Prints a packet, beginning with its link-layer header.
 pub(super) fn print(line: &mut Line<'_>, frame: &CapturedBytes<'_>, interface: InterfaceName<'_>) -> Printed {
     let length = frame.len as usize;
     match frame.link_type {
@@ -32,7 +32,7 @@ pub(super) fn print(line: &mut Line<'_>, frame: &CapturedBytes<'_>, interface: I
     }
 }
 
-/// Prints what a tunnel carries; false if it is not decoded.
+/// Prints the contents of a tunnel; returns false if they are not decoded.
 pub(super) fn inner(line: &mut Line<'_>, kind: Inner, bytes: &[u8], length: usize) -> Printed<bool> {
     match kind {
         Inner::Ethernet => ethernet::print(line, bytes, length).map(|_| ())?,
@@ -51,7 +51,7 @@ fn raw(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     ip_of_any_version(line, bytes, length)
 }
 
-/// IPv4 or IPv6, as the first four bits say.
+/// Prints IPv4 or IPv6, according to the first four bits.
 pub(super) fn ip_of_any_version(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if length < 1 {
         line.put("truncated-ip ");
@@ -68,13 +68,13 @@ pub(super) fn ip_of_any_version(line: &mut Line<'_>, bytes: &[u8], length: usize
     }
 }
 
-/// BSD loopback: four bytes with the address family, in the byte order of the host that captured.
+/// Prints BSD loopback: four bytes with the address family, in the byte order of the host that captured.
 fn null(line: &mut Line<'_>, frame: &CapturedBytes<'_>, length: usize) -> Printed {
     line.protocol = "null";
     let family = array(frame.bytes, 0)?;
     let family = match frame.link_type {
         LinkType::LOOP => u32::from_be_bytes(family),
-        // A number above 16 bits is one of the other byte order.
+        // A number above 16 bits is in the other byte order.
         _ => match u32::from_le_bytes(family) {
             swapped if swapped & 0xffff_0000 != 0 => swapped.swap_bytes(),
             family => family,

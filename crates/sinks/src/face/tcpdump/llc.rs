@@ -1,4 +1,4 @@
-//! IEEE 802.2: logical link control, and SNAP. One line a protocol.
+//! IEEE 802.2: logical link control, and SNAP, one line per protocol.
 
 use super::bytes::{Printed, array, be16, behind};
 use super::line::{Inner, Line};
@@ -7,35 +7,35 @@ use super::undecoded::{always_print, default_print};
 use super::vendor_names::vendor_name;
 use super::{ethertype, ethertype_names, stp};
 
-/// The two addresses of a frame: what it begins with.
+/// The two addresses at the beginning of a frame.
 #[derive(Clone, Copy)]
 pub(super) struct Addresses {
-    /// Who it is for.
+    /// Address of the receiver.
     pub(super) dest: [u8; 6],
-    /// Who sent it.
+    /// Address of the sender.
     pub(super) source: [u8; 6],
 }
 
 /// Service access points.
 const SNAP: u8 = 0xaa;
 const STP: u8 = 0x42;
-/// Organisations that SNAP names.
+/// Organisations in SNAP headers.
 const CISCO: u32 = 0x00_000c;
 const CISCO_BRIDGED: u32 = 0x00_00f8;
 const BRIDGED: u32 = 0x00_80c2;
 const APPLETALK: u32 = 0x08_0007;
 /// Unnumbered information.
 const UI: u16 = 0x03;
-/// Exchange of identifications, and the byte that those of IEEE 802.2 begin with.
+/// Exchange of identifications, and the first byte of the identifications of IEEE 802.2.
 const XID: u16 = 0xaf;
 const IEEE: u8 = 0x81;
 
 /// The header of an LLC frame.
 #[derive(Clone, Copy)]
 pub(super) struct LlcHeader {
-    /// Its bytes.
+    /// Its length.
     pub(super) bytes: usize,
-    /// What it leads to is decoded.
+    /// True if the protocol after it is decoded.
     pub(super) is_decoded: bool,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn print(
     Ok(LlcHeader { bytes: header, is_decoded: false })
 }
 
-/// What a station says of itself; false if nothing of the frame is shown as bytes.
+/// Prints a station's identification; returns false if nothing of the frame is shown as bytes.
 fn put_identification(line: &mut Line<'_>, payload: &[u8], length: usize) -> bool {
     match *payload {
         [] => {
@@ -198,7 +198,7 @@ fn put_control(line: &mut Line<'_>, source: u8, control: u16, is_unnumbered: boo
     line.len(length);
 }
 
-/// SNAP: an organisation and its number of a protocol.
+/// Prints a SNAP header, an organisation and its number of a protocol, and the payload.
 fn snap(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length: usize) -> Printed<bool> {
     line.protocol = "snap";
     if bytes.len() < 5 {
@@ -243,7 +243,7 @@ fn snap(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length:
     Ok(known)
 }
 
-/// `oui Ethernet (0x000000), ethertype IPv4 (0x0800), length 31: `.
+/// Appends `oui Ethernet (0x000000), ethertype IPv4 (0x0800), length 31: `.
 fn put_organisation(line: &mut Line<'_>, organisation: u32, kind: u16, length: usize) {
     let name = vendor_name(organisation);
     put!(line, "oui ", name, " (0x", HexWide(organisation.into(), 6), "), ");
@@ -256,7 +256,7 @@ fn put_organisation(line: &mut Line<'_>, organisation: u32, kind: u16, length: u
     put!(line, ", length ", length.saturating_sub(5), ": ");
 }
 
-/// What an organisation's number of a protocol means.
+/// Returns the name of an organisation's protocol number.
 fn protocol_name(organisation: u32, kind: u16) -> Option<&'static str> {
     Some(match (organisation, kind) {
         (CISCO_BRIDGED | APPLETALK, kind) => return ethertype_names::name(kind),

@@ -1,4 +1,5 @@
-//! The link layer discovery protocol (IEEE 802.1AB): how long it is, and the system's name; with `-v` every entry.
+//! The link layer discovery protocol (IEEE 802.1AB): the length of a message and the system's name; with `-v` every
+//! entry.
 
 mod data_center;
 mod ieee;
@@ -23,7 +24,7 @@ const SYSTEM_DESCRIPTION: u16 = 6;
 const CAPABILITIES: u16 = 7;
 const MANAGEMENT: u16 = 8;
 const PRIVATE: u16 = 127;
-/// Organisations with entries of their own.
+/// Organisations with their own entries.
 const IEEE_802_1: u32 = 0x00_80c2;
 const IEEE_802_3: u32 = 0x00_120f;
 const IANA: u32 = 0x00_005e;
@@ -46,7 +47,7 @@ fn put_entries(line: &mut Line<'_>, mut bytes: &[u8], mut length: usize) -> Prin
         if line.verbose() > 0 {
             put!(line, "\n\t", words::entry(kind).unwrap_or("Unknown"), " TLV (", kind, "), length ", len);
         }
-        // The end, or an entry that should say something.
+        // The end, or an entry that lacks its value.
         if len == 0 || kind == END {
             return Ok(());
         }
@@ -68,12 +69,12 @@ fn put_entries(line: &mut Line<'_>, mut bytes: &[u8], mut length: usize) -> Prin
     Ok(())
 }
 
-/// Text that may end with a zero.
+/// Returns text up to a zero byte or the end.
 fn text(bytes: &[u8]) -> Shown<'_> {
     Shown(bytes.split(|byte| *byte == 0).next().unwrap_or(bytes))
 }
 
-/// False if it is not decoded.
+/// Prints an entry; returns false if it is not decoded.
 fn put_entry(line: &mut Line<'_>, kind: u16, entry: &[u8]) -> Printed<bool> {
     match kind {
         CHASSIS => return put_id(line, &words::CHASSIS, 4, 5, entry),
@@ -96,7 +97,7 @@ fn put_entry(line: &mut Line<'_>, kind: u16, entry: &[u8]) -> Printed<bool> {
     Ok(true)
 }
 
-/// The identifier of a chassis or a port.
+/// Prints the identifier of a chassis or a port.
 fn put_id(line: &mut Line<'_>, names: &[&'static str; 7], ethernet: u8, network: u8, entry: &[u8]) -> Printed<bool> {
     part(entry, 0, 2)?;
     let (kind, id) = (u8_at(entry, 0)?, behind(entry, 1));
@@ -112,7 +113,7 @@ fn put_id(line: &mut Line<'_>, names: &[&'static str; 7], ethernet: u8, network:
     Ok(name.is_some())
 }
 
-/// `AFI IPv4 (1): 192.0.2.1` behind other words.
+/// Appends `before` and `AFI IPv4 (1): 192.0.2.1`.
 fn put_network_address(line: &mut Line<'_>, before: &str, bytes: &[u8]) -> Printed {
     let family = u8_at(bytes, 0)?;
     let address = behind(bytes, 1);
@@ -171,7 +172,7 @@ fn put_management(line: &mut Line<'_>, entry: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Entries of organisations.
+/// Prints an entry of an organisation.
 fn put_private(line: &mut Line<'_>, entry: &[u8]) -> Printed<bool> {
     let organisation = be24(entry, 0)?;
     put!(line, ": OUI ", vendor_name(organisation), " (0x", HexWide(organisation.into(), 6), ")");
@@ -183,7 +184,7 @@ fn put_private(line: &mut Line<'_>, entry: &[u8]) -> Printed<bool> {
         DCBX => words::DATA_CENTER,
         _ => return Ok(false),
     };
-    // What is too short is not told, and not shown in hexadecimal either.
+    // Values that are too short are neither printed nor shown in hexadecimal.
     if entry.len() < if organisation == IANA { 8 } else { 4 } {
         return Ok(true);
     }

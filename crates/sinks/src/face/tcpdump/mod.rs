@@ -1,10 +1,12 @@
-//! tcpdump's text: one packet in, its line out, byte for byte as tcpdump 4.99 prints it.
+//! tcpdump's text: formats each packet as a line, byte for byte like tcpdump 4.99.
 //!
-//! Knows no file, no interface, no filter, no flag word. Start reading at [`Tcpdump::print`], then `link.rs`,
-//! `ethertype.rs`, `ip_proto.rs` and `ports.rs`, which lead from one protocol to the next; each protocol is one file.
+//! The module does not handle files, interfaces, filters or the command line. Start reading at [`Tcpdump::print`],
+//! then `link.rs`, `ethertype.rs`, `ip_proto.rs` and `ports.rs`, which lead from one protocol to the next; each
+//! protocol has one file.
 //!
-//! Printers read by `bytes.rs`, whose reads fail where the packet was cut. A printer that is cut returns by `?`;
-//! the line so far stays and `[|protocol]` follows, as tcpdump does it. Nothing is allocated for a packet.
+//! Printers read with the functions of `bytes.rs`, which fail where the packet was cut. A printer of a cut packet
+//! returns by `?`; the line so far stays and `[|protocol]` follows, like in tcpdump. Nothing is allocated for a
+//! packet.
 
 mod arp;
 mod bytes;
@@ -64,8 +66,8 @@ use record::rows::LinkType;
 use sequences::Sequences;
 use stamp::Stamps;
 
-/// Prints packets as tcpdump does. Keeps what lines depend on: the first sequence numbers of connections, the times of
-/// the packets before.
+/// Prints packets in tcpdump's format. Keeps the state that lines depend on: the first sequence numbers of connections
+/// and the times of previous packets.
 #[derive(Debug)]
 pub struct Tcpdump {
     options: TcpdumpOptions,
@@ -77,12 +79,12 @@ pub struct Tcpdump {
 }
 
 impl Tcpdump {
-    /// A printer for one run, with numbers instead of names.
+    /// Returns a printer for one run, with numbers instead of names.
     pub fn new(options: TcpdumpOptions) -> Tcpdump {
         Tcpdump { options, sequences: Sequences::default(), stamps: Stamps::new(), packets: 0, names: None }
     }
 
-    /// Returns the printer with names where `names` knows them, as without `-n`.
+    /// Returns the printer with the names that `names` knows, like without `-n`.
     #[must_use]
     pub fn named(self, names: Box<dyn PacketNames>) -> Tcpdump {
         Tcpdump { names: Some(names), ..self }
@@ -93,9 +95,9 @@ impl Tcpdump {
         link::knows(link_type)
     }
 
-    /// Appends the line of a packet, and its line feed. `interface` names interfaces by their number.
+    /// Appends the line of a packet, and its line feed. `interface` returns the name of an interface by its number.
     ///
-    /// Text of the packet is printed as `^X`, `M-X` where it is not printable.
+    /// Bytes of the packet that are not printable become `^X`, `M-X`.
     pub fn print(&mut self, frame: &CapturedBytes<'_>, interface: InterfaceName<'_>, out: &mut Vec<u8>) {
         self.packets += 1;
         if frame.bytes.is_empty() || frame.len == 0 || (frame.len as usize) < frame.bytes.len() {
@@ -130,7 +132,7 @@ impl Tcpdump {
     }
 }
 
-/// The number of a packet, five columns wide, and two blanks.
+/// Appends the number of a packet, five columns wide, and two blanks.
 fn put_number(out: &mut Vec<u8>, number: u64) {
     for _ in record::text::u64_len(number)..5 {
         out.push(b' ');
@@ -139,7 +141,7 @@ fn put_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(b"  ");
 }
 
-/// A file's record whose lengths cannot be.
+/// Appends the text for a record of a file with impossible lengths.
 #[cold]
 fn put_impossible(out: &mut Vec<u8>, frame: &CapturedBytes<'_>) {
     out.extend_from_slice(b"[Invalid header:");

@@ -7,7 +7,7 @@ use super::pieces::{Hex, HexBytes, put};
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
-/// Prints an option of which all bytes are there, from its kind on; fails where it has not the length it should have.
+/// Prints an option that was captured completely, beginning with its type; fails if it has the wrong length.
 pub(super) fn print(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printed {
     let subtype = u8_at(option, 2)?;
     line.protocol = "mptcp";
@@ -87,7 +87,7 @@ fn join(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Numbers of data: what came, what goes.
+/// Prints the acknowledgement and sequence numbers of data.
 fn data(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printed {
     put!(line, "dss");
     let flags = u8_at(option, 3)?;
@@ -115,7 +115,7 @@ fn data(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printed {
     if rest.is_empty() { Ok(()) } else { Err(Cut) }
 }
 
-/// A number of eight or four bytes; returns what stands behind it.
+/// Appends a number of eight or four bytes; returns the bytes after it.
 fn put_number<'r>(line: &mut Line<'_>, rest: &'r [u8], is_long: bool) -> Printed<&'r [u8]> {
     if is_long {
         put!(line, be64(rest, 0)?);
@@ -125,7 +125,8 @@ fn put_number<'r>(line: &mut Line<'_>, rest: &'r [u8], is_long: bool) -> Printed
     Ok(behind(rest, 4))
 }
 
-/// The first version tells the kind of an address, the second whether it is an echo.
+/// Prints an address. `kind` is the version of the address in version 0 of the protocol, and whether this is an echo
+/// in version 1.
 fn add_address(line: &mut Line<'_>, kind: u8, option: &[u8]) -> Printed {
     put!(line, "add-addr");
     exactly(option, &[8, 10, 16, 18, 20, 22, 28, 30])?;

@@ -1,4 +1,4 @@
-//! What protocols over IP know of the packet that carries them.
+//! The packet that carries a protocol, for the printers of protocols over IP.
 
 use super::bytes::{Printed, array};
 use super::line::Line;
@@ -16,39 +16,39 @@ const STRICT_ROUTE: u8 = 137;
 /// SCTP.
 pub(super) const SCTP: u8 = 132;
 
-/// Prints a packet of so many bytes, of which some were captured.
+/// Prints a packet of `length` bytes, of which some were captured.
 pub(super) type Printer = fn(&mut Line<'_>, bytes: &[u8], length: usize) -> Printed;
 
 /// The packet that carries a protocol.
 #[derive(Clone, Copy)]
 pub(super) struct Network<'n> {
-    /// From its header on, as far as it was captured and as its length says.
+    /// The bytes from its header on, as far as they were captured and are within its length.
     pub(super) header: &'n [u8],
     /// 4 or 6.
     pub(super) version: u8,
-    /// More fragments follow, or it is one.
+    /// True if it is a fragment.
     pub(super) fragmented: bool,
-    /// Prints a packet of the same version: for messages that quote one.
+    /// Prints a packet of the same version, for messages that quote one.
     pub(super) again: Printer,
-    /// Time to live, hop limit.
+    /// Time to live or hop limit.
     #[allow(dead_code, reason = "for the application protocols")]
     pub(super) ttl: u8,
 }
 
 impl<'n> Network<'n> {
-    /// The sender's address: four or sixteen bytes.
+    /// Returns the sender's address: four or sixteen bytes.
     pub(super) fn source(&self) -> Printed<&'n [u8]> {
         let (at, len) = if self.version == 4 { (12, 4) } else { (8, 16) };
         super::bytes::part(self.header, at, len)
     }
 
-    /// The receiver's.
+    /// Returns the receiver's address.
     pub(super) fn dest(&self) -> Printed<&'n [u8]> {
         let (at, len) = if self.version == 4 { (16, 4) } else { (24, 16) };
         super::bytes::part(self.header, at, len)
     }
 
-    /// Where the packet goes in the end, as a source route says.
+    /// Returns the last destination of the packet, from a source route.
     fn last_dest(&self) -> Printed<&'n [u8]> {
         let routed = if self.version == 4 { self.routed_by_option()? } else { self.routed_by_header()? };
         routed.map_or_else(|| self.dest(), Ok)
@@ -73,7 +73,7 @@ impl<'n> Network<'n> {
         Ok(None)
     }
 
-    /// A routing header names the last address last, segment routing first.
+    /// The last address is the last one of a routing header, but the first one of segment routing.
     fn routed_by_header(&self) -> Printed<Option<&'n [u8]>> {
         let (mut next, mut at) = (self.proto()?, 40);
         while matches!(next, 0 | 43 | 44 | 60) {
@@ -92,12 +92,12 @@ impl<'n> Network<'n> {
         Ok(None)
     }
 
-    /// The protocol that the header itself names.
+    /// Returns the protocol in the header.
     pub(super) fn proto(&self) -> Printed<u8> {
         super::bytes::u8_at(self.header, if self.version == 4 { 9 } else { 6 })
     }
 
-    /// `A > B`.
+    /// Appends `A > B`.
     pub(super) fn put_addresses(&self, line: &mut Line<'_>) -> Printed {
         put_address(line, self.source()?);
         line.put(" > ");
@@ -105,7 +105,8 @@ impl<'n> Network<'n> {
         Ok(())
     }
 
-    /// `A.1 > B.2`; without addresses if extension headers stand between, which have shown them.
+    /// Appends `A.1 > B.2`; without addresses if there are extension headers before the protocol, because the
+    /// addresses were printed before them.
     #[inline]
     pub(super) fn put_ends(&self, line: &mut Line<'_>, proto: u8, sport: u16, dport: u16) -> Printed {
         if self.proto()? == proto {
@@ -124,7 +125,7 @@ impl<'n> Network<'n> {
         Ok(())
     }
 
-    /// The same, always with addresses, ports in numbers.
+    /// Appends `A.1 > B.2`, always with addresses, and with the numbers of ports.
     #[inline]
     pub(super) fn put_both_ends(&self, line: &mut Line<'_>, sport: u16, dport: u16) -> Printed {
         put_address(line, self.source()?);
@@ -137,7 +138,8 @@ impl<'n> Network<'n> {
         Ok(())
     }
 
-    /// The sum over the pseudo header of `proto` and `length` bytes of `payload`; nothing if they were not captured.
+    /// Returns the sum over the pseudo header of `proto` and `length` bytes of `payload`; `None` if they were not
+    /// captured.
     pub(super) fn sum(&self, proto: u8, payload: &[u8], length: usize) -> Option<u16> {
         let payload = payload.get(..length)?;
         let (source, dest) = (self.source().ok()?, self.last_dest().ok()?);
@@ -156,7 +158,7 @@ fn put_address(line: &mut Line<'_>, address: &[u8]) {
     }
 }
 
-/// True for protocols that print the addresses themselves, with ports.
+/// True for protocols whose printers print the addresses, together with ports.
 pub(super) fn prints_addresses(proto: u8) -> bool {
     matches!(proto, TCP | UDP | SCTP | DCCP)
 }

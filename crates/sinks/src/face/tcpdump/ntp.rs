@@ -1,4 +1,4 @@
-//! NTP (RFC 5905, 9327): `NTPv4, Client, length 48`; with `-v` all fields, times also as dates of UTC.
+//! NTP (RFC 5905, 9327): `NTPv4, Client, length 48`; with `-v` all fields, and times also as dates in UTC.
 
 use super::bytes::{Printed, array, be16, be32, part, u8_at};
 use super::line::Line;
@@ -20,9 +20,9 @@ const CONTROL: u8 = 6;
 const RESERVED: u8 = 7;
 const LEAPS: [&str; 4] = ["", "+1s", "-1s", "clock unsynchronized"];
 const STRATA: [(u8, &str); 2] = [(0, "unspecified"), (1, "primary reference")];
-/// Seconds from 1900, where NTP begins, to 1970.
+/// Seconds from 1900, where NTP times begin, to 1970.
 const TO_1970: i64 = 2_208_988_800;
-/// Key number, and with it a digest of 16 or 20 bytes.
+/// Length of a key number, which a digest of 16 or 20 bytes can follow.
 const KEY: usize = 4;
 
 /// Appends a datagram.
@@ -128,7 +128,7 @@ fn put_key(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     Ok(())
 }
 
-/// The interval of two to the power, as ` (64s)` or ` (1/4s)`.
+/// Appends an interval, a power of two, like ` (64s)` or ` (1/4s)`.
 fn put_power(line: &mut Line<'_>, power: i8) {
     match power {
         0..32 => put!(line, " (", 1u64 << power, "s)"),
@@ -137,14 +137,14 @@ fn put_power(line: &mut Line<'_>, power: i8) {
     }
 }
 
-/// Seconds of 16 bits and as many of a fraction.
+/// Appends seconds in 16 bits and a fraction in 16 bits.
 fn put_short(line: &mut Line<'_>, [a, b, c, d]: [u8; 4]) {
     let millionths = (u64::from(u16::from_be_bytes([c, d])) * 1_000_000) >> 16;
     put!(line, u16::from_be_bytes([a, b]), ".");
     put_padded(line, millionths, 6);
 }
 
-/// Seconds since 1900 and 2^-32 seconds.
+/// Returns seconds since 1900 and a fraction in 2^-32 seconds.
 fn time(bytes: &[u8], at: usize) -> Printed<(u32, u32)> {
     Ok((be32(bytes, at)?, be32(bytes, at + 4)?))
 }
@@ -181,7 +181,7 @@ fn put_padded(line: &mut Line<'_>, number: u64, digits: usize) {
     put!(line, number);
 }
 
-/// `2023-09-08T15:52:50Z`.
+/// Appends `2023-09-08T15:52:50Z`.
 fn put_date(line: &mut Line<'_>, seconds: i64) {
     // Days since 0000-03-01, in eras of 400 years (all dates of NTP are after 1900).
     let days = seconds.div_euclid(86_400) + 719_468;

@@ -1,18 +1,18 @@
-//! What the switches ask for.
+//! The options of tcpdump that change lines.
 
 use super::super::ulogd::Zone;
 
-/// How the time of a packet is written.
+/// The format of the time of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Stamp {
     /// `12:44:33.209820`, local time.
     #[default]
     TimeOfDay,
-    /// `-t`: none.
+    /// `-t`: no time.
     None,
     /// `-tt`: seconds since 1970.
     Epoch,
-    /// `-ttt`: since the packet before.
+    /// `-ttt`: since the previous packet.
     SincePrevious,
     /// `-tttt`: with the date, local time.
     Date,
@@ -23,7 +23,7 @@ pub enum Stamp {
 /// The bytes of a packet that follow its line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Dump {
-    /// Nothing.
+    /// No bytes.
     #[default]
     None,
     /// `-x`: in hexadecimal.
@@ -34,16 +34,16 @@ pub enum Dump {
     Text,
 }
 
-/// The protocol of every datagram, whatever its ports say (`-T`).
+/// The protocol of every datagram, regardless of its ports (`-T`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketType {
-    /// DNS, over TCP as well.
+    /// DNS, also over TCP.
     Domain,
     /// VXLAN.
     Vxlan,
 }
 
-/// The name of a local interface by its number, if it has one: for packets captured on `any`.
+/// Returns the name of a local interface by its number, if it has one: for packets captured on `any`.
 pub type InterfaceName<'n> = &'n dyn Fn(u32) -> Option<&'n str>;
 
 /// The switches that change lines.
@@ -55,19 +55,19 @@ pub struct TcpdumpOptions {
     pub nanoseconds: bool,
     /// `-e`: the link-layer header.
     pub link_header: bool,
-    /// How often `-v` was given.
+    /// Number of `-v` switches.
     pub verbose: u8,
-    /// How often `-q` was given.
+    /// Number of `-q` switches.
     pub quiet: u8,
-    /// `-K`: no checksum is verified.
+    /// `-K`: checksums are not verified.
     pub no_checksums: bool,
-    /// `-S`: sequence numbers as they are.
+    /// `-S`: absolute sequence numbers.
     pub absolute_sequence: bool,
     /// `-#`: the number of each packet.
     pub numbers: bool,
     /// `-x`, `-X`, `-A`.
     pub dump: Dump,
-    /// `-xx`, `-XX`, `-AA`: from the link-layer header on.
+    /// `-xx`, `-XX`, `-AA`: the dump includes the link-layer header.
     pub dump_link_header: bool,
     /// `-T`
     pub packet_type: Option<PacketType>,
@@ -78,7 +78,7 @@ pub struct TcpdumpOptions {
 }
 
 impl TcpdumpOptions {
-    /// No switch, times in `zone`.
+    /// Returns the options without any switch, with times in `zone`.
     pub fn new(zone: Zone) -> TcpdumpOptions {
         TcpdumpOptions {
             stamp: Stamp::TimeOfDay,

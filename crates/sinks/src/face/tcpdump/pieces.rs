@@ -26,16 +26,16 @@ macro_rules! decimal {
 }
 decimal!(u8, u16, u32, u64, usize);
 
-/// In hexadecimal digits, without `0x`.
+/// A number in hexadecimal, without `0x`.
 pub(super) struct Hex(pub(super) u64);
-/// The same, with zeros in front up to so many digits.
+/// A number in hexadecimal, and the number of digits to which it is padded with zeros.
 pub(super) struct HexWide(pub(super) u64, pub(super) u32);
 pub(super) struct HexBytes<'a>(pub(super) &'a [u8]);
 pub(super) struct V4(pub(super) [u8; 4]);
 pub(super) struct V6(pub(super) [u8; 16]);
-/// Decimal of a signed number.
+/// A signed number in decimal.
 pub(super) struct Signed(pub(super) i64);
-/// Bytes of text from outside, as the tool shows them: `^A`, `M-a`.
+/// Bytes of text from outside, escaped like in the tool: `^A`, `M-a`.
 pub(super) struct Shown<'a>(pub(super) &'a [u8]);
 
 impl Put for Hex {
@@ -115,14 +115,14 @@ row!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 row!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
 row!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
 
-/// Appends each piece: `put!(out, "length ", length)`. All are read before the first is written: where the bytes end,
-/// none of them is told.
+/// Appends each piece: `put!(out, "length ", length)`. All are read before the first is written: if the bytes end in
+/// any of them, no piece is printed.
 macro_rules! put {
     ($out:expr, $($piece:expr),+ $(,)?) => { $crate::face::tcpdump::pieces::Put::put(&($($piece,)+), $out.out) };
 }
 pub(super) use put;
 
-/// The word of a number in a table.
+/// Returns the word of a number in a table.
 pub(super) fn word_of<K: PartialEq + Copy>(table: &[(K, &'static str)], key: K) -> Option<&'static str> {
     table.iter().find(|(known, _)| *known == key).map(|(_, word)| *word)
 }

@@ -7,11 +7,11 @@ use super::line::Line;
 use super::options::PacketType;
 use super::{dhcp, dhcp6, dns, geneve, http, ntp, vxlan};
 
-/// Prints `length` bytes of a protocol, of which some were captured. The line stands behind `A.1 > B.2: `, of TCP
-/// behind `length N`.
+/// Prints `length` bytes of a protocol, of which some were captured. The line so far ends in `A.1 > B.2: `, in TCP in
+/// `length N`.
 pub(super) type Printer = fn(&mut Line<'_>, payload: &[u8], length: usize) -> Printed;
 
-/// A port in tcpdump's list, with our printer for it.
+/// A port in tcpdump's list, with netwren's printer for it.
 #[derive(Clone, Copy)]
 enum PortEntry {
     Either(u16, Printer),
@@ -22,7 +22,7 @@ enum PortEntry {
 }
 use PortEntry::{Either, Other, OtherTo};
 
-/// Over UDP.
+/// Protocols over UDP.
 const UDP: &[PortEntry] = &[
     Either(53, dns::print),
     Either(5353, dns::print_multicast),
@@ -91,7 +91,7 @@ const UDP: &[PortEntry] = &[
     Either(6081, geneve::print),
 ];
 
-/// Over TCP.
+/// Protocols over TCP.
 const TCP: &[PortEntry] = &[
     Other(21),
     Other(22),
@@ -111,7 +111,7 @@ const TCP: &[PortEntry] = &[
     Either(53, dns::print_over_tcp),
 ];
 
-/// The printer of every datagram's payload (`-T`).
+/// Returns the printer for every datagram's payload (`-T`).
 pub(super) fn udp_of_type(kind: PacketType) -> Printer {
     match kind {
         PacketType::Domain => dns::print,
@@ -119,18 +119,18 @@ pub(super) fn udp_of_type(kind: PacketType) -> Printer {
     }
 }
 
-/// The printer of every segment's payload; those that TCP does not carry are not decoded.
+/// Returns the printer for every segment's payload; protocols that are not used over TCP are not decoded.
 pub(super) fn tcp_of_type(kind: PacketType) -> Option<Printer> {
     (kind == PacketType::Domain).then_some(dns::print_over_tcp as Printer)
 }
 
-/// The printer of a datagram's payload, if its ports lead to one.
+/// Returns the printer for a datagram's payload, if its ports have one.
 #[inline]
 pub(super) fn udp(sport: u16, dport: u16, _payload: &[u8]) -> Option<Printer> {
     of_ports(UDP, sport, dport)
 }
 
-/// The printer of a segment's payload.
+/// Returns the printer for a segment's payload.
 #[inline]
 pub(super) fn tcp(sport: u16, dport: u16, _payload: &[u8]) -> Option<Printer> {
     of_ports(TCP, sport, dport)

@@ -1,6 +1,6 @@
-//! Names of IP protocols without `-n`: those of the tool itself, whatever /etc/protocols says.
+//! The tool's built-in names of IP protocols without `-n`, which do not depend on /etc/protocols.
 
-/// By number from 0; empty where there is none.
+/// The names by number, from 0 on; an empty string is a number without a name.
 const NAMES: [&str; 143] = [
     "hopopt",
     "icmp",
@@ -147,7 +147,7 @@ const NAMES: [&str; 143] = [
     "rohc",
 ];
 
-/// The name of a protocol.
+/// Returns the name of a protocol.
 pub(super) fn protocol_name(proto: u8) -> Option<&'static str> {
     match proto {
         253 => Some("exptest-253"),

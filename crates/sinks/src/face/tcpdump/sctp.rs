@@ -1,4 +1,4 @@
-//! SCTP (RFC 9260): chunk after chunk.
+//! SCTP (RFC 9260): a sequence of chunks.
 
 use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::line::Line;
@@ -7,10 +7,10 @@ use super::pieces::{Hex, put};
 use super::undecoded::default_print;
 
 const HEADER_BYTES: usize = 12;
-/// A chunk's kind, flags and length.
+/// Length of a chunk's type, flags and length.
 const CHUNK_BYTES: usize = 4;
 const DATA: u8 = 0;
-/// What stands before the data of a chunk, behind its length.
+/// Length of the fields between a chunk's length and its data.
 const DATA_BYTES: usize = 12;
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
@@ -27,7 +27,7 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
         line.cut();
         return Ok(());
     }
-    // Behind extension headers, too.
+    // The addresses are also printed after extension headers.
     packet.put_both_ends(line, be16(bytes, 0)?, be16(bytes, 2)?)?;
     put!(line, ": sctp");
     if put_chunks(line, behind(bytes, HEADER_BYTES), length - HEADER_BYTES).is_err() {
@@ -36,11 +36,11 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     Ok(())
 }
 
-/// One chunk, without what stands behind it.
+/// One chunk, without the bytes after it.
 struct Chunk<'c> {
     kind: u8,
     flags: u8,
-    /// Behind its kind and length, without what fills it up.
+    /// The bytes after type, flags and length, without padding.
     bytes: &'c [u8],
 }
 
@@ -105,7 +105,7 @@ fn name(kind: u8) -> Option<&'static str> {
     })
 }
 
-/// False if nothing more is to be told.
+/// Prints a chunk; returns false if printing must stop.
 fn put_chunk(line: &mut Line<'_>, chunk: &Chunk<'_>) -> Printed<bool> {
     let bytes = chunk.bytes;
     let least = match chunk.kind {
@@ -166,7 +166,7 @@ fn put_acknowledgement(line: &mut Line<'_>, bytes: &[u8]) -> Printed<bool> {
     Ok(true)
 }
 
-/// A chunk that ends before all that it counts: told if it ends within one of them.
+/// Handles a chunk that ends before all entries that it counts. Prints an error if it ends within an entry.
 fn put_short(line: &mut Line<'_>, bytes: &[u8], rest: &[u8]) -> Printed<bool> {
     if !rest.is_empty() {
         put!(line, "bogus chunk length ", bytes.len() + CHUNK_BYTES, "]");

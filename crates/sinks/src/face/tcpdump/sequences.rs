@@ -1,13 +1,13 @@
-//! The first sequence numbers of connections: what later ones are shown relative to.
+//! The first sequence numbers of connections. Later numbers are printed relative to them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Connections whose first numbers are kept. With more, the table is emptied: their next packets are shown with
-/// absolute numbers, as those of connections that are seen for the first time.
+/// Most connections whose first numbers are kept. With more, the table is emptied, and the next packet of each
+/// connection is shown with absolute numbers, like the first packet of a new connection.
 pub(super) const CONNECTIONS_MAX: usize = 1 << 17;
 
-/// Both ends of a connection, the lower one first. IPv4 addresses stand in the first four bytes.
+/// Both ends of a connection, the lower one first. IPv4 addresses are in the first four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Ends {
     addresses: [[u8; 16]; 2],
@@ -15,7 +15,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// The ends, and whether the packet goes from the higher to the lower.
+    /// Returns the ends, and whether the packet goes from the higher to the lower.
     pub(super) fn new(source: &[u8], dest: &[u8], sport: u16, dport: u16) -> (Ends, bool) {
         let wide = |address: &[u8]| {
             let mut bytes = [0; 16];
@@ -34,14 +34,14 @@ impl Ends {
     }
 }
 
-/// What a packet's numbers are shown relative to: 0 where they are shown as they are.
+/// The numbers that a packet's numbers are shown relative to: 0 for absolute numbers.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Base {
-    /// Of its sequence number.
+    /// For its sequence number.
     pub(super) sequence: u32,
-    /// Of its acknowledgement number.
+    /// For its acknowledgement number.
     pub(super) acknowledgement: u32,
-    /// Of the numbers in its SACK option.
+    /// For the numbers in its SACK option.
     pub(super) sacked: u32,
 }
 
@@ -52,8 +52,8 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    /// What the numbers of a packet with ACK are relative to. The first packet of a connection, and one with SYN,
-    /// sets it and is shown as it is.
+    /// Returns the numbers that the numbers of a packet with ACK are relative to. The first packet of a connection, or
+    /// one with SYN, sets them and is shown with absolute numbers.
     pub(super) fn base(&mut self, (ends, reverse): (Ends, bool), syn: bool, seq: u32, ack: u32) -> Base {
         if self.first.len() >= CONNECTIONS_MAX && !self.first.contains_key(&ends) {
             self.first.clear();

@@ -1,4 +1,4 @@
-//! The time before each line.
+//! The time at the beginning of each line.
 
 use super::super::ulogd::{LocalTime, Zone};
 use super::options::{Stamp, TcpdumpOptions};
@@ -6,7 +6,7 @@ use record::text::put_u64;
 
 const NS: u64 = 1_000_000_000;
 
-/// Writes the times of packets. The text of a second is made once.
+/// Writes the times of packets. The text of a second is formatted once.
 #[derive(Debug)]
 pub(super) struct Stamps {
     second: u64,
@@ -70,10 +70,10 @@ fn local(zone: Zone, second: u64) -> Option<LocalTime> {
     i64::try_from(second).ok().and_then(zone)
 }
 
-/// `␠00:00:00.000013`, `-` instead of the blank if the clock went back.
+/// Appends `␠00:00:00.000013`, with `-` instead of the blank if the clock went back.
 fn put_difference(out: &mut Vec<u8>, options: &TcpdumpOptions, since: u64, time_ns: u64) {
     out.push(if time_ns < since { b'-' } else { b' ' });
-    // What is not shown does not count: times are cut to the digits that are shown first.
+    // Digits that are not shown do not count: both times are cut to the shown digits before the subtraction.
     let unit = if options.nanoseconds { 1 } else { 1000 };
     let ns = (time_ns / unit).abs_diff(since / unit) * unit;
     let seconds = ns / NS;
@@ -94,7 +94,7 @@ fn put_fraction(out: &mut Vec<u8>, options: &TcpdumpOptions, ns: u64) {
     if options.nanoseconds { put_padded(out, ns, 9) } else { put_padded(out, ns / 1000, 6) }
 }
 
-/// `n` with zeros before it, to `digits` digits (at most nine are padded).
+/// Appends `n`, padded with zeros to `digits` digits (at most nine are padded).
 fn put_padded(out: &mut Vec<u8>, n: u64, digits: usize) {
     let mut text = [b'0'; 9];
     let mut rest = n;

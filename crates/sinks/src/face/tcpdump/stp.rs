@@ -4,13 +4,13 @@ use super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::line::Line;
 use super::pieces::{HexBytes, HexWide, put};
 
-/// What is read of the shortest message.
+/// Bytes that are read of the shortest message.
 const MIN_BYTES: usize = 4;
-/// A configuration without and with the byte that rapid ones end with.
+/// Length of a configuration, without and with the byte at the end of rapid ones.
 const CONFIG_BYTES: usize = 35;
 const RAPID_BYTES: usize = 36;
 const MULTIPLE_BYTES: usize = 102;
-/// Of the version 3 part, behind its length, what is no instance.
+/// Length of the version 3 part after its length field, without instances.
 const COMMON_BYTES: usize = 64;
 const INSTANCE_BYTES: usize = 16;
 const NAME_BYTES: usize = 32;
@@ -110,7 +110,7 @@ fn put_flags(line: &mut Line<'_>, words: &str, flags: u8) {
     put!(line, "]");
 }
 
-/// `8000.02:00:00:00:00:01`, behind `words`.
+/// Appends `words` and `8000.02:00:00:00:00:01`.
 fn put_bridge(line: &mut Line<'_>, words: &str, bytes: &[u8], at: usize) -> Printed {
     let (priority, address): (_, [u8; 6]) = (be16(bytes, at)?, array(bytes, at + 2)?);
     put!(line, words, HexWide(priority.into(), 4), ".");
@@ -129,14 +129,14 @@ fn put_times(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Parts of 256 of a second with two digits behind the point, rounded to even.
+/// Appends seconds from units of 1/256 s, with two decimal places, rounded to even.
 fn put_seconds(line: &mut Line<'_>, time: u32) {
     let (hundredths, rest) = (time * 25 / 64, time * 25 % 64);
     let hundredths = hundredths + u32::from(rest > 32 || rest == 32 && hundredths % 2 == 1);
     put!(line, hundredths / 100, ".", hundredths / 10 % 10, hundredths % 10);
 }
 
-/// What a port does, by the flags.
+/// Returns the role of a port from the flags.
 fn role(flags: u8) -> &'static str {
     ["Unknown", "Alternate", "Root", "Designated"][usize::from(flags >> 2 & 3)]
 }
@@ -165,7 +165,7 @@ fn put_multiple(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     put_instances(line, behind(bytes, MULTIPLE_BYTES), usize::from(more).saturating_sub(COMMON_BYTES))
 }
 
-/// A bridge and the cost that stands at `cost`, both read before either is written.
+/// Appends a bridge and the cost at offset `cost`, after both have been read.
 fn put_bridge_and(
     line: &mut Line<'_>,
     words: (&str, &str, &str),
@@ -181,7 +181,7 @@ fn put_bridge_and(
     Ok(())
 }
 
-/// A name of 32 bytes, which zeros may fill.
+/// Appends a name of up to 32 bytes, which is padded with zeros.
 fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     let name = at_most(bytes, NAME_BYTES);
     let len = name.iter().position(|byte| *byte == 0);

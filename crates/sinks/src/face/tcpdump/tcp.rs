@@ -107,13 +107,13 @@ struct Numbers {
     base: Base,
     seq: u32,
     ack: u32,
-    /// Of the segment.
+    /// Length of the segment.
     length: usize,
-    /// Of what it carries.
+    /// Length of its payload.
     payload: usize,
 }
 
-/// Checksum, sequence numbers, window, urgent pointer.
+/// Prints checksum, sequence numbers, window, urgent pointer.
 #[inline]
 fn put_numbers(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], numbers: Numbers) -> Printed {
     if line.verbose() > 0 && !line.options.no_checksums && !packet.fragmented {
@@ -166,7 +166,7 @@ fn put_payload(line: &mut Line<'_>, flags: u8, (sport, dport): (u16, u16), bytes
     }
 }
 
-/// A reset may say why (RFC 1122, 4.2.2.12).
+/// Prints the reason in a reset, if there is one (RFC 1122, 4.2.2.12).
 fn put_reason(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let whole = length <= bytes.len();
     line.put(if whole { " [RST" } else { " [!RST" });

@@ -5,14 +5,14 @@ use super::line::Line;
 use super::mptcp;
 use super::sequences::Base;
 
-/// What the printing of options depends on.
+/// The parameters for printing options.
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
-    /// The flags.
+    /// The flags of the segment.
     pub(super) flags: u8,
-    /// What SACK blocks are relative to.
+    /// The number that SACK blocks are relative to.
     pub(super) base: Base,
-    /// All of it was captured.
+    /// True if the whole segment was captured.
     pub(super) is_whole: bool,
 }
 
@@ -20,16 +20,16 @@ const END: u8 = 0;
 const NOP: u8 = 1;
 const SACK: u8 = 5;
 const MULTIPATH: u8 = 30;
-/// The magic number of TCP Fast Open in the option of experiments.
+/// The magic number of TCP Fast Open in the experimental option.
 const FAST_OPEN_MAGIC: u16 = 0xf989;
 
-/// Why options are not printed to their end.
+/// The reason why options are not printed to their end.
 enum Broken {
-    /// An option claims more than there is.
+    /// An option claims more bytes than there are.
     Bad,
     /// The packet was cut before an option.
     Cut,
-    /// The packet was cut in what an option carries.
+    /// The packet was cut in the value of an option.
     CutValue,
 }
 
@@ -39,7 +39,7 @@ impl From<Cut> for Broken {
     }
 }
 
-/// Prints `length` bytes of options; false if nothing more is to be printed.
+/// Prints `length` bytes of options; returns false if printing must stop.
 #[inline]
 pub(super) fn print(line: &mut Line<'_>, segment: Segment, bytes: &[u8], length: usize) -> bool {
     line.put(", options [");
@@ -110,20 +110,20 @@ fn put_all(
     Ok(())
 }
 
-/// What an option carries.
+/// The value of an option.
 struct OptionValue<'v> {
-    /// From its kind on.
+    /// The captured bytes from the option's type on.
     option: &'v [u8],
-    /// What was captured from it on.
+    /// The captured bytes from the value on.
     bytes: &'v [u8],
-    /// Bytes that its length says.
+    /// Length of the value, from the option.
     len: usize,
-    /// Bytes to the end of the header.
+    /// Number of bytes up to the end of the header.
     room: usize,
 }
 
 impl<'v> OptionValue<'v> {
-    /// The first `len` bytes.
+    /// Returns the first `len` bytes of the value.
     fn need(&self, len: usize) -> Result<&'v [u8], Broken> {
         if len > self.room {
             return Err(Broken::Bad);
@@ -131,7 +131,7 @@ impl<'v> OptionValue<'v> {
         part(self.bytes, 0, len).map_err(|Cut| Broken::CutValue)
     }
 
-    /// With its kind and length.
+    /// Returns the option with its type and length.
     fn option(&self) -> Result<&'v [u8], Broken> {
         part(self.option, 0, self.len + 2).map_err(|Cut| Broken::CutValue)
     }
@@ -155,7 +155,7 @@ fn put_name(line: &mut Line<'_>, kind: u8) {
         8 => "TS",
         11 => "cc",
         12 => "ccnew",
-        // Its name is not told.
+        // The tool does not print the name of this option.
         13 => "",
         19 => "md5",
         20 => "scps",
@@ -168,7 +168,7 @@ fn put_name(line: &mut Line<'_>, kind: u8) {
     });
 }
 
-/// Prints what an option carries; returns how many bytes it should have.
+/// Prints the value of an option; returns the length it should have.
 #[inline]
 fn put_value(line: &mut Line<'_>, segment: Segment, kind: u8, value: &OptionValue<'_>) -> Result<usize, Broken> {
     match kind {
@@ -256,7 +256,7 @@ fn put_sack(line: &mut Line<'_>, segment: Segment, value: &OptionValue<'_>) -> R
     Ok(value.len)
 }
 
-/// RFC 5482: the highest bit says that the rest is minutes.
+/// Prints a user timeout (RFC 5482): if the highest bit is set, the rest is in minutes.
 fn put_user_timeout(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<usize, Broken> {
     let timeout = be16(value.need(2)?, 0)?;
     line.put(" 0x");
@@ -266,7 +266,7 @@ fn put_user_timeout(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<usiz
     Ok(2)
 }
 
-/// RFC 5925: the numbers of two keys, and the code.
+/// Prints an authentication option (RFC 5925): the numbers of two keys, and the code.
 fn put_authentication(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<(), Broken> {
     if value.len < 2 {
         line.put(" (invalid)");

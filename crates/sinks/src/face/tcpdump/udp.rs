@@ -30,7 +30,7 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
         return Ok(());
     };
     let mut said = usize::from(said);
-    // A jumbogram's length does not fit.
+    // A jumbogram's length does not fit in the field.
     if said == 0 && length > 0xffff {
         said = length;
     }
@@ -45,7 +45,7 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     }
     let (said, rest) = (said - HEADER_BYTES, length - HEADER_BYTES);
     let rest = rest.min(said);
-    // Bytes behind its length are read, too.
+    // Bytes after the datagram's length are also read.
     let payload = behind(bytes, HEADER_BYTES);
     if let Some(kind) = line.options.packet_type {
         return ports::udp_of_type(kind)(line, payload, rest);

@@ -1,17 +1,17 @@
-//! What is not decoded.
+//! Packets that are not decoded.
 
 use super::line::Line;
 use super::options::Dump;
 
-/// The bytes of a packet that is not decoded, in hexadecimal and as text, below its line; not if they are shown anyway
-/// or quietness is asked for.
+/// Prints the bytes of a packet that is not decoded, in hexadecimal and as text, below its line, unless a dump or `-q`
+/// makes that unnecessary.
 pub(super) fn default_print(line: &mut Line<'_>, bytes: &[u8]) {
     if matches!(line.options.dump, Dump::None | Dump::Text) && line.options.quiet == 0 {
         always_print(line, bytes);
     }
 }
 
-/// The same, whatever the switches are.
+/// Prints the bytes regardless of the switches.
 pub(super) fn always_print(line: &mut Line<'_>, bytes: &[u8]) {
     super::dump::put_hex_lines(line.out, "\n\t", bytes, true);
 }

@@ -1,6 +1,6 @@
 //! Names of the organisations that Ethernet addresses and LLDP name (IEEE OUI): the few that the tool knows.
 
-/// By the first three bytes.
+/// The names by the first three bytes.
 const NAMES: [(u32, &str); 26] = [
     (0x000000, "Ethernet"),
     (0x00000c, "Cisco"),
@@ -30,7 +30,7 @@ const NAMES: [(u32, &str); 26] = [
     (0xd0f0db, "Ericsson"),
 ];
 
-/// The name of an organisation; `Unknown` for all but a few.
+/// Returns the name of an organisation; `Unknown` for all but a few.
 pub(super) fn vendor_name(organisation: u32) -> &'static str {
     super::pieces::word_of(&NAMES, organisation).unwrap_or("Unknown")
 }

@@ -1,9 +1,9 @@
-//! Options of DHCP: their names, as the tool has them, and how their values are written.
+//! Options of DHCP: the tool's names for them, and the format of their values.
 
 use super::super::pieces::word_of;
 use OptionKind::{AddressPairs, Addresses, Bytes, Longs, Shorts, SignedLongs, Special, Switches, Text};
 
-/// How the value of an option is written.
+/// The format of the value of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OptionKind {
     Addresses,
@@ -18,11 +18,11 @@ pub(super) enum OptionKind {
     Text,
     /// `Y` or `N`.
     Switches,
-    /// As only this option is.
+    /// A format that only this option has.
     Special,
 }
 
-/// Ascending by number.
+/// In ascending order of the number.
 #[rustfmt::skip]
 const OPTIONS: [(u8, OptionKind, &str); 105] = [
     (0, Bytes, "PAD"),
@@ -132,7 +132,7 @@ const OPTIONS: [(u8, OptionKind, &str); 105] = [
     (255, Bytes, "END"),
 ];
 
-/// The name of an option and how it is written; those that are not known by how long they are.
+/// Returns the format and the name of an option; for unknown options the format depends on the length.
 pub(super) fn option(number: u8, len: usize) -> (OptionKind, &'static str) {
     let known = OPTIONS.binary_search_by_key(&number, |option| option.0).ok().and_then(|at| OPTIONS.get(at));
     match known {
@@ -158,28 +158,28 @@ const MESSAGES: [(u8, &str); 12] = [
     (13, "LeaseActive"),
 ];
 
-/// Types of messages.
+/// Returns the name of a type of message.
 pub(super) fn message(kind: u8) -> Option<&'static str> {
     word_of(&MESSAGES, kind)
 }
 
-/// Types of hardware in the identifier of a client.
+/// Returns the name of a type of hardware in the identifier of a client.
 pub(super) fn hardware(kind: u8) -> Option<&'static str> {
     let names = [(1, "ether"), (6, "ieee802"), (7, "arcnet"), (0xf, "frelay"), (0x17, "strip"), (0x18, "ieee1394")];
     word_of(&names, kind)
 }
 
-/// Options of a relay (RFC 3046, RFC 3993).
+/// Returns the name of an option of a relay (RFC 3046, RFC 3993).
 pub(super) fn relay_part(kind: u8) -> Option<&'static str> {
     word_of(&[(1, "Circuit-ID"), (2, "Remote-ID"), (6, "Subscriber-ID")], kind)
 }
 
-/// Types of nodes of NetBIOS over TCP.
+/// Returns the name of a type of node of NetBIOS over TCP.
 pub(super) fn netbios_node(kind: u8) -> Option<&'static str> {
     word_of(&[(1, "b-node"), (2, "p-node"), (4, "m-node"), (8, "h-node")], kind)
 }
 
-/// The fields that hold options, too.
+/// Returns the name of the fields that also contain options.
 pub(super) fn overloaded(fields: u8) -> Option<&'static str> {
     word_of(&[(1, "file"), (2, "sname"), (3, "file+sname")], fields)
 }

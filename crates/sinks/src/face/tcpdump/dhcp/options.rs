@@ -1,4 +1,4 @@
-//! The options of DHCP, each on a line of its own.
+//! The options of DHCP, one per line.
 
 use super::super::bytes::{Printed, at_most, be16, be32, behind, part, u8_at};
 use super::super::line::Line;
@@ -53,7 +53,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Returns how many bytes of the value are not part of it.
+/// Prints a value; returns the number of bytes after it that do not belong to it.
 fn put_value(line: &mut Line<'_>, number: u8, kind: OptionKind, value: &[u8]) -> Printed<usize> {
     if let (MESSAGE, [message]) = (number, value) {
         match names::message(*message) {
@@ -109,7 +109,7 @@ fn put_one(line: &mut Line<'_>, kind: OptionKind, one: &[u8]) -> Printed {
     Ok(())
 }
 
-/// The options that a client asks for, four in a line.
+/// Prints the options that a client requests, four per line.
 fn put_requested(line: &mut Line<'_>, value: &[u8]) {
     for (nth, number) in value.iter().enumerate() {
         put!(line, if nth % 4 == 0 { "\n\t      " } else { ", " });
@@ -162,7 +162,7 @@ fn put_client(line: &mut Line<'_>, value: &[u8]) -> Printed {
     Ok(())
 }
 
-/// RFC 4702.
+/// Prints a fully qualified domain name (RFC 4702).
 fn put_full_name(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (flags, first, second) = (u8_at(value, 0)?, u8_at(value, 1)?, u8_at(value, 2)?);
     if flags & 0xf0 != 0 {
@@ -180,7 +180,7 @@ fn put_full_name(line: &mut Line<'_>, value: &[u8]) -> Printed {
     Ok(())
 }
 
-/// RFC 3004.
+/// Prints user classes (RFC 3004).
 fn put_classes(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (mut rest, mut number) = (value, 1_u32);
     while let Some((&len, more)) = rest.split_first() {
@@ -200,7 +200,7 @@ fn put_classes(line: &mut Line<'_>, value: &[u8]) -> Printed {
     Ok(())
 }
 
-/// RFC 3046.
+/// Prints the options of a relay (RFC 3046).
 fn put_relay(line: &mut Line<'_>, value: &[u8]) -> Printed<usize> {
     let mut rest = value;
     while let [kind, len, more @ ..] = rest {
@@ -220,7 +220,7 @@ fn put_relay(line: &mut Line<'_>, value: &[u8]) -> Printed<usize> {
     Ok(rest.len())
 }
 
-/// Routes without classes (RFC 3442).
+/// Prints classless routes (RFC 3442).
 fn put_routes(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let mut rest = value;
     while let Some((&bits, more)) = rest.split_first() {

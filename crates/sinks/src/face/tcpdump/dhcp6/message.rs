@@ -1,4 +1,4 @@
-//! A message of DHCPv6 and its options, each in brackets: options and messages stand within options.
+//! A message of DHCPv6 and its options, each in parentheses. Options may contain options and messages.
 
 use super::super::bytes::{Cut, Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::dns::put_name_from;
@@ -6,11 +6,11 @@ use super::super::line::Line;
 use super::super::pieces::{Hex, put};
 use super::{names, values};
 
-/// Messages that carry another one.
+/// Messages that contain a message.
 const RELAYED: [u8; 2] = [12, 13];
 const HEADER_BYTES: usize = 4;
 const RELAY_HEADER_BYTES: usize = 34;
-/// Options within options beyond these are not decoded.
+/// Most options within each other; deeper ones are not decoded.
 const DEPTH_MAX: u8 = 16;
 const OPTION_BYTES: usize = 4;
 
@@ -50,7 +50,7 @@ pub(super) fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize, dept
     Ok(())
 }
 
-/// An option's value within the packet: names in it point behind it.
+/// An option's value within the packet. Names in the value can point past its end.
 struct OptionValue<'v> {
     /// The packet.
     bytes: &'v [u8],
@@ -68,13 +68,14 @@ impl<'v> OptionValue<'v> {
         self.end - self.at
     }
 
-    /// The options that follow so many bytes of it.
+    /// Prints the options that begin at offset `from` of the value.
     fn put_inner(&self, line: &mut Line<'_>, from: usize) -> Printed {
         put_options(line, self.bytes, (self.at + from, self.end), self.depth + 1)
     }
 }
 
-/// Prints the options between two offsets; where they are cut, what carries them goes on behind `[|dhcp6]`.
+/// Prints the options between two offsets. If they are cut, prints `[|dhcp6]`, and the enclosing option or message
+/// continues after it.
 fn put_options(line: &mut Line<'_>, bytes: &[u8], (mut at, end): (usize, usize), depth: u8) -> Printed {
     if depth > DEPTH_MAX {
         return Err(Cut);
@@ -102,7 +103,7 @@ fn put_options(line: &mut Line<'_>, bytes: &[u8], (mut at, end): (usize, usize),
     Ok(())
 }
 
-/// False where the option is cut.
+/// Returns false if the option is cut.
 fn put_value(line: &mut Line<'_>, number: u16, option: &OptionValue<'_>) -> Printed<bool> {
     if !values::is_long_enough(number, option.len()) {
         put!(line, " ?)");
@@ -155,7 +156,7 @@ fn put_value(line: &mut Line<'_>, number: u16, option: &OptionValue<'_>) -> Prin
     Ok(true)
 }
 
-/// Names of domains; false where one is cut.
+/// Prints domain names; returns false if one is cut.
 fn put_domains(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed<bool> {
     let mut at = option.at;
     while at < option.end {
@@ -169,7 +170,7 @@ fn put_domains(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed<bool> {
     Ok(true)
 }
 
-/// Queries for a lease.
+/// Prints a query for a lease.
 fn put_query(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed {
     let value = option.value();
     match u8_at(value, 0)? {
@@ -181,7 +182,7 @@ fn put_query(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed {
     option.put_inner(line, 17)
 }
 
-/// RFC 5908. False where a server is cut.
+/// Prints NTP servers (RFC 5908); returns false if a server is cut.
 fn put_time_servers(line: &mut Line<'_>, option: &OptionValue<'_>) -> Printed<bool> {
     let mut at = option.at;
     while at < option.end - 4 {

@@ -1,4 +1,4 @@
-//! Names of DHCPv6: messages, options, codes of states.
+//! Names of DHCPv6: messages, options, status codes.
 
 use super::super::pieces::word_of;
 
@@ -20,7 +20,7 @@ const MESSAGES: [&str; 15] = [
     "leasequery-reply",
 ];
 
-/// Types of messages.
+/// Returns the name of a type of message.
 pub(super) fn message(kind: u8) -> Option<&'static str> {
     usize::from(kind).checked_sub(1).and_then(|nth| MESSAGES.get(nth)).copied()
 }
@@ -77,7 +77,7 @@ const OPTIONS: [(u16, &str); 49] = [
     (112, "MUD-URL"),
 ];
 
-/// Types of options.
+/// Returns the name of a type of option.
 pub(super) fn option(number: u16) -> Option<&'static str> {
     word_of(&OPTIONS, number)
 }
@@ -96,7 +96,7 @@ const STATES: [&str; 11] = [
     "NotAllowed",
 ];
 
-/// How a request ended.
+/// Returns the name of a status code, which is the result of a request.
 pub(super) fn state(code: u16) -> Option<&'static str> {
     STATES.get(usize::from(code)).copied()
 }

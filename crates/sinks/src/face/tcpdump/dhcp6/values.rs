@@ -1,14 +1,14 @@
-//! Values of options of DHCPv6, but for options and names within them.
+//! Values of options of DHCPv6, except options and names within them.
 
 use super::super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::line::Line;
 use super::super::pieces::{HexBytes, HexWide, Shown, put};
 use super::names;
 
-/// Bytes shown of identifiers that may hold anything.
+/// Most bytes that are shown of identifiers that may hold anything.
 const SHOWN_BYTES: usize = 10;
 
-/// The name of an option, or its number.
+/// Prints the name of an option, or its number.
 pub(super) fn put_option_name(line: &mut Line<'_>, number: u16) {
     match names::option(number) {
         Some(name) => put!(line, name),
@@ -16,7 +16,7 @@ pub(super) fn put_option_name(line: &mut Line<'_>, number: u16) {
     }
 }
 
-/// The bytes that a value has at least, or has.
+/// True if a value has the length, or the minimum length, that its option requires.
 pub(super) fn is_long_enough(number: u16, len: usize) -> bool {
     match number {
         1 | 2 | 13 => len >= 2,
@@ -38,7 +38,7 @@ pub(super) fn is_long_enough(number: u16, len: usize) -> bool {
     }
 }
 
-/// Values without options or names in them.
+/// Prints values without options or names in them.
 pub(super) fn put_plain(line: &mut Line<'_>, number: u16, value: &[u8]) -> Printed {
     let shown = |from: usize| HexBytes(at_most(behind(value, from), SHOWN_BYTES));
     match number {
@@ -76,7 +76,7 @@ pub(super) fn put_plain(line: &mut Line<'_>, number: u16, value: &[u8]) -> Print
     Ok(())
 }
 
-/// A blank and an address.
+/// Prints a blank and an address.
 pub(super) fn put_address(line: &mut Line<'_>, value: &[u8], at: usize) -> Printed {
     let address = array(value, at)?;
     put!(line, " ");
@@ -84,7 +84,7 @@ pub(super) fn put_address(line: &mut Line<'_>, value: &[u8], at: usize) -> Print
     Ok(())
 }
 
-/// The identifier of a client or a server.
+/// Prints the identifier of a client or a server.
 pub(super) fn put_identifier(line: &mut Line<'_>, value: &[u8]) -> Printed {
     match be16(value, 0)? {
         1 if value.len() >= 8 => {
@@ -102,7 +102,7 @@ pub(super) fn put_identifier(line: &mut Line<'_>, value: &[u8]) -> Printed {
 const DELAYED: u8 = 2;
 const RECONFIGURE: u8 = 3;
 
-/// How a message is authenticated.
+/// Prints the authentication of a message.
 pub(super) fn put_authentication(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let [protocol, algorithm, method] = array(value, 0)?;
     match protocol {
@@ -147,7 +147,7 @@ pub(super) fn put_authentication(line: &mut Line<'_>, value: &[u8]) -> Printed {
     }
 }
 
-/// Four numbers of 32 bits.
+/// Prints four numbers of 32 bits.
 fn put_words(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     for nth in 0..4 {
         put!(line, " ", HexWide(be32(bytes, nth * 4)?.into(), 8));
@@ -155,7 +155,7 @@ fn put_words(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     Ok(())
 }
 
-/// The name of a tunnel's end (RFC 6334).
+/// Prints the name of a tunnel endpoint (RFC 6334).
 fn put_gateway(line: &mut Line<'_>, value: &[u8]) -> Printed {
     put!(line, " ");
     let (mut at, mut left) = (0, value.len());

@@ -1,4 +1,4 @@
-//! The record OPT (RFC 6891): the size of datagrams the sender takes, and options.
+//! The record OPT (RFC 6891): the largest datagram that the sender accepts, and options.
 
 use super::super::bytes::{Printed, be16, be32, part, u8_at};
 use super::super::line::Line;
@@ -36,7 +36,7 @@ const OPTIONS: [(u16, &str); 15] = [
     (SERVER_TAG, "SERVER-TAG"),
 ];
 
-/// Algorithms of signatures, hashes of DS and of NSEC3 (registries of the IANA), as the tool spells them.
+/// Algorithms of signatures, hashes of DS and of NSEC3 (registries of the IANA), in the tool's spelling.
 const ALGORITHMS: [(u8, &str); 17] = [
     (0, "DELETE"),
     (1, "RSAMD5"),
@@ -80,7 +80,7 @@ pub(super) fn put(line: &mut Line<'_>, bytes: &[u8], size: u16, flags: u16, star
     Ok(())
 }
 
-/// Appends an option; returns where the next begins.
+/// Appends an option; returns the offset of the next.
 fn put_option(line: &mut Line<'_>, bytes: &[u8], at: usize) -> Printed<usize> {
     let kind = be16(bytes, at)?;
     match word_of(&OPTIONS, kind) {
@@ -111,7 +111,7 @@ fn put_option(line: &mut Line<'_>, bytes: &[u8], at: usize) -> Printed<usize> {
         EXPIRE => put!(line, be32(bytes, at)?, " sec"),
         KEEPALIVE => put!(line, be16(bytes, at)? / 10, ".", be16(bytes, at)? % 10, " sec"),
         PADDING => put!(line, "(", length, ")"),
-        // The tool takes pointers of this name for offsets elsewhere, and goes on where a name is wrong.
+        // The tool reads pointers of this name as offsets into other bytes, and continues after a wrong name.
         CHAIN if u8_at(bytes, at)? & 0xc0 != 0xc0 => {
             let _ = put_name(line, bytes, at);
         }
@@ -141,7 +141,8 @@ fn put_algorithms(line: &mut Line<'_>, numbers: &[u8], table: &[(u8, &'static st
     }
 }
 
-/// RFC 7871 §6: family, source and scope prefix length, as many bytes of the address as the first needs.
+/// Appends a client subnet (RFC 7871 §6): family, source and scope prefix length, and as many bytes of the address as
+/// the source prefix needs.
 fn put_subnet(line: &mut Line<'_>, bytes: &[u8], at: usize, length: usize) -> Printed {
     let (family, source, scope) = (be16(bytes, at)?, u8_at(bytes, at + 2)?, u8_at(bytes, at + 3)?);
     let address = part(bytes, at + 4, length - 4)?;

@@ -1,19 +1,20 @@
-//! Names: labels, pointers to labels before, and bit labels (RFC 2673), as the tool shows them.
+//! Names in the tool's format: labels, pointers to earlier labels, and bit labels (RFC 2673).
 
 use super::super::bytes::{Cut, Printed, at_most, behind, part, u8_at};
 use super::super::line::Line;
 use super::super::pieces::{HexWide, Shown, put};
 
-/// The two highest bits of a length byte tell its kind.
+/// The two highest bits of a length byte, which are the type of the label.
 const KIND: u8 = 0xc0;
 const POINTER: u8 = 0xc0;
 const EXTENDED: u8 = 0x40;
 const BIT_LABEL: u8 = 0x41;
 
-/// Names whose text is longer are cut: pointers of a hostile message could make its text many times as long as itself.
+/// Most bytes of a name's text; longer names are cut. Pointers of a hostile message could make its text many times as
+/// long as the message.
 const TEXT_MAX: usize = 4 << 10;
 
-/// Where a name ends that begins at `at`.
+/// Returns the offset after a name that begins at `at`.
 pub(super) fn skip_name(bytes: &[u8], mut at: usize) -> Printed<usize> {
     loop {
         let length = u8_at(bytes, at)?;
@@ -28,7 +29,7 @@ pub(super) fn skip_name(bytes: &[u8], mut at: usize) -> Printed<usize> {
     }
 }
 
-/// Bytes that the bits of a bit label take; their number stands at `at`.
+/// Returns the number of bytes of the bits of a bit label, whose number of bits is at `at`.
 fn bit_bytes(bytes: &[u8], at: usize) -> Printed<usize> {
     Ok(bits(bytes, at)?.div_ceil(8))
 }
@@ -38,19 +39,19 @@ fn bits(bytes: &[u8], at: usize) -> Printed<usize> {
     Ok(if bits == 0 { 256 } else { bits })
 }
 
-/// Characters of a name that are shown.
+/// Most characters of a name that are shown.
 const CHARACTERS_MAX: usize = 255;
 
-/// Appends a name with its last dot; returns where it ends, the pointer included. A length byte that is the last that
-/// was captured ends the name, as with the tool.
+/// Appends a name with its last dot; returns the offset after the name and its pointer. Like in the tool, the name
+/// ends at a length byte that is the last captured byte.
 pub(super) fn put_name(line: &mut Line<'_>, bytes: &[u8], start: usize) -> Printed<usize> {
     put_name_from(line, bytes, 0, start)
 }
 
-/// Prints a name whose pointers count from `base`, even if that stands behind the name.
+/// Prints a name whose pointers are offsets from `base`, even if `base` is after the name.
 pub(in super::super) fn put_name_from(line: &mut Line<'_>, bytes: &[u8], base: usize, start: usize) -> Printed<usize> {
-    // Pointers must lead before the one that led here: so the loop ends. The first of a name before `base` may lead
-    // anywhere.
+    // A pointer must lead to an offset before the previous pointer's target, so that the loop ends. The first pointer
+    // of a name before `base` may lead anywhere.
     let mut bound = start.wrapping_sub(base);
     let mut characters = 0;
     let mut after = None;
@@ -98,7 +99,7 @@ pub(in super::super) fn put_name_from(line: &mut Line<'_>, bytes: &[u8], base: u
     Ok(after.unwrap_or(at + skipped))
 }
 
-/// Says what a length byte is that begins no label; its second byte, if it has one, must be there.
+/// Checks the type of a label, and prints what is wrong with it. A bit label's second byte must have been captured.
 fn check_kind(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8) -> Printed {
     match length & KIND {
         0 | POINTER => return Ok(()),
@@ -109,7 +110,7 @@ fn check_kind(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8) -> Print
     Err(Cut)
 }
 
-/// Appends the label behind a length byte, as far as the name is not too long; returns how long it is. Adds its
+/// Appends the label after a length byte, until the name is too long; returns the length of the label. Adds it to
 /// `characters`.
 fn put_label(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8, characters: &mut usize) -> Printed<usize> {
     if length == BIT_LABEL {
@@ -121,7 +122,7 @@ fn put_label(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8, character
     Ok(length)
 }
 
-/// Appends so many bytes of text, or those that were captured of them.
+/// Appends `count` bytes of text, or the part of them that was captured.
 pub(super) fn put_characters(line: &mut Line<'_>, bytes: &[u8], at: usize, count: usize) -> Printed {
     put!(line, Shown(at_most(behind(bytes, at), count)));
     part(bytes, at, count).map(|_| ())

@@ -1,4 +1,4 @@
-//! Records: name, class, time to live, type and, for the types the tool knows, data.
+//! Records: name, class, time to live, type and, for the types that the tool knows, data.
 
 use super::super::bytes::{Cut, Printed, array, be16, be32, part, u8_at};
 use super::super::line::Line;
@@ -23,7 +23,7 @@ const UNSPECA: u16 = 104;
 const TSIG: u16 = 250;
 const URI: u16 = 256;
 
-/// Data of a record: where they begin and, as the record says, end.
+/// Data of a record: their offset, and their end according to the record.
 #[derive(Clone, Copy)]
 struct Data<'a> {
     message: DnsMessage<'a>,
@@ -31,7 +31,7 @@ struct Data<'a> {
     end: usize,
 }
 
-/// Appends a record; returns where the next begins.
+/// Appends a record; returns the offset of the next.
 pub(super) fn put_record(line: &mut Line<'_>, message: DnsMessage<'_>, at: usize) -> Printed<usize> {
     let bytes = message.bytes;
     let at = if line.verbose() > 0 {
@@ -40,7 +40,7 @@ pub(super) fn put_record(line: &mut Line<'_>, message: DnsMessage<'_>, at: usize
     } else {
         match skip_name(bytes, at) {
             Ok(at) => at,
-            // Nothing of it can be told; that more was to come is told by the caller.
+            // Nothing of the record can be printed; the caller prints that records are missing.
             Err(Cut) => return Ok(bytes.len()),
         }
     };
@@ -132,7 +132,7 @@ fn put_texts(line: &mut Line<'_>, data: Data<'_>) -> Printed {
     Ok(())
 }
 
-/// RFC 2874: the last bits of an address, and the name that has the first.
+/// Appends an A6 record (RFC 2874): the last bits of an address, and the name that has the first bits.
 fn put_a6(line: &mut Line<'_>, data: Data<'_>) -> Printed {
     let bytes = data.message.bytes;
     let prefix = u8_at(bytes, data.at)?;
@@ -167,7 +167,7 @@ fn put_signature(line: &mut Line<'_>, data: Data<'_>) -> Printed {
     Ok(())
 }
 
-/// Seconds as `1w2d3h4m5s`; years have 365 days.
+/// Appends seconds in the format `1w2d3h4m5s`; years have 365 days.
 pub(super) fn put_duration(line: &mut Line<'_>, seconds: u32) {
     const UNITS: [(u32, &str); 6] =
         [(31_536_000, "y"), (604_800, "w"), (86_400, "d"), (3600, "h"), (60, "m"), (1, "s")];

@@ -1,4 +1,4 @@
-//! Words of DNS, as the tool spells them.
+//! Words of DNS, in the tool's spelling.
 
 use super::super::line::Line;
 use super::super::pieces::{put, word_of};
@@ -40,7 +40,7 @@ pub(super) const RESPONSES: [&str; 16] = [
     " NoChange",
 ];
 
-/// Types from 1 on; an empty word has none.
+/// The names of the types from 1 on; an empty string is a type without a name.
 const TYPES: [&str; 49] = [
     "", "A", "NS", "MD", "MF", "CNAME", "SOA", "MB", "MG", "MR", "NULL", "WKS", "PTR", "HINFO", "MINFO", "MX", "TXT",
     "RP", "AFSDB", "X25", "ISDN", "RT", "NSAP", "NSAP_PTR", "SIG", "KEY", "PX", "GPOS", "AAAA", "LOC", "NXT", "EID",
@@ -73,7 +73,7 @@ pub(super) fn put_type(line: &mut Line<'_>, kind: u16) {
     }
 }
 
-/// Appends a class after a blank; nothing for that of the Internet.
+/// Appends a blank and a class; nothing for the class of the Internet.
 pub(super) fn put_class(line: &mut Line<'_>, class: u16) {
     match word_of(&CLASSES, class) {
         _ if class == IN => {}

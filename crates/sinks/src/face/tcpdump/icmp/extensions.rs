@@ -6,7 +6,7 @@ use super::super::dump::put_hex_lines;
 use super::super::line::Line;
 use super::super::pieces::{HexWide, put};
 
-/// Where they begin: behind 128 bytes of the packet that the error is about.
+/// The offset of the extensions, which follow 128 bytes of the quoted packet.
 const FROM: usize = 136;
 const HEADER_BYTES: usize = 4;
 const OBJECT_BYTES: usize = 4;
@@ -21,7 +21,8 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     part(bytes, FROM, HEADER_BYTES + 1)?;
     let size = length - FROM;
     let sum = part(bytes, FROM, size).ok().map(|all| checksum::is_right(checksum::sum(&[all])));
-    // Where the packet does not tell how long the quoted one is, a checksum that is right tells.
+    // If the message does not contain the length of the quoted packet, there are extensions only if the checksum is
+    // correct.
     if u8_at(bytes, 5)? == 0 && sum == Some(false) {
         return Ok(());
     }

@@ -6,12 +6,12 @@ use super::super::pieces::put;
 
 const QUERY: u8 = 130;
 const REPORT2: u8 = 143;
-/// A message of the first version.
+/// Length of a message of the first version.
 const QUERY1_BYTES: usize = 24;
-/// A record of a report, without its sources.
+/// Length of a record of a report, without its sources.
 const RECORD_BYTES: usize = 20;
 
-/// Prints what follows the kind of a message.
+/// Prints the part of a message after its type.
 pub(super) fn print(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) -> Printed {
     match (kind, length) {
         (REPORT2, _) => put_report2(line, bytes, length),
@@ -21,7 +21,7 @@ pub(super) fn print(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) 
             Ok(())
         }
         _ => {
-            // Where it is cut, only its kind is told.
+            // If the message is cut, only its type is printed.
             if let (Ok(delay), Ok(group)) = (be16(bytes, 4), array(bytes, 8)) {
                 put!(line, "max resp delay: ", delay, " addr: ");
                 line.v6(group);
@@ -31,7 +31,7 @@ pub(super) fn print(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) 
     }
 }
 
-/// A query of MLD 2, without its sources.
+/// Length of a query of MLD 2, without its sources.
 const QUERY2_BYTES: usize = 28;
 
 fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {

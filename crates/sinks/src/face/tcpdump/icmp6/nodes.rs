@@ -1,4 +1,4 @@
-//! Node information (RFC 4620): names and addresses of a host, asked of the host itself.
+//! Node information (RFC 4620): names and addresses of a host, which the host itself sends on request.
 
 use super::super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::super::line::Line;
@@ -11,7 +11,7 @@ const NOTHING: u16 = 0;
 const TYPES: u16 = 1;
 const NAME: u16 = 2;
 const ADDRESSES: u16 = 3;
-/// Kinds of addresses; the last one says that not all are there.
+/// Types of addresses; the last bit means that the list is not complete.
 const KINDS: [(u32, &str); 7] =
     [(0x40, "a"), (0x20, "G"), (0x10, "S"), (0x08, "L"), (0x04, "C"), (0x02, "A"), (0x01, "T")];
 
@@ -46,7 +46,7 @@ fn put_query(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
         NAME => put!(line, "DNS name"),
         ADDRESSES => {
             put!(line, "node addresses");
-            // Nothing is missing of what is asked for.
+            // The bit for an incomplete list does not occur in queries.
             put_kinds(line, flags, KINDS.get(..6).unwrap_or_default());
         }
         _ => put!(line, "unknown"),
@@ -135,7 +135,7 @@ fn put_kinds(line: &mut Line<'_>, flags: u16, kinds: &[(u32, &str)]) {
     }
 }
 
-/// A name to the end of the message: in one piece, as an old draft has it, or as labels.
+/// Prints a name that extends to the end of the message: in one piece, like in an old draft, or in labels.
 fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     let len = usize::from(u8_at(bytes, 0)?);
     if len == bytes.len() - 1 {
@@ -147,7 +147,7 @@ fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     while let Some((&len, more)) = rest.split_first() {
         let len = usize::from(len);
         if len == 0 {
-            // One more zero is a name that is not whole.
+            // A second zero means that the name is not fully qualified.
             put!(
                 line,
                 if more.is_empty() {

@@ -1,4 +1,4 @@
-//! Options of neighbour discovery, each on a line of its own: with `-v`.
+//! Options of neighbour discovery with `-v`, one per line.
 
 use super::super::bytes::{Cut, Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::dns::put_name_from;
@@ -54,7 +54,7 @@ fn name(kind: u8) -> Option<&'static str> {
     })
 }
 
-/// How much a router is to be preferred.
+/// Returns the word for the preference of a router.
 pub(super) fn preference(flags: u8) -> &'static str {
     match flags >> 3 & 3 {
         0 => "medium",
@@ -64,10 +64,10 @@ pub(super) fn preference(flags: u8) -> &'static str {
     }
 }
 
-/// An option within the packet: the tool reads behind its end.
+/// An option within the packet; the tool also reads bytes after its end.
 struct NeighbourOption<'o> {
     bytes: &'o [u8],
-    /// Where the first option begins: what names count from.
+    /// The offset of the first option, from which the pointers of names count.
     from: usize,
     at: usize,
     len: usize,
@@ -79,7 +79,7 @@ impl NeighbourOption<'_> {
         match kind {
             1 | 2 => line.mac(part(bytes, 2, self.len - 2)?),
             3 => put_prefix(line, bytes, self.len)?,
-            // From the first option on, as the tool has it.
+            // Like in the tool, the bytes begin at the first option.
             4 => put_hex_lines(line.out, "\n\t    ", at_most(behind(self.bytes, self.from), self.len), false),
             5 => put!(line, " ", be32(bytes, 4)?, if self.len == 8 { "" } else { "bad option length" }),
             7 => put!(line, " ", be32(bytes, 4)?, "ms"),
@@ -125,7 +125,7 @@ fn put_prefix(line: &mut Line<'_>, bytes: &[u8], len: usize) -> Printed {
     Ok(())
 }
 
-/// RFC 4191.
+/// Prints a route (RFC 4191).
 fn put_route(line: &mut Line<'_>, bytes: &[u8], len: usize) -> Printed {
     let ([bits, flags], lifetime) = (array(bytes, 2)?, be32(bytes, 4)?);
     let mut address = [0; 16];

@@ -1,4 +1,4 @@
-//! The packet that an error is about: where it went.
+//! The packet that an error is about: its destination.
 
 use super::super::bytes::{Cut, Printed, array, be16, u8_at};
 use super::super::line::Line;
@@ -10,10 +10,10 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
-/// Offset of a fragment.
+/// The bits of a fragment's offset.
 const OFFSET: u16 = 0xfff8;
 
-/// Prints why a packet did not arrive. The code is one that is known.
+/// Prints why a packet did not arrive. `code` must be a known code.
 pub(super) fn put_unreachable(line: &mut Line<'_>, code: u8, quoted: &[u8]) -> Printed {
     line.put(match code {
         0 => ", unreachable route",
@@ -48,7 +48,7 @@ pub(super) fn put_unreachable(line: &mut Line<'_>, code: u8, quoted: &[u8]) -> P
     Ok(())
 }
 
-/// TCP or UDP behind the headers, and the port that the packet was for.
+/// Returns TCP or UDP after the headers, and the destination port of the packet.
 fn upper_layer(quoted: &[u8]) -> Option<(u8, u16)> {
     let (mut next, mut at, mut len) = (u8_at(quoted, 6).ok()?, 0, HEADER_BYTES);
     while at < quoted.len() {
@@ -57,7 +57,7 @@ fn upper_layer(quoted: &[u8]) -> Option<(u8, u16)> {
         len = match next {
             UDP | TCP => return Some((next, be16(quoted, at + 2).ok()?)),
             HOP_BY_HOP | DESTINATION | ROUTING => (length()? + 1) * 8,
-            // Nothing is known of a fragment that is not the first.
+            // A fragment that is not the first has no ports.
             FRAGMENT if be16(quoted, at + 2).ok()? & OFFSET != 0 => return None,
             FRAGMENT => 8,
             AUTHENTICATION => (length()? + 2) * 4,

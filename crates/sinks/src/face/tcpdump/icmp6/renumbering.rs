@@ -1,4 +1,4 @@
-//! Renumbering of routers (RFC 2894): prefixes that are to be changed, and into what.
+//! Renumbering of routers (RFC 2894): prefixes and their replacements.
 
 use super::super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::super::line::Line;
@@ -10,7 +10,7 @@ const USE_BYTES: usize = 32;
 const COMMAND: u8 = 0;
 const FLAGS: [(u32, &str); 5] = [(0x80, "T"), (0x40, "R"), (0x20, "A"), (0x10, "S"), (0x08, "P")];
 
-/// Prints a message. Where it is cut, its length stands behind the sign for that.
+/// Prints a message. If it is cut, its length follows `[|icmp6]`.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     if bytes.len() < HEADER_BYTES {
         line.cut();

@@ -1,4 +1,4 @@
-//! The data center bridging exchange protocol, before it was part of IEEE 802.1.
+//! The data center bridging exchange protocol, as it was before it became part of IEEE 802.1.
 
 use super::super::bytes::{Printed, array, be16, be24, be32, behind, part, u8_at};
 use super::super::dump::put_hex_lines;
@@ -11,7 +11,7 @@ const GROUPS: u16 = 2;
 const FLOW_CONTROL: u16 = 3;
 const APPLICATION: u16 = 4;
 
-/// Prints an entry behind its kind; false if the last of its parts is not decoded.
+/// Prints an entry after its type; returns false if the last of its parts is not decoded.
 pub(super) fn put(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<bool> {
     if kind == FIRST_VERSION {
         return Ok(false);
@@ -73,7 +73,7 @@ fn put_part(line: &mut Line<'_>, kind: u16, part: &[u8]) -> Printed<bool> {
 
 fn put_info(line: &mut Line<'_>, flags: u8) {
     put!(line, "\n\t      Info block(0x");
-    // The tool writes these digits in upper case.
+    // The tool prints these digits in upper case.
     for digit in [flags >> 4, flags & 15] {
         line.byte(if digit < 10 { b'0' + digit } else { b'A' + digit - 10 });
     }

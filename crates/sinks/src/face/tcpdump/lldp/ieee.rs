@@ -1,11 +1,11 @@
-//! Entries of IEEE 802.1 and 802.3. What is too short is not told.
+//! Entries of IEEE 802.1 and 802.3. Values that are too short are not printed.
 
 use super::super::bytes::{Cut, Printed, array, be16, be24, be32, behind, part, u8_at};
 use super::super::line::Line;
 use super::super::pieces::{HexWide, put};
 use super::{text, words};
 
-/// Prints an entry of IEEE 802.1 behind its kind; false if it is not decoded.
+/// Prints an entry of IEEE 802.1 after its type; returns false if it is not decoded.
 pub(super) fn put_802_1(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<bool> {
     let done = match kind {
         1 => put_port_vlan(line, value),
@@ -21,7 +21,7 @@ pub(super) fn put_802_1(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<
         14 => put_channels(line, value),
         _ => return Ok(false),
     };
-    // Each part is told as far as the entry has it.
+    // Parts that the entry has are printed; missing ones are not an error.
     let _ = done;
     Ok(true)
 }
@@ -60,7 +60,7 @@ fn put_aggregation(line: &mut Line<'_>, value: &[u8]) -> Printed {
     Ok(())
 }
 
-/// A bit for each priority, the lowest first.
+/// Appends a bit for each priority, beginning with the lowest.
 fn put_bits(line: &mut Line<'_>, bits: u8) {
     put!(line, "\n\t     Priority : 0  1  2  3  4  5  6  7\n\t     Value    : ");
     for nth in 0..8 {
@@ -77,7 +77,7 @@ fn put_congestion(line: &mut Line<'_>, value: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Numbers of three columns, a blank between them.
+/// Appends numbers in columns of three characters, separated by blanks.
 fn put_columns(line: &mut Line<'_>, numbers: [u8; 8]) {
     for (nth, number) in numbers.into_iter().enumerate() {
         put!(line, if nth > 0 { " " } else { "" }, number);
@@ -85,7 +85,7 @@ fn put_columns(line: &mut Line<'_>, numbers: [u8; 8]) {
     }
 }
 
-/// Enhanced transmission selection: its configuration, what is recommended.
+/// Prints enhanced transmission selection: its configuration or the recommendation.
 fn put_transmission(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed {
     part(value, 0, 21)?;
     let flags = u8_at(value, 0)?;
@@ -160,7 +160,7 @@ fn put_channels(line: &mut Line<'_>, value: &[u8]) -> Printed {
     Ok(())
 }
 
-/// Prints an entry of IEEE 802.3 behind its kind; false if it is not decoded.
+/// Prints an entry of IEEE 802.3 after its type; returns false if it is not decoded.
 pub(super) fn put_802_3(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<bool> {
     let done = match kind {
         1 => put_speed(line, value),

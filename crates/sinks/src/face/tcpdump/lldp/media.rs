@@ -1,4 +1,4 @@
-//! Entries of ANSI/TIA-1057, media endpoints. What is too short is not told.
+//! Entries of ANSI/TIA-1057, media endpoints. Values that are too short are not printed.
 
 use super::super::bytes::{Cut, Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::dump::put_hex_lines;
@@ -6,10 +6,10 @@ use super::super::line::Line;
 use super::super::pieces::{Hex, HexWide, put};
 use super::{text, words};
 
-/// Powers from here on are reserved; tenths of a watt.
+/// Powers from this one on are reserved; in tenths of a watt.
 const POWER_MAX: u16 = 1024;
 
-/// Prints an entry behind its kind; false if it is not decoded.
+/// Prints an entry after its type; returns false if it is not decoded.
 pub(super) fn put(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<bool> {
     let done = match kind {
         1 => put_capabilities(line, value),
@@ -23,7 +23,7 @@ pub(super) fn put(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<bool> 
         }
         _ => return Ok(false),
     };
-    // Each part is told as far as the entry has it.
+    // Parts that the entry has are printed; missing ones are not an error.
     let _ = done;
     Ok(true)
 }
@@ -123,7 +123,7 @@ fn put_address(line: &mut Line<'_>, place: &[u8]) -> Printed {
 
 fn put_power(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (flags, power) = (u8_at(value, 0)?, be16(value, 1)?);
-    // The tool looks at the wrong bits.
+    // The tool reads the wrong bits.
     put!(line, "\n\t    Power type [", if flags & 3 != 0 { "PD device" } else { "PSE device" }, "], Power source [");
     let source = words::of(words::POWER_SOURCES, (flags >> 4 & 3).into()).unwrap_or("none");
     let priority = words::of(words::POWER_PRIORITIES, (flags & 15).into()).unwrap_or("none");

@@ -1,19 +1,19 @@
 //! Words of LLDP.
 
-/// Words of numbers.
+/// A table of numbers and their words.
 pub(super) type ManyWords = [(u16, &'static str)];
 
-/// The word of a number.
+/// Returns the word of a number.
 pub(super) fn of(words: &ManyWords, number: u16) -> Option<&'static str> {
     super::super::pieces::word_of(words, number)
 }
 
-/// Types of entries.
+/// Returns the name of a type of entry.
 pub(super) fn entry(kind: u16) -> Option<&'static str> {
     of(ENTRIES, kind)
 }
 
-/// Families of addresses.
+/// Returns the name of an address family.
 pub(super) fn family(number: u8) -> Option<&'static str> {
     of(FAMILIES, number.into())
 }
@@ -53,7 +53,7 @@ const ENTRIES: &ManyWords = &[
     (127, "Organization specific"),
 ];
 
-/// Types of a chassis' identifier, from 1.
+/// Types of identifiers of a chassis, from 1.
 pub(super) const CHASSIS: [&str; 7] = [
     "Chassis component",
     "Interface alias",
@@ -64,7 +64,7 @@ pub(super) const CHASSIS: [&str; 7] = [
     "Local",
 ];
 
-/// Types of a port's identifier, from 1.
+/// Types of identifiers of a port, from 1.
 pub(super) const PORTS: [&str; 7] = [
     "Interface alias",
     "Port component",
@@ -103,7 +103,7 @@ pub(super) const IEEE_802_1: &ManyWords = &[
     (14, "CDCP"),
 ];
 
-/// VLANs of protocols.
+/// Flags of protocol VLANs.
 pub(super) const PROTOCOL_VLAN: [(u32, &str); 2] = [(0x2, "supported"), (0x4, "enabled")];
 
 /// Modes of edge virtual bridging.
@@ -114,10 +114,10 @@ pub(super) const EVB_MODES: &ManyWords =
 pub(super) const IEEE_802_3: &ManyWords =
     &[(1, "MAC/PHY configuration/status"), (2, "Power via MDI"), (3, "Link aggregation"), (4, "Max frame size")];
 
-/// Whether speed is negotiated.
+/// Flags of the negotiation of speed.
 pub(super) const NEGOTIATION: [(u32, &str); 2] = [(0x1, "supported"), (0x2, "enabled")];
 
-/// Modes that are negotiated (RFC 3636).
+/// Negotiated modes (RFC 3636).
 pub(super) const SPEEDS: [(u32, &str); 15] = [
     (0x4000, "10BASE-T hdx"),
     (0x2000, "10BASE-T fdx"),
@@ -181,7 +181,7 @@ pub(super) const TRANSCEIVERS: &ManyWords = &[
     (40, "10GBASESW"),
 ];
 
-/// Power over the cable.
+/// Flags of power over Ethernet.
 pub(super) const POWER: [(u32, &str); 4] =
     [(0x1, "PSE"), (0x2, "supported"), (0x4, "enabled"), (0x8, "can be controlled")];
 
@@ -192,7 +192,7 @@ pub(super) const POWER_PAIRS: &ManyWords = &[(1, "signal"), (2, "spare")];
 pub(super) const POWER_CLASSES: &ManyWords =
     &[(1, "class0"), (2, "class1"), (3, "class2"), (4, "class3"), (5, "class4")];
 
-/// Whether links are joined.
+/// Flags of link aggregation.
 pub(super) const AGGREGATION: [(u32, &str); 2] = [(0x1, "supported"), (0x2, "enabled")];
 
 /// Entries of ANSI/TIA-1057.
@@ -236,13 +236,13 @@ pub(super) const APPLICATIONS: &ManyWords = &[
     (8, "video signaling"),
 ];
 
-/// How a VLAN is used.
+/// Flags of a VLAN's use.
 pub(super) const POLICY: [(u32, &str); 3] = [(0x80, "Unknown"), (0x40, "Tagged"), (0x20, "reserved")];
 
-/// Ways to tell a place.
+/// Formats of a location.
 pub(super) const LOCATIONS: &ManyWords = &[(1, "coordinate-based LCI"), (2, "civic address LCI"), (3, "ECS ELIN")];
 
-/// Units of an altitude.
+/// Units of altitude.
 pub(super) const ALTITUDES: &ManyWords = &[(1, "meters"), (2, "floors")];
 
 /// Reference systems of coordinates.
@@ -252,14 +252,14 @@ pub(super) const DATUMS: &ManyWords = &[
     (3, "North American Datum 1983 (MLLW)"),
 ];
 
-/// Subjects of a place.
+/// Subjects of a location.
 pub(super) const PLACES: &ManyWords = &[
     (0, "location of DHCP server"),
     (1, "location of the network element believed to be closest to the client"),
     (2, "location of the client"),
 ];
 
-/// Parts of an address.
+/// Parts of a civic address.
 pub(super) const CIVIC: &ManyWords = &[
     (1, "national subdivisions (state,canton,region,province,prefecture)"),
     (2, "county, parish, gun, district"),
@@ -269,14 +269,14 @@ pub(super) const CIVIC: &ManyWords = &[
     (6, "street"),
 ];
 
-/// Where power comes from.
+/// Sources of power.
 pub(super) const POWER_SOURCES: &ManyWords =
     &[(1, "PSE - primary power source"), (2, "local - backup power source"), (3, "PSE+local - reserved")];
 
-/// How much power matters.
+/// Priorities of power.
 pub(super) const POWER_PRIORITIES: &ManyWords = &[(1, "critical"), (2, "high"), (3, "low")];
 
-/// Types of devices.
+/// Types of inventory entries.
 pub(super) const INVENTORY: &ManyWords = &[
     (5, "Hardware revision"),
     (6, "Firmware revision"),

@@ -17,6 +17,15 @@ pub(crate) struct RowOrder {
     pub(crate) keys: Vec<(usize, bool)>,
     /// The order of rows with equal keys.
     pub(crate) ties: Ties,
+    /// True if every key is a rate, descending: then unchanged rows come after all that have a rate.
+    pub(crate) by_rate: bool,
+}
+
+impl RowOrder {
+    /// Returns the order by these keys.
+    pub(crate) fn new(keys: Vec<(usize, bool)>, ties: Ties) -> RowOrder {
+        RowOrder { keys, ties, by_rate: false }
+    }
 }
 
 /// The order of rows with equal keys.

@@ -201,6 +201,18 @@ impl RenderedRows {
         (kept.text != FILTERED).then(text)
     }
 
+    /// Returns the rows of this round that passed the filter, in the order of their arrival.
+    pub(crate) fn passed(&self) -> impl Iterator<Item = (Kept, &[u8])> {
+        self.now.iter().filter_map(|kept| Some((*kept, self.text(*kept)?)))
+    }
+
+    /// Returns the text of the row that was looked up and not found, once it is in [`RenderedRows::fresh`].
+    #[inline]
+    pub(crate) fn fresh_text(&self) -> &[u8] {
+        let start = self.asked.as_ref().map_or(self.fresh.len(), |asked| asked.bytes);
+        self.fresh.get(start..).unwrap_or_default()
+    }
+
     /// Returns the buffer for the text of the row that was looked up and not found; `None` without such a row.
     #[inline]
     pub(crate) fn fresh(&mut self) -> Option<&mut Vec<u8>> {
@@ -213,21 +225,22 @@ impl RenderedRows {
         self.asked = None;
     }
 
-    /// Keeps the row that was looked up and not found, with `tag`, if there is room. `passed` is the offset of the
-    /// hole in its text, or `None` if it did not pass the filter.
-    pub(crate) fn keep(&mut self, tag: u32, passed: Option<usize>) {
-        let Some(asked) = self.asked.take() else { return };
+    /// Keeps the row that was looked up and not found, with `tag`, if there is room; returns whether it is kept.
+    /// `passed` is the offset of the hole in its text, or `None` if it did not pass the filter.
+    pub(crate) fn keep(&mut self, tag: u32, passed: Option<usize>) -> bool {
+        let Some(asked) = self.asked.take() else { return false };
         let text = if passed.is_some() { self.fresh.len() - asked.bytes } else { FILTERED.into() };
         self.fresh.truncate(if passed.is_some() { self.fresh.len() } else { asked.bytes });
         let lengths = (u16::try_from(asked.bytes), u16::try_from(text), u16::try_from(passed.unwrap_or(0)));
-        let (Ok(bytes), Ok(text), Ok(hole)) = lengths else { return };
+        let (Ok(bytes), Ok(text), Ok(hole)) = lengths else { return false };
         if passed.is_some() && text == FILTERED {
-            return;
+            return false;
         }
-        let Some(rules) = self.number_of(asked.rules) else { return };
-        let Some(at) = self.put(asked.room) else { return };
+        let Some(rules) = self.number_of(asked.rules) else { return false };
+        let Some(at) = self.put(asked.room) else { return false };
         self.live += self.fresh.len();
         self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text, hole });
+        true
     }
 
     /// Copies `fresh` to the row's previous place if it fits, otherwise to the end. Returns the offset.

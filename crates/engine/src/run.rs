@@ -104,6 +104,9 @@ impl<T: Table> Plan<T> {
         let mut from_source = match (&self.work, rendered) {
             _ if pass.ended == Ended::Limit => Accounting::default(),
             (Work::Stream, Some(rendered)) => self.stream_cached(scan, gate, &mut out, &mut pass, rendered)?,
+            (Work::Sort(order), Some(rendered)) if order.by_rate => {
+                self.sort_cached(order, scan, gate, &mut out, &mut pass, rendered)?
+            }
             (Work::Stream, None) => self.stream(scan, gate, &mut out, &mut pass)?,
             (Work::Sort(order), _) => self.sorted(order, scan, gate, &mut out, &mut pass)?,
             (Work::Group(how), _) => self.grouped(how, scan, gate, &mut out, &mut pass)?,

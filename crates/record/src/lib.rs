@@ -44,7 +44,7 @@ pub use row_cells::RowCells;
 pub use row_stats::RowStats;
 pub use scan_through::scan_through;
 pub use schema::{FieldInfo, Schema};
-pub use sink::{Column, Columns, Hole, Next, Rendered, Round, Sink, SinkError};
+pub use sink::{Column, Columns, Hole, Next, Round, Sink, SinkError};
 pub use source::{
     Each, Reused, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,
 };

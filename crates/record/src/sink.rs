@@ -59,20 +59,20 @@ pub trait Sink {
         false
     }
 
-    /// Does what [`Sink::row`] does, and also appends the written bytes to `rendered`, without the cell of column
-    /// `hole`.
+    /// Appends the bytes that [`Sink::row`] would write to `rendered`, without the cell of column `hole`, and writes
+    /// nothing. Returns the offset in the row's bytes where that cell belongs; 0 if no cell is missing.
     fn render_row(
         &mut self,
         cells: &[Value<'_>],
         hole: Option<usize>,
         rendered: &mut Vec<u8>,
-    ) -> Result<Rendered, SinkError> {
-        let _ = (hole, rendered);
-        self.row(cells).map(|next| Rendered { next, hole_at: 0 })
+    ) -> Result<usize, SinkError> {
+        let _ = (cells, hole, rendered);
+        Err(SinkError::Io("this output keeps no rows".into()))
     }
 
-    /// Writes a row whose cells equal the cells of an earlier row, from the bytes that [`Sink::render_row`] saved,
-    /// possibly in an earlier round. `hole` is the cell that the saved bytes lack.
+    /// Writes a row from the bytes that [`Sink::render_row`] returned for equal cells, possibly in an earlier round.
+    /// `hole` is the cell that these bytes lack.
     fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
         let _ = (rendered, hole);
         Err(SinkError::Io("this output keeps no rows".into()))
@@ -94,21 +94,12 @@ pub trait Sink {
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError>;
 }
 
-/// The result of writing and saving a row.
-#[derive(Clone, Copy, Debug)]
-pub struct Rendered {
-    /// Whether more rows are wanted.
-    pub next: Next,
-    /// Offset in the saved bytes where the missing cell belongs, if one is missing.
-    pub hole_at: usize,
-}
-
-/// The cell that a saved row lacks.
+/// The cell that a rendered row lacks.
 #[derive(Clone, Copy, Debug)]
 pub struct Hole<'v> {
     /// Its column.
     pub column: usize,
-    /// Offset where it belongs ([`Rendered::hole_at`]).
+    /// Offset where it belongs ([`Sink::render_row`]).
     pub at: usize,
     /// Its current value.
     pub value: Value<'v>,

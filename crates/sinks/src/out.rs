@@ -1,6 +1,6 @@
 //! The buffer between a writer of rows and the system: many rows per system call.
 
-use record::{Hole, Next, Rendered, SinkError};
+use record::{Hole, Next, SinkError};
 use std::io::{ErrorKind, Write};
 use std::ops::Range;
 
@@ -54,20 +54,6 @@ impl<W: Write> Out<W> {
         self.line_done().map(|()| Next::More)
     }
 
-    /// Completes the line that begins at `start`, and also copies all of it except `gap` to `rendered`.
-    #[inline]
-    pub(crate) fn keep_line(
-        &mut self,
-        start: usize,
-        gap: Option<Range<usize>>,
-        rendered: &mut Vec<u8>,
-    ) -> Result<Rendered, SinkError> {
-        let gap = gap.unwrap_or(start..start);
-        rendered.extend_from_slice(self.buf.get(start..gap.start).unwrap_or_default());
-        rendered.extend_from_slice(self.buf.get(gap.end..).unwrap_or_default());
-        self.line_done().map(|()| Rendered { next: Next::More, hole_at: gap.start - start })
-    }
-
     /// Completes a line. Costs a comparison, and a write once the block is full.
     #[inline]
     pub fn line_done(&mut self) -> Result<(), SinkError> {
@@ -99,6 +85,14 @@ impl<W: Write> Out<W> {
         self.buf.shrink_to(CAPACITY);
         outcome.map_err(into_sink_error)
     }
+}
+
+/// Removes `gap` from the row that begins at `start`. Returns its offset in the row; 0 without a gap.
+pub(crate) fn cut_hole(rendered: &mut Vec<u8>, start: usize, gap: Option<Range<usize>>) -> usize {
+    let Some(gap) = gap else { return 0 };
+    let at = gap.start - start;
+    rendered.drain(gap);
+    at
 }
 
 fn into_sink_error(error: std::io::Error) -> SinkError {

@@ -367,7 +367,7 @@ fn kept(sink: &mut dyn Sink, column: usize) {
     sink.begin(&socket_columns(), None).unwrap();
     let keep = |row: &Vec<Value<'_>>| {
         let mut bytes = Vec::new();
-        let gap = sink.render_row(row, Some(column), &mut bytes).unwrap().hole_at;
+        let gap = sink.render_row(row, Some(column), &mut bytes).unwrap();
         (bytes, gap)
     };
     let kept: Vec<(Vec<u8>, usize)> = rows.iter().map(keep).collect();

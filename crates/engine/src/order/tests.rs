@@ -39,7 +39,7 @@ fn any_row(numbers: &mut Numbers) -> [Value<'static>; 6] {
 }
 
 fn by(keys: &[(usize, bool)]) -> RowOrder {
-    RowOrder { keys: keys.to_vec(), ties: Ties::Columns }
+    RowOrder::new(keys.to_vec(), Ties::Columns)
 }
 
 fn sorted(rows: &[[Value<'static>; 6]], keys: &[(usize, bool)], limit: Option<usize>) -> Vec<String> {
@@ -136,7 +136,7 @@ fn lists_order_by_their_owners() {
 fn rows_that_are_certainly_cut_are_known_by_their_keys() {
     let rows: Vec<[Value<'_>; 2]> = (0..5_000).map(|n| [Value::U64(n % 7), Value::U64(n)]).collect();
     for ties in [Ties::Columns, Ties::Arrival] {
-        let how = RowOrder { keys: vec![(0, true)], ties };
+        let how = RowOrder::new(vec![(0, true)], ties);
         let (mut all, mut few) = (Sorter::new(&how, 2, 2, Some(10)), Sorter::new(&how, 2, 2, Some(10)));
         let mut read = 0;
         for row in &rows {
@@ -164,7 +164,7 @@ fn rows_that_are_certainly_cut_are_known_by_their_keys() {
 
 #[test]
 fn rows_with_equal_keys_stay_as_they_come_where_arrival_decides() {
-    let how = RowOrder { keys: vec![(0, true)], ties: Ties::Arrival };
+    let how = RowOrder::new(vec![(0, true)], Ties::Arrival);
     let mut sorter = Sorter::new(&how, 2, 2, None);
     for (rate, name) in [(0, "b"), (5, "a"), (0, "a"), (5, "0")] {
         sorter.add(&[Value::U64(rate), Value::Name(name)]);

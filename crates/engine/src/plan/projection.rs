@@ -65,7 +65,13 @@ fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
         }
     }
     let ties = if request.ties_by_arrival { Ties::Arrival } else { Ties::Columns };
-    let work = if keys.is_empty() { Work::Stream } else { Work::Sort(RowOrder { keys, ties }) };
+    let is_rate = |place: usize| {
+        let field = fields.get(place).and_then(|&index| table.field(index));
+        field.is_some_and(|field| field.name.ends_with("_per_s"))
+    };
+    let by_rate = ties == Ties::Arrival && keys.iter().all(|&(place, descends)| descends && is_rate(place));
+    let work =
+        if keys.is_empty() { Work::Stream } else { Work::Sort(RowOrder { by_rate, ..RowOrder::new(keys, ties) }) };
     Ok(Projection { fields, columns, work })
 }
 
@@ -90,7 +96,7 @@ fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Pr
         columns.0.push(Column { name: format!("{}_{}", fold.name(), field.name).into(), kind: field.kind });
     }
     let folds = request.folds.iter().map(|(fold, _)| *fold).collect();
-    let order = RowOrder { keys: group_order(table, &request.sort, &columns, keys.len())?, ties: Ties::Columns };
+    let order = RowOrder::new(group_order(table, &request.sort, &columns, keys.len())?, Ties::Columns);
     Ok(Projection { fields, columns, work: Work::Group(Grouping { keys, folds, order, bound }) })
 }
 

@@ -1,11 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
+use crate::Plan;
 use crate::diff::{DiffSource, DiffState};
 use crate::testing::{Numbers, Seen, cell_text, plan, request, socket};
 use record::rows::{Socket, Sockets, TcpInfo};
 use record::{
-    Accounting, Columns, Demand, Each, Hole, Lookups, Next, Offer, Rendered, Round, RowCache, Scan, Sink, SinkError,
-    Source, SourceError, State, Table, Value, field_index,
+    Accounting, Columns, Demand, Each, Hole, Lookups, Next, Offer, Round, RowCache, Scan, Sink, SinkError, Source,
+    SourceError, State, Table, Value, field_index,
 };
 use std::cell::{Cell, RefCell};
 
@@ -101,11 +102,16 @@ impl Scan<Sockets> for BytesScan<'_> {
     }
 }
 
+/// Returns the texts of the cells, empty for the column `hole`.
+fn cell_texts(cells: &[Value<'_>], hole: Option<usize>) -> Vec<String> {
+    let cells = cells.iter().enumerate();
+    cells.map(|(at, cell)| if hole == Some(at) { String::new() } else { cell_text(cell) }).collect()
+}
+
 /// A sink of lines that can be reused.
 #[derive(Default)]
 struct Lines {
     lines: Vec<String>,
-    again: usize,
 }
 
 impl Sink for Lines {
@@ -114,32 +120,21 @@ impl Sink for Lines {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        self.render_row(cells, None, &mut Vec::new()).map(|kept| kept.next)
+        self.lines.push(cell_texts(cells, None).join(" "));
+        Ok(Next::More)
     }
 
     fn can_reuse(&self) -> bool {
         true
     }
 
-    fn render_row(
-        &mut self,
-        cells: &[Value<'_>],
-        hole: Option<usize>,
-        kept: &mut Vec<u8>,
-    ) -> Result<Rendered, SinkError> {
-        let text = |hole: Option<usize>| {
-            let cells = cells.iter().enumerate();
-            cells.map(|(at, cell)| if hole == Some(at) { String::new() } else { cell_text(cell) }).collect::<Vec<_>>()
-        };
-        kept.extend_from_slice(text(hole).join(" ").as_bytes());
-        self.lines.push(text(None).join(" "));
+    fn render_row(&mut self, cells: &[Value<'_>], hole: Option<usize>, kept: &mut Vec<u8>) -> Result<usize, SinkError> {
+        kept.extend_from_slice(cell_texts(cells, hole).join(" ").as_bytes());
         // After the preceding cells, each with a blank.
-        let hole = hole.map_or(0, |hole| text(None).iter().take(hole).map(|cell| cell.len() + 1).sum());
-        Ok(Rendered { next: Next::More, hole_at: hole })
+        Ok(hole.map_or(0, |hole| cell_texts(cells, None).iter().take(hole).map(|cell| cell.len() + 1).sum()))
     }
 
     fn write_rendered(&mut self, kept: &[u8], missing: Option<Hole<'_>>) -> Result<Next, SinkError> {
-        self.again += 1;
         let mut line = String::from_utf8(kept.to_vec()).unwrap();
         missing.iter().for_each(|missing| line.insert_str(missing.at, &cell_text(&missing.value)));
         self.lines.push(line);
@@ -161,7 +156,11 @@ struct Reader {
 impl Reader {
     /// Returns the lines of a round, the number of rows known by their bytes, and the row counts.
     fn round(&mut self, asked: (&[&str], &str), now_ns: u64, source: &mut Bytes) -> (Vec<String>, usize, Accounting) {
-        let plan = plan(request(asked.0, asked.1));
+        self.round_of(&plan(request(asked.0, asked.1)), now_ns, source)
+    }
+
+    /// Like [`Reader::round`], for a plan.
+    fn round_of(&mut self, plan: &Plan<Sockets>, now_ns: u64, source: &mut Bytes) -> (Vec<String>, usize, Accounting) {
         let (mut sink, lookups) = (Lines::default(), Lookups::none());
         let watching = DiffSource::new(source, &self.memory, now_ns);
         let ran = match &mut self.rendered {
@@ -279,6 +278,47 @@ fn rows_are_the_same_but_for_one_cell() {
     assert_eq!(round(&["cookie"], &[(1, 0, 1)]).1, 0);
     assert_eq!(round(&["cookie"], &[(1, 9, 1)]), ("1".to_owned(), 1));
     assert_eq!(round(&["recv_q", "recv_q"], &[(1, 9, 1)]), ("9 9".to_owned(), 0));
+}
+
+/// Rows in an order by rate, which come, go, grow and change their order: those with a rate come first and in order,
+/// the others are all there, and most of these are written from their kept texts.
+#[test]
+fn rows_without_a_rate_are_reused_in_an_order_by_rate() {
+    let mut asked = request(&["cookie", "recv_q"], "");
+    (asked.sort, asked.ties_by_arrival) = (crate::Sort::parse_list("bytes_in_per_s:desc"), true);
+    let plan = plan(asked);
+    for (bytes_max, but_for_queue) in [(BYTES_MAX, false), (BYTES_MAX, true), (3_000, true)] {
+        let mut numbers = Numbers(7);
+        let mut with = Reader { rendered: Some(RenderedRows::with_bytes(bytes_max)), ..Reader::default() };
+        let mut without = Reader::default();
+        let (mut rows, mut known): (Vec<Row>, usize) = ((0..100).map(|n| (n, 5, 1)).collect(), 0);
+        for n in 1..100 {
+            let mut rated: Vec<String> = Vec::new();
+            for row in &mut rows {
+                match numbers.below(20) {
+                    0 => (row.2, rated) = (row.2 + 1 + numbers.below(900), [rated, vec![row.0.to_string()]].concat()),
+                    1 => row.1 = numbers.below(1_000) as i32,
+                    _ => {}
+                }
+            }
+            let (gone, new) = (numbers.below(100) as usize, 100 + n as u16);
+            rows[gone] = (new, 7, 1);
+            rated.retain(|row| rows.iter().any(|(port, ..)| port.to_string() == *row));
+            let (expected, ..) = without.round_of(&plan, n * SECOND, &mut Bytes::new(&rows));
+            let mut source = Bytes { but_for_queue, ..Bytes::new(&rows) };
+            let (lines, again, stats) = with.round_of(&plan, n * SECOND, &mut source);
+            let rated = if n == 1 { 0 } else { rated.len() };
+            assert_eq!(lines[..rated], expected[..rated], "round {n}");
+            let sorted = |mut lines: Vec<String>| {
+                lines.sort();
+                lines
+            };
+            assert_eq!(sorted(lines), sorted(expected), "round {n}");
+            assert_eq!((stats.seen, stats.emitted, stats.balances()), (100, 100, true), "round {n}");
+            known += again;
+        }
+        assert!(known > if bytes_max == BYTES_MAX { 6_000 } else { 500 }, "{bytes_max} {but_for_queue}: {known}");
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Rounds in which rows that are the same as in the round before are not made again. See [`crate::rendered_rows`].
 
-use super::{Gate, Out, Pass, Run, RunError, fill, recycled};
+use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
+use crate::order::{RowOrder, Sorter};
 use crate::plan::{Plan, Work};
 use crate::rendered_rows::RenderedRows;
-use record::{Accounting, Get, Lookups, Next, Reused, Round, RowBytes, RowCache, Scan, Sink, Source, Table, Value};
+use record::{
+    Accounting, Get, Hole, Lookups, Next, Reused, Round, RowBytes, RowCache, Scan, Sink, Source, Table, Value,
+};
 use std::cell::RefCell;
 use std::mem;
 
@@ -15,7 +18,7 @@ pub struct CachedPlan<'k, T: Table> {
 
 impl<T: Table> CachedPlan<'_, T> {
     /// Like [`Plan::run`], but does not make rows again that are the same as in the round before. This is possible for
-    /// rows that are output as they arrive, to a sink that keeps its rows.
+    /// rows that are output as they arrive or sorted by rate, to a sink that keeps its rows.
     ///
     /// Such a row costs about a fifth, the others a few nanoseconds more.
     pub fn run(
@@ -27,9 +30,14 @@ impl<T: Table> CachedPlan<'_, T> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
         let plan = self.plan;
-        // An order needs cells, and a limit of the plan or the sink must be checked for each row.
+        // Any other order needs cells, and a limit of the plan or the sink must be checked for each row.
         let is_bound = plan.limit.is_some() || sink.rows_wanted().is_some();
-        let fits = matches!(plan.work, Work::Stream) && !is_bound && sink.can_reuse();
+        let can_reuse = match &plan.work {
+            Work::Stream => true,
+            Work::Sort(order) => order.by_rate,
+            Work::Group(_) => false,
+        };
+        let fits = can_reuse && !is_bound && sink.can_reuse();
         let mut scan = source.prepare(&plan.demand);
         let gate = plan.gate(&*scan, lookups, stop)?;
         plan.read(&mut *scan, &gate, plan.out(sink, round), fits.then_some(self.rendered))
@@ -62,15 +70,46 @@ impl<T: Table> Plan<T> {
         pass: &mut Pass,
         rendered: &mut RenderedRows,
     ) -> Result<Accounting, RunError> {
-        rendered.begin();
-        let streaming = RefCell::new(Streaming { gate, out, pass, rendered, tag: Some(0) });
-        let shared = Shared { plan: self, streaming };
+        self.read_cached(scan, Streaming::new(gate, out, pass, rendered)).map(|(from_source, _)| from_source)
+    }
+
+    /// Outputs rows that have a rate in their order, then unchanged ones as they arrived, with their text from the
+    /// round before, then rows without a rate. Only the first and the last are kept as cells.
+    pub(super) fn sort_cached(
+        &self,
+        order: &RowOrder,
+        scan: &mut dyn Scan<T>,
+        gate: &Gate<'_, T>,
+        out: &mut Out<'_>,
+        pass: &mut Pass,
+        rendered: &mut RenderedRows,
+    ) -> Result<Accounting, RunError> {
+        let shown = self.columns.0.len();
+        let sorter = Sorter::new(order, self.cells.len(), shown, None);
+        let mut streaming = Streaming::new(gate, out, pass, rendered);
+        streaming.deferred = Some(DeferredRows { sorter, shown, holes: Vec::new(), count: 0 });
+        let (from_source, deferred) = self.read_cached(scan, streaming)?;
+        if let Some(deferred) = deferred {
+            let rates: Vec<usize> = order.keys.iter().map(|&(place, _)| place).collect();
+            deferred.write(&rates, rendered, out, pass);
+        }
+        Ok(from_source)
+    }
+
+    /// Reads all rows. Returns the source's counts and the rows that are not yet written.
+    fn read_cached(
+        &self,
+        scan: &mut dyn Scan<T>,
+        streaming: Streaming<'_, '_, '_, T>,
+    ) -> Result<(Accounting, Option<DeferredRows>), RunError> {
+        streaming.rendered.begin();
+        let shared = Shared { plan: self, streaming: RefCell::new(streaming) };
         let mut spare = vec![Value::Null; self.cells.len()];
         let from_source = scan.run_cached(&shared, &mut |row| {
             // One vector for all rows, like in `stream`.
             shared.streaming.borrow_mut().row(&self.cells, row, &mut spare)
         });
-        from_source.map_err(RunError::Source)
+        Ok((from_source.map_err(RunError::Source)?, shared.streaming.into_inner().deferred))
     }
 }
 
@@ -84,49 +123,145 @@ struct Streaming<'p, 'o, 'g, T: Table> {
     rendered: &'p mut RenderedRows,
     /// The tag of the next decoded row.
     tag: Option<u32>,
+    /// The rows that are written after the last one has arrived; `None` if each is written at once.
+    deferred: Option<DeferredRows>,
 }
 
-impl<T: Table> Streaming<'_, '_, '_, T> {
-    /// Handles a row that the source decoded: tests it, writes it, and keeps it if it has a tag.
+/// Rows of an order by rate. The texts of unchanged ones are in [`RenderedRows`].
+struct DeferredRows {
+    /// The other rows.
+    sorter: Sorter,
+    /// Number of cells that are columns; the cells after them are only keys.
+    shown: usize,
+    /// The cells that the texts of the unchanged rows lack, in the order of these rows; empty if none is missing.
+    holes: Vec<Value<'static>>,
+    /// Number of rows.
+    count: u64,
+}
+
+impl DeferredRows {
+    /// Writes all rows; `rates` are the places of the keys in a row's cells.
+    fn write(self, rates: &[usize], rendered: &RenderedRows, out: &mut Out<'_>, pass: &mut Pass) {
+        let DeferredRows { sorter, shown, holes, count } = self;
+        let mut unchanged = Some(holes);
+        sorter.finish(|cells| {
+            let has_rate = |place: &usize| !matches!(cells.get(*place), None | Some(Value::Null | Value::U64(0)));
+            match unchanged.take_if(|_| !rates.iter().any(has_rate)) {
+                Some(holes) if write_unchanged(&holes, rendered, out, pass) == Next::Stop => Next::Stop,
+                _ => out.row(cells.get(..shown).unwrap_or(cells), pass),
+            }
+        });
+        if let Some(holes) = unchanged.filter(|_| pass.ended != Ended::Closed) {
+            let _ = write_unchanged(&holes, rendered, out, pass);
+        }
+        if pass.ended == Ended::Closed {
+            pass.stats.cut = count - pass.stats.emitted - pass.stats.failed;
+        }
+    }
+}
+
+/// Writes the unchanged rows from their texts.
+fn write_unchanged(holes: &[Value<'static>], rendered: &RenderedRows, out: &mut Out<'_>, pass: &mut Pass) -> Next {
+    for (n, (kept, text)) in rendered.passed().enumerate() {
+        let hole = rendered.hole(kept, holes.get(n).copied().unwrap_or(Value::Null));
+        if out.put(pass, |sink| sink.write_rendered(text, hole)) == Next::Stop {
+            return Next::Stop;
+        }
+    }
+    Next::More
+}
+
+/// Returns the value if it borrows nothing.
+fn unborrowed(value: Value<'_>) -> Option<Value<'static>> {
+    match value {
+        Value::Null => Some(Value::Null),
+        Value::U64(n) => Some(Value::U64(n)),
+        Value::I64(n) => Some(Value::I64(n)),
+        Value::Thousandths(n) => Some(Value::Thousandths(n)),
+        _ => None,
+    }
+}
+
+impl<'p, 'o, 'g, T: Table> Streaming<'p, 'o, 'g, T> {
+    fn new(
+        gate: &'p Gate<'g, T>,
+        out: &'p mut Out<'o>,
+        pass: &'p mut Pass,
+        rendered: &'p mut RenderedRows,
+    ) -> Streaming<'p, 'o, 'g, T> {
+        Streaming { gate, out, pass, rendered, tag: Some(0), deferred: None }
+    }
+
+    /// Handles a row that the source decoded: tests it, writes or defers it, and keeps it if it has a tag.
     fn row(&mut self, plan: &[Get<T>], row: &T::Row<'_>, spare: &mut Vec<Value<'static>>) -> Next {
         let tag = self.tag.replace(0);
         if tag.is_none() {
             self.rendered.invalidate();
         }
-        let mut passed = None;
         if self.gate.admits(row, self.pass) {
             let gate = self.gate;
-            let (column, mut hole) = (self.rendered.hole_column(), 0);
             let mut cells = mem::take(spare);
             fill(plan, row, gate.lookups, &mut cells);
-            // `pass` also has the answer.
-            let _ = match self.rendered.fresh() {
-                Some(fresh) => self.out.put(self.pass, |sink| {
-                    let row = sink.render_row(&cells, column, fresh)?;
-                    hole = row.hole_at;
-                    Ok(row.next)
-                }),
-                None => self.out.put(self.pass, |sink| sink.row(&cells)),
-            };
+            match self.deferred.is_some() {
+                true => self.defer(&cells, tag),
+                false => self.write(&cells, tag),
+            }
             *spare = recycled(cells);
-            passed = Some(hole);
-        }
-        if let Some(tag) = tag {
-            self.rendered.keep(tag, passed);
+        } else if let Some(tag) = tag {
+            self.rendered.keep(tag, None);
         }
         self.pass.next()
     }
 
-    /// Handles a row as undecoded bytes: if they are the same as in the round before, writes its text again.
+    /// Writes a row, and keeps its text if it was looked up.
+    fn write(&mut self, cells: &[Value<'_>], tag: Option<u32>) {
+        let column = self.rendered.hole_column();
+        let rendered = self.rendered.fresh().and_then(|fresh| self.out.render(cells, column, fresh));
+        // `pass` also has the answer.
+        let _ = match rendered {
+            Some(at) => {
+                let hole = column.and_then(|column| Some(Hole { column, at, value: *cells.get(column)? }));
+                self.out.put(self.pass, |sink| sink.write_rendered(self.rendered.fresh_text(), hole))
+            }
+            None => self.out.put(self.pass, |sink| sink.row(cells)),
+        };
+        if let Some((tag, at)) = tag.zip(rendered) {
+            self.rendered.keep(tag, Some(at));
+        }
+    }
+
+    /// Keeps the text of a row whose rates are zero or unknown, and the cells of any other.
+    fn defer(&mut self, cells: &[Value<'_>], tag: Option<u32>) {
+        let Some(deferred) = &mut self.deferred else { return };
+        deferred.count += 1;
+        let column = self.rendered.hole_column();
+        let missing = column.map(|column| cells.get(column).copied().and_then(unborrowed));
+        let shown = cells.get(..deferred.shown).unwrap_or(cells);
+        let rendered = self.rendered.fresh().and_then(|fresh| self.out.render(shown, column, fresh));
+        match (tag.zip(rendered), missing) {
+            (Some((tag, at)), None) if self.rendered.keep(tag, Some(at)) => {}
+            (Some((tag, at)), Some(Some(value))) if self.rendered.keep(tag, Some(at)) => deferred.holes.push(value),
+            _ => deferred.sorter.add(cells),
+        }
+    }
+
+    /// Handles a row as undecoded bytes: if they are the same as in the round before, writes its text again or defers
+    /// that.
     #[inline]
     fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<Reused> {
         let kept = self.rendered.look(bytes)?;
         self.gate.count(self.pass);
-        match self.rendered.text(kept) {
-            None => self.pass.stats.filtered += 1,
-            Some(text) => {
+        match (self.rendered.text(kept), &mut self.deferred) {
+            (None, _) => self.pass.stats.filtered += 1,
+            (Some(text), None) => {
                 let hole = self.rendered.hole(kept, bytes.beside);
                 let _ = self.out.put(self.pass, |sink| sink.write_rendered(text, hole));
+            }
+            (Some(_), Some(deferred)) => {
+                deferred.count += 1;
+                if self.rendered.hole_column().is_some() {
+                    deferred.holes.push(unborrowed(bytes.beside).unwrap_or(Value::Null));
+                }
             }
         }
         Some(Reused { next: self.pass.next(), tag: kept.tag() })

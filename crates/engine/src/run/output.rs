@@ -80,6 +80,12 @@ impl<'s> Out<'s> {
         }
     }
 
+    /// Appends the text of a row to `rendered` ([`Sink::render_row`]); `None` if that fails.
+    #[inline]
+    pub(super) fn render(&mut self, cells: &[Value<'_>], hole: Option<usize>, rendered: &mut Vec<u8>) -> Option<usize> {
+        self.begin().and_then(|()| self.sink.render_row(cells, hole, rendered)).ok()
+    }
+
     /// Passes the columns to the sink, once.
     pub(super) fn begin(&mut self) -> Result<(), SinkError> {
         if self.begun {

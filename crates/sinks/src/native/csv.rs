@@ -7,8 +7,9 @@
 use super::cell::{Form, put_owners, put_words};
 use super::{FormatOptions, round};
 use crate::Out;
+use crate::out::cut_hole;
 use record::text::{self, TimestampWriter};
-use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value};
+use record::{Accounting, Columns, Hole, Next, Round, Sink, SinkError, Value};
 use std::io::Write;
 use std::ops::Range;
 
@@ -33,27 +34,32 @@ impl<W: Write> Csv<W> {
     pub fn into_out(self) -> Out<W> {
         self.out
     }
+}
 
-    /// Appends a row. Returns the position in the buffer of the cell of the column `hole`.
-    fn put_row(&mut self, cells: &[Value<'_>], hole: Option<usize>) -> Option<Range<usize>> {
-        let buf = self.out.buf();
-        let mut gap = None;
-        for (i, (form, &cell)) in self.forms.iter().zip(cells).enumerate() {
-            if i > 0 {
-                buf.push(b',');
-            }
-            let start = buf.len();
-            match cell {
-                Value::Time(ns) => buf.extend_from_slice(self.timestamps.text(ns)),
-                cell => put_cell(buf, *form, cell),
-            }
-            if hole == Some(i) {
-                gap = Some(start..buf.len());
-            }
+/// Appends one row to `buf`. Returns the place of the cell of column `hole`.
+fn put_row(
+    buf: &mut Vec<u8>,
+    timestamps: &mut TimestampWriter,
+    forms: &[Form],
+    cells: &[Value<'_>],
+    hole: Option<usize>,
+) -> Option<Range<usize>> {
+    let mut gap = None;
+    for (i, (form, &cell)) in forms.iter().zip(cells).enumerate() {
+        if i > 0 {
+            buf.push(b',');
         }
-        buf.extend_from_slice(LINE_END);
-        gap
+        let start = buf.len();
+        match cell {
+            Value::Time(ns) => buf.extend_from_slice(timestamps.text(ns)),
+            cell => put_cell(buf, *form, cell),
+        }
+        if hole == Some(i) {
+            gap = Some(start..buf.len());
+        }
     }
+    buf.extend_from_slice(LINE_END);
+    gap
 }
 
 impl<W: Write> Sink for Csv<W> {
@@ -74,7 +80,7 @@ impl<W: Write> Sink for Csv<W> {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        self.put_row(cells, None);
+        put_row(self.out.buf(), &mut self.timestamps, &self.forms, cells, None);
         self.out.line_done()?;
         Ok(Next::More)
     }
@@ -88,10 +94,10 @@ impl<W: Write> Sink for Csv<W> {
         cells: &[Value<'_>],
         hole: Option<usize>,
         rendered: &mut Vec<u8>,
-    ) -> Result<Rendered, SinkError> {
-        let start = self.out.buf().len();
-        let gap = self.put_row(cells, hole);
-        self.out.keep_line(start, gap, rendered)
+    ) -> Result<usize, SinkError> {
+        let start = rendered.len();
+        let gap = put_row(rendered, &mut self.timestamps, &self.forms, cells, hole);
+        Ok(cut_hole(rendered, start, gap))
     }
 
     fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {

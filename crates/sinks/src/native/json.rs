@@ -4,7 +4,8 @@ use super::FormatOptions;
 use super::json_rows::JsonRows;
 use super::value::{put_string, put_thousandths, put_word};
 use crate::Out;
-use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value, text};
+use crate::out::cut_hole;
+use record::{Accounting, Columns, Hole, Next, Round, Sink, SinkError, Value, text};
 use std::io::Write;
 
 /// Writes JSON lines. Numbers are numbers (including marks), addresses text, owners a list of objects; unknown values
@@ -58,10 +59,10 @@ impl<W: Write> Sink for Json<W> {
         cells: &[Value<'_>],
         hole: Option<usize>,
         rendered: &mut Vec<u8>,
-    ) -> Result<Rendered, SinkError> {
-        let start = self.out.buf().len();
-        let gap = self.rows.put_with_hole(cells, hole, self.out.buf());
-        self.out.keep_line(start, gap, rendered)
+    ) -> Result<usize, SinkError> {
+        let start = rendered.len();
+        let gap = self.rows.put_with_hole(cells, hole, rendered);
+        Ok(cut_hole(rendered, start, gap))
     }
 
     fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {

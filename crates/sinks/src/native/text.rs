@@ -3,8 +3,9 @@
 use super::cell::Form;
 use super::{FormatOptions, round};
 use crate::Out;
+use crate::out::cut_hole;
 use record::text::Line;
-use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value};
+use record::{Accounting, Columns, Hole, Next, Round, Sink, SinkError, Value};
 use std::io::Write;
 use std::ops::Range;
 
@@ -61,10 +62,10 @@ impl<W: Write> Sink for Text<W> {
         cells: &[Value<'_>],
         hole: Option<usize>,
         rendered: &mut Vec<u8>,
-    ) -> Result<Rendered, SinkError> {
-        let start = self.out.buf().len();
-        let gap = put_row(self.out.buf(), &mut self.line, &self.forms, cells, hole);
-        self.out.keep_line(start, gap, rendered)
+    ) -> Result<usize, SinkError> {
+        let start = rendered.len();
+        let gap = put_row(rendered, &mut self.line, &self.forms, cells, hole);
+        Ok(cut_hole(rendered, start, gap))
     }
 
     #[inline]
@@ -87,7 +88,7 @@ impl<W: Write> Sink for Text<W> {
 }
 
 /// The hot loop: appends one row with its separators. Needs no allocation once `buf` has its size. Returns the
-/// position in `buf` of the cell that the caller asked for.
+/// position in `buf` of the cell of column `hole`.
 #[inline(always)]
 fn put_row(
     buf: &mut Vec<u8>,

@@ -83,7 +83,7 @@ fn ends_are_ordered_by_address_then_port_and_lists_by_their_words() {
         _ => Value::Null,
     };
     let mut sorter =
-        Sorter::new(&crate::order::RowOrder { keys: vec![(0, false)], ties: crate::order::Ties::Columns }, 2, 2, None);
+        Sorter::new(&crate::order::RowOrder::new(vec![(0, false)], crate::order::Ties::Columns), 2, 2, None);
     let rows = [
         row("10.0.0.2", 1, 6, 0),
         row("10.0.0.1", 256, 6, CtStatus::SEEN_REPLY),

@@ -7,7 +7,7 @@
 //! sockets or rows. Start reading at [`load()`].
 //!
 //! Not supported, because nothing needs it: functions called inside a program, callbacks, kernel configuration
-//! symbols, types of modules, program types other than those in `program.rs`.
+//! symbols, typed reads of types of modules, program types other than those in `program.rs`.
 #![forbid(unsafe_code)]
 
 mod btf;

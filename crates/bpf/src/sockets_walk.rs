@@ -2,7 +2,7 @@
 //!
 //! The program (`c/sockets_walk.bpf.c`) follows the hash chains as plain memory and writes rows into a region that is
 //! mapped here. A call walks a range of buckets, and the rows that it writes are one block. This crate does not know
-//! the layout of a row; the program and the reader of the blocks (`sockets::bpf_rows`) do. Needs Linux 6.9
+//! the layout of a row; the program and the reader of the blocks (`sockets::backends::bpf::rows`) do. Needs Linux 6.9
 //! (`may_goto`), BTF, CAP_BPF and CAP_PERFMON. Start reading at [`TcpWalk::read`].
 use sys::bpf::Mapped;
 use sys::{Blocks, Errno, Host, SysError};

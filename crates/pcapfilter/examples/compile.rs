@@ -1,5 +1,5 @@
-//! Prints a filter's program, and how long compiling took:
-//! `cargo run --release -p pcapfilter --example compile -- EN10MB 'tcp port 80'`. `@N` stands for N hosts.
+//! Prints a filter's program and how long compiling took: `cargo run --release -p pcapfilter --example compile --
+//! EN10MB 'tcp port 80'`. `@N` stands for N hosts.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 use pcapfilter::{FilterTarget, LinkType, NameFiles, Origin, compile};

@@ -1,9 +1,10 @@
-//! What the parser has read: primitives in their order, and how `and`, `or`, `not` join them.
+//! The output of the parser: primitives in order, and how `and`, `or`, `not` join them.
 
 use crate::words::{Dir, IdKind, Proto};
 use std::net::Ipv6Addr;
 
-/// The qualifiers of a primitive; a bare name or address after `and` or `or` takes those of the primitive before it.
+/// The qualifiers of a primitive. A bare name or address after `and` or `or` inherits them from
+/// the previous primitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Qualifiers {
     pub(crate) proto: Proto,
@@ -11,18 +12,18 @@ pub(crate) struct Qualifiers {
     pub(crate) kind: IdKind,
 }
 
-/// What qualifiers are applied to.
+/// The name, number or address after the qualifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Id {
     Name(String),
     Number(u32),
-    /// Two to four numbers with dots.
+    /// Two to four numbers separated by dots.
     Ipv4(String),
     /// `10.0.0.0/8`
     Ipv4Prefix(String, u32),
     /// `10.0.0.0 mask 255.0.0.0`
     Ipv4Mask(String, String),
-    /// An address and the length of its prefix, which is 128 where none was given.
+    /// An address and the length of its prefix, which is 128 if the expression gives none.
     Ipv6(String, Ipv6Addr, u32),
     Ether([u8; 6]),
     Arcnet,
@@ -43,7 +44,7 @@ pub(crate) enum Arith {
     Negate(Box<Arith>),
 }
 
-/// What joins two numbers.
+/// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Operator {
     Add,
@@ -58,7 +59,7 @@ pub(crate) enum Operator {
     ShiftRight,
 }
 
-/// How two numbers are compared.
+/// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Greater,
@@ -69,12 +70,12 @@ pub(crate) enum Relation {
     NotEqual,
 }
 
-/// The smallest thing that is true or false of a packet.
+/// The smallest part of an expression that is true or false for a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Primitive {
     /// `tcp`, `ip6`, `stp`
     Proto(Proto),
-    /// Qualifiers and what they are applied to; None where there were none to inherit.
+    /// Qualifiers and their id. The qualifiers are None if there were none to inherit.
     Id(Option<Qualifiers>, Id),
     Relation(Relation, Arith, Arith),
     Broadcast(Proto),
@@ -91,15 +92,15 @@ pub(crate) enum Primitive {
     Pppoed,
     Pppoes(Option<u32>),
     Geneve(Option<u32>),
-    /// `llc`, and the name of a type of frames.
+    /// `llc`, and the name of a frame type.
     Llc(Option<String>),
-    /// A primitive of link types that are not ours; the sentence that refuses it.
+    /// A primitive for link types that we do not support, with the error message that refuses it.
     Foreign(&'static str),
-    /// A word of the caller's (index into its list) and its argument.
+    /// A word defined by the caller (index into its list) and its argument.
     Extra(usize, String),
 }
 
-/// A primitive and where it begins.
+/// A primitive and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Leaf {
     pub(crate) primitive: Primitive,
@@ -107,7 +108,7 @@ pub(crate) struct Leaf {
     pub(crate) at: usize,
 }
 
-/// How terms are joined; both have the same precedence.
+/// How terms are joined. Both operators have the same precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Join {
     And,
@@ -120,6 +121,6 @@ pub(crate) enum Expr {
     /// Index of a leaf.
     Leaf(usize),
     Not(Box<Expr>),
-    /// From left to right.
+    /// Terms that are evaluated from left to right.
     Chain(Box<Expr>, Vec<(Join, Expr)>),
 }

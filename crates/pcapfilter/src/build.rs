@@ -1,4 +1,4 @@
-//! Conditions to a graph: from the last one to the first, because each must know where it leads.
+//! Builds a graph from conditions, starting with the last one, because each condition must know its successors.
 
 mod search;
 
@@ -9,36 +9,37 @@ use crate::graph::{ACCEPT, Compare, Graph, NodeId, Test};
 use crate::interpret::ANCILLARY_EXTRA;
 use crate::value::{MemorySlot, Size, Values};
 
-/// Extension headers that the kernel's program looks behind; packets with more it takes, for the other one to decide.
+/// Extension headers that the kernel's program skips. It accepts packets with more, and the user-space program
+/// decides.
 const HEADERS_KERNEL: usize = 6;
-/// Extension headers that the other program looks behind: a packet with more has no such protocol.
+/// Extension headers that the user-space program skips. A packet with more does not have the protocol.
 const HEADERS_MAX: usize = 64;
 
-/// The next header's number, and where it begins.
+/// The number of the next header, and its offset.
 const CHAIN_PROTOCOL: MemorySlot = MemorySlot(4);
 const CHAIN_OFFSET: MemorySlot = MemorySlot(5);
 
-/// What a program is for.
+/// The purpose of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Decides everything, in user space.
     Exact,
-    /// Takes whatever might pass, in the kernel.
+    /// Accepts everything that might pass, in the kernel.
     Superset,
 }
 
-/// Makes the graph of one program.
+/// Builds the graph of one program.
 pub(crate) struct Builder<'a> {
     pub(crate) graph: Graph,
     pub(crate) values: &'a mut Values,
-    /// The leaves' conditions, by their number.
+    /// The conditions of the leaves, indexed by leaf number.
     pub(crate) conditions: &'a [Condition],
     pub(crate) purpose: Purpose,
-    /// Whether something was taken that the other program must look at.
+    /// True if the program accepts packets that the user-space program must check.
     pub(crate) is_superset: bool,
 }
 
-/// Where a condition leads, and whether an odd number of `not` stands before it.
+/// The successors of a condition, and whether it is under an odd number of `not`.
 #[derive(Clone, Copy)]
 struct Ways {
     yes: NodeId,
@@ -53,7 +54,7 @@ impl Ways {
 }
 
 impl Builder<'_> {
-    /// The graph's root.
+    /// Builds the whole graph and returns its root.
     pub(crate) fn whole(&mut self, tree: &Expr, yes: NodeId, no: NodeId) -> NodeId {
         self.expr(tree, Ways { yes, no, is_negated: false })
     }
@@ -66,7 +67,8 @@ impl Builder<'_> {
             },
             Expr::Not(inner) => self.expr(inner, ways.turned()),
             Expr::Chain(first, rest) => {
-                // From the right: what stands left of `or x` leads to x where it fails, left of `and x` where it holds.
+                // From right to left: the part before `or x` continues with x if it fails, the part before `and x` if
+                // it holds.
                 let mut ways = ways;
                 for (join, right) in rest.iter().rev() {
                     let entry = self.expr(right, ways);
@@ -99,7 +101,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A word of the caller's: user space asks for it, the kernel takes the packet whatever it may be.
+    /// A word defined by the caller. User space evaluates it; the kernel accepts the packet either way.
     fn extra(&mut self, number: usize, ways: Ways) -> NodeId {
         if self.purpose == Purpose::Superset {
             self.is_superset = true;
@@ -110,7 +112,7 @@ impl Builder<'_> {
         self.graph.test(self.values, Test { left, compare: Compare::Equal, right }, ways.no, ways.yes)
     }
 
-    /// Unrolled, because the kernel takes no program with a loop.
+    /// The loop over the headers is unrolled, because the kernel rejects programs with loops.
     fn chain(&mut self, chain: HeaderChain, ways: Ways) -> NodeId {
         let (mut next, levels) = match self.purpose {
             Purpose::Exact => (ways.no, HEADERS_MAX),
@@ -129,7 +131,7 @@ impl Builder<'_> {
         self.graph.store(CHAIN_PROTOCOL, protocol, next)
     }
 
-    /// One header: found, at the end, or on to the next one.
+    /// Handles one header: the protocol is found, the chain ends, or it continues with the next header.
     fn header(&mut self, chain: HeaderChain, ways: Ways, next: NodeId) -> NodeId {
         const AUTHENTICATION: u32 = 51;
         const OPTIONS_ROUTING_FRAGMENT: [u32; 4] = [0, 60, 43, 44];
@@ -150,7 +152,7 @@ impl Builder<'_> {
         is(self, chain.protocol, ways.yes, entry)
     }
 
-    /// Reads the next header's number, and skips (length + `more`) * `unit` bytes.
+    /// Reads the number of the next header, and skips (length + `more`) * `unit` bytes.
     fn advance(&mut self, chain: HeaderChain, more: u32, unit: u32, next: NodeId) -> NodeId {
         let offset = self.values.slot(CHAIN_OFFSET);
         let protocol = self.values.load(Size::Byte, Some(offset), chain.offset);

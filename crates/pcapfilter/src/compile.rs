@@ -1,4 +1,4 @@
-//! From text to programs.
+//! Compiles the text of an expression to programs.
 
 use crate::ast::{Expr, Leaf, Primitive};
 use crate::build::{Builder, Purpose};
@@ -16,38 +16,39 @@ use crate::target::{FilterTarget, Origin};
 use crate::value::Values;
 use crate::words::IdKind;
 
-/// Bytes of an expression: 1,000 hosts of IPv6 have room; time and memory grow with it.
+/// Maximum length of an expression in bytes. 1,000 IPv6 hosts fit; time and memory grow with the length.
 pub const EXPRESSION_MAX: usize = 64 * 1024;
 
 /// A compiled expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// For the kernel. Takes every packet that passes; alone it decides where [`Filter::rest`] is None.
+    /// The kernel's program. It accepts every packet that passes; if [`Filter::rest`] is None, it decides alone.
     pub kernel: Program,
-    /// Decides on what the kernel's program has taken, by [`crate::run`].
+    /// Checks the packets that the kernel's program has accepted. Executed by [`crate::run`].
     pub rest: Option<Program>,
-    /// The caller's words in the expression, by the number that [`crate::run`] asks with.
+    /// The caller's words in the expression, indexed by the number that [`crate::run`] passes to its callback.
     pub extras: Vec<Extra>,
 }
 
-/// One of the caller's words, as it stands in an expression.
+/// One of the caller's words in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extra {
     /// Index into the list of words.
     pub word: usize,
-    /// Its argument; empty for words without.
+    /// Its argument; empty for words without one.
     pub argument: String,
-    /// Where it stands, in bytes from 1.
+    /// Its position in the expression, in bytes from 1.
     pub column: usize,
 }
 
-/// Compiles an expression of pcap-filter(7). Fails with libpcap's words where it does, and for expressions beyond
-/// [`EXPRESSION_MAX`] bytes, too deep ones, and programs that the kernel would not take. 1,000 hosts take milliseconds.
+/// Compiles an expression of pcap-filter(7). Fails with libpcap's message where libpcap fails. Also fails for
+/// expressions that are longer than [`EXPRESSION_MAX`] bytes or nested too deeply, and for programs that the kernel
+/// would reject. 1,000 hosts take milliseconds.
 pub fn compile(text: &str, target: &FilterTarget, names: &dyn NameSource) -> Result<Filter, FilterError> {
     compile_with(text, target, names, &[])
 }
 
-/// [`compile`] with further words, which the caller answers while the program runs.
+/// Like [`compile`], with additional words that the caller evaluates while the program runs.
 pub fn compile_with(
     text: &str,
     target: &FilterTarget,
@@ -79,7 +80,7 @@ pub fn compile_with(
         }
         conditions.push(condition);
     }
-    // The parser's refusal comes after those of what stands before that place, as in libpcap.
+    // The parser's error is reported after errors of the leaves before that position, as in libpcap.
     let Some(tree) = tree? else {
         let kernel = emit(&Graph::new(), &values, ACCEPT, target.snaplen)?;
         return Ok(Filter { kernel, rest: None, extras });
@@ -100,7 +101,7 @@ pub fn compile_with(
     Ok(Filter { kernel, rest, extras })
 }
 
-/// Primitives that libpcap does not optimise: it does not find out that nothing passes.
+/// True for primitives that libpcap does not optimise: it does not detect that no packet passes.
 fn is_unoptimised(leaf: &Leaf) -> bool {
     match &leaf.primitive {
         Primitive::Geneve(_) => true,
@@ -109,7 +110,7 @@ fn is_unoptimised(leaf: &Leaf) -> bool {
     }
 }
 
-/// Gives the caller's words their numbers.
+/// Numbers the caller's words.
 fn number_extras(leaves: &mut [Leaf]) -> Vec<Extra> {
     let mut extras = Vec::new();
     for leaf in leaves {
@@ -122,7 +123,7 @@ fn number_extras(leaves: &mut [Leaf]) -> Vec<Extra> {
     extras
 }
 
-/// A program, and whether it takes more than it should.
+/// Builds a program. Also returns whether it accepts more packets than the expression.
 fn program(
     tree: &Expr,
     conditions: &[Condition],

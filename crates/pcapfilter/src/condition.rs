@@ -1,10 +1,10 @@
-//! What a primitive demands of a packet: tests, and how they are joined, before they become a graph.
+//! The conditions of a primitive: tests and how they are joined, before they become a graph.
 
 use crate::ast::Operator;
 use crate::graph::{Compare, Test};
 use crate::value::{MemorySlot, ValueId, Values};
 
-/// A demand; parts are looked at from left to right, as far as is needed.
+/// A condition. Its parts are evaluated from left to right until the result is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Condition {
     Always(bool),
@@ -12,40 +12,40 @@ pub(crate) enum Condition {
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
-    /// Writes a word of memory; always true.
+    /// Writes a word of scratch memory. Always true.
     Store(MemorySlot, ValueId),
     /// The value is in one of these ranges, which are sorted and do not touch.
     InRanges(ValueId, Vec<(u32, u32)>),
-    /// The words begin as one of these prefixes, which are sorted and not in one another.
+    /// The words begin with one of these prefixes, which are sorted and do not contain one another.
     InPrefixes(Vec<ValueId>, Vec<(u128, u32)>),
-    /// A protocol behind extension headers.
+    /// A protocol after extension headers.
     Chain(HeaderChain),
-    /// A word of the caller's.
+    /// A word defined by the caller.
     Extra(usize),
 }
 
-/// The search for a protocol behind extension headers.
+/// The search for a protocol after extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeaderChain {
     pub(crate) is_ipv6: bool,
     pub(crate) protocol: u32,
-    /// Where the network header begins.
+    /// Offset of the network header.
     pub(crate) offset: u32,
 }
 
 impl Condition {
-    /// The opposite.
+    /// Returns the opposite condition.
     pub(crate) fn negated(self) -> Condition {
         Condition::Not(Box::new(self))
     }
 
-    /// A comparison, in the form that costs least: constants on the right, masks as tests of bits.
+    /// Returns a comparison in the cheapest form: constants on the right, masks as tests of bits.
     pub(crate) fn compare(values: &mut Values, left: ValueId, compare: Compare, right: ValueId) -> Condition {
         let (first, second) = (values.constant_of(left), values.constant_of(right));
         if first.is_some() && second.is_none() {
             let opposite = match compare {
                 Compare::Equal | Compare::AnyBit => return Condition::compare(values, right, compare, left),
-                // 5 > x is not x >= 5.
+                // `5 > x` is `x < 5`, which is the negation of `x >= 5`.
                 Compare::Greater => Compare::GreaterOrEqual,
                 Compare::GreaterOrEqual => Compare::Greater,
             };

@@ -1,4 +1,4 @@
-//! The graph to instructions: registers, the order of blocks, jumps.
+//! Converts the graph to instructions: registers, the order of blocks, jumps.
 
 mod registers;
 
@@ -9,10 +9,10 @@ use crate::value::Values;
 use registers::Registers;
 use std::collections::HashMap;
 
-/// Instructions that a conditional jump can skip.
+/// The most instructions that a conditional jump can skip.
 const SKIP_MAX: usize = 255;
 
-/// A node's instructions and how it goes on.
+/// The instructions of a node, and its successors.
 struct Block {
     node: NodeId,
     body: Vec<Instruction>,
@@ -25,7 +25,7 @@ enum End {
     Branch { jump: Instruction, yes: NodeId, no: NodeId },
 }
 
-/// The program of a graph. `snaplen` is what an accepting program returns.
+/// Returns the program of a graph. `snaplen` is the return value for accepted packets.
 pub(crate) fn emit(graph: &Graph, values: &Values, root: NodeId, snaplen: u32) -> Result<Program, FilterError> {
     let blocks = blocks(graph, values, root)?;
     let mut assembly = Assembly { reversed: Vec::new(), placed: HashMap::new(), near: HashMap::new(), graph, snaplen };
@@ -37,7 +37,7 @@ pub(crate) fn emit(graph: &Graph, values: &Values, root: NodeId, snaplen: u32) -
     Ok(Program { instructions })
 }
 
-/// Refuses what no kernel takes.
+/// Refuses a program that is too long for the kernel.
 pub(crate) fn check_length(program: &Program) -> Result<(), FilterError> {
     if program.instructions.len() <= INSTRUCTIONS_MAX {
         return Ok(());
@@ -86,12 +86,12 @@ fn blocks(graph: &Graph, values: &Values, root: NodeId) -> Result<Vec<Block>, Fi
     Ok(blocks)
 }
 
-/// Instructions from the last to the first: then the distance to everything that was placed is known.
+/// The instructions from last to first. In this order, the distance to everything already placed is known.
 struct Assembly<'g> {
     reversed: Vec<Instruction>,
     /// Index of a block's first instruction.
     placed: HashMap<NodeId, usize>,
-    /// Index of an instruction that leads there, because the block itself is too far away.
+    /// Index of an instruction that leads to the block, because the block itself is too far away.
     near: HashMap<NodeId, usize>,
     graph: &'g Graph,
     snaplen: u32,
@@ -108,7 +108,7 @@ impl Assembly<'_> {
                 }
             }
             End::Branch { jump, yes, no } => {
-                // What is put down for one may move the other out of reach, so again.
+                // Placing a jump for one target may move the other out of range, so this repeats.
                 while !(self.reaches(yes) && self.reaches(no)) {
                     let far = if self.reaches(yes) { no } else { yes };
                     self.push_near(far);
@@ -125,12 +125,12 @@ impl Assembly<'_> {
         self.reversed.push(Instruction::new(code::RET_K, if accepts { self.snaplen } else { 0 }));
     }
 
-    /// Instructions between the one that is pushed next and the one at `index`.
+    /// Returns the number of instructions between the next one to be pushed and the one at `index`.
     fn distance(&self, index: Option<usize>) -> Option<usize> {
         self.reversed.len().checked_sub(index? + 1)
     }
 
-    /// The shortest way to a block, or to what leads there.
+    /// Returns the shortest distance to a block, or to an instruction that leads to it.
     fn shortest(&self, to: NodeId) -> Option<usize> {
         let block = self.distance(self.placed.get(&to).copied());
         let near = self.distance(self.near.get(&to).copied());
@@ -145,7 +145,8 @@ impl Assembly<'_> {
         self.shortest(to).and_then(|distance| u8::try_from(distance).ok()).unwrap_or(0)
     }
 
-    /// Puts down an instruction that leads far; nobody falls into it, because a branch always jumps.
+    /// Places an instruction that jumps far. No code falls through into it, because it comes after a branch, which
+    /// always jumps.
     fn push_near(&mut self, to: NodeId) {
         match self.graph.get(to) {
             GraphNode::Return(accepts) => self.push_return(accepts),

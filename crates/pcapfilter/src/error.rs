@@ -1,13 +1,14 @@
-//! Why an expression was refused.
+//! Errors for refused expressions.
 
 use std::fmt;
 
-/// An expression that is no filter, or none for this link type. The words are libpcap's where libpcap refuses the same.
+/// An expression that is not a valid filter, or not for this link type. Where libpcap refuses the same expression, the
+/// message is libpcap's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub message: String,
-    /// Where in the expression, in bytes from 1.
+    /// The position in the expression, in bytes from 1.
     pub column: usize,
 }
 
@@ -16,7 +17,7 @@ impl FilterError {
         FilterError { message: message.into(), column: at + 1 }
     }
 
-    /// The parser's word for everything that it cannot read.
+    /// The parser's error for everything that it cannot read.
     pub(crate) fn syntax(at: usize) -> FilterError {
         FilterError::new("can't parse filter expression: syntax error", at)
     }

@@ -1,12 +1,12 @@
-//! What is known about values on a way through the graph, because of the tests that it has passed.
+//! Facts about values on a path through the graph, known from the tests that the path has passed.
 
 use crate::graph::{Compare, Test};
 use crate::value::{MemorySlot, ValueId, Values};
 
-/// Values that are remembered on one way; of more the oldest are forgotten, which costs instructions only.
+/// Values that are remembered per path. If there are more, the oldest are forgotten, which only costs instructions.
 const VALUES_MAX: usize = 24;
 
-/// Numbers that a value is known not to be.
+/// Numbers that a value is known to differ from.
 const NOT_MAX: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -15,12 +15,12 @@ struct Known {
     lowest: u32,
     highest: u32,
     not: Vec<u32>,
-    /// Bits that are known to be one, and zero.
+    /// Bits that are known to be one, and to be zero.
     ones: u32,
     zeros: u32,
 }
 
-/// Facts of one way, or those that several ways share.
+/// The facts of one path, or the facts that several paths share.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PathFacts {
     list: Vec<Known>,
@@ -31,7 +31,7 @@ impl PathFacts {
         self.list.iter().find(|known| known.value == value)
     }
 
-    /// What `test` says on this way, if that is known.
+    /// Returns the result of `test` on this path, if it is known.
     pub(crate) fn outcome(&self, values: &Values, test: Test) -> Option<bool> {
         let right = values.constant_of(test.right)?;
         let Known { lowest, highest, not, ones, zeros, .. } = self.find(test.left)?;
@@ -53,7 +53,7 @@ impl PathFacts {
         }
     }
 
-    /// Adds what `test` has said.
+    /// Adds the result of `test`.
     pub(crate) fn learn(&mut self, values: &Values, test: Test, said: bool) {
         let Some(right) = values.constant_of(test.right) else { return };
         let at = match self.list.iter().position(|known| known.value == test.left) {
@@ -85,16 +85,16 @@ impl PathFacts {
         }
     }
 
-    /// Forgets what was computed from a word of memory that is written now.
+    /// Forgets values that were computed from a word of scratch memory, because the word is now written.
     pub(crate) fn forget(&mut self, values: &Values, slot: MemorySlot) {
         self.list.retain(|known| !values.reads(known.value, slot));
     }
 
-    /// Keeps what holds on both ways.
+    /// Keeps only what is true on both paths.
     pub(crate) fn meet(&mut self, other: &PathFacts) {
         self.list.retain_mut(|known| {
             let Some(other) = other.find(known.value) else { return false };
-            // A number that the other way's bounds exclude is excluded there too.
+            // A number outside the bounds of the other path is excluded on that path too.
             let excluded = |known: &Known, number: &u32| {
                 known.not.contains(number) || *number < known.lowest || *number > known.highest
             };

@@ -1,8 +1,8 @@
-//! What the fuzzer calls.
+//! Entry points of the fuzzer.
 
 use crate::{FilterTarget, LinkType, NameFiles, Origin, Packet, compile, run};
 
-/// Compiles any text for some link types, and runs what comes out on the same bytes: neither may panic nor hang.
+/// Compiles any text for some link types, and runs the program on the same bytes. Neither may panic or hang.
 pub fn fuzz_pcap_filter(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let names = NameFiles { services: "http 80/tcp\n", protocols: "tcp 6\n", ..NameFiles::default() };

@@ -1,6 +1,6 @@
-//! Primitives to conditions: where a header's fields are, for each link type and behind each encapsulation.
+//! Converts primitives to conditions: finds the fields of headers for each link type and after each encapsulation.
 //!
-//! Primitives are taken in their order, because `vlan`, `mpls`, `pppoes` and `geneve` move what follows them.
+//! Primitives are processed in order, because `vlan`, `mpls`, `pppoes` and `geneve` move the headers that follow.
 
 mod arith;
 mod decnet;
@@ -26,10 +26,10 @@ use crate::names::NameSource;
 use crate::target::FilterTarget;
 use crate::value::{MemorySlot, Size, ValueId, Values};
 
-/// A condition, or the sentence of a refusal.
+/// A condition, or the error message.
 type Generated = Result<Condition, String>;
 
-/// An offset: a constant, or that much more than a word of memory.
+/// An offset: a constant, or the sum of a constant and a word of scratch memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offset {
     slot: Option<MemorySlot>,
@@ -46,35 +46,35 @@ impl Offset {
     }
 }
 
-/// What a field's offset counts from.
+/// The start from which the offset of a field is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeaderPlace {
     LinkHeader,
     LinkType,
-    /// What comes after the link-layer header, LLC's header included.
+    /// The end of the link-layer header; the payload includes LLC's header.
     Payload,
     /// The network header.
     Network,
-    /// The network header where LLC has no SNAP header.
+    /// The network header if LLC has no SNAP header.
     NetworkWithoutSnap,
-    /// The last label of MPLS before this one.
+    /// The previous MPLS label.
     PreviousLabel,
-    /// What follows an IPv4 header.
+    /// The end of an IPv4 header.
     Ipv4Payload,
-    /// What follows an IPv6 header, extension headers included.
+    /// The end of the IPv6 header without extension headers.
     Ipv6Payload,
 }
 
-/// Words of memory for offsets: of the payload, the type and the header, and of a Geneve header.
+/// Words of scratch memory for the offsets of the payload, the type, the header, and a Geneve header.
 const PAYLOAD: MemorySlot = MemorySlot(0);
 const TYPE: MemorySlot = MemorySlot(1);
 const HEADER: MemorySlot = MemorySlot(2);
 const GENEVE: MemorySlot = MemorySlot(3);
-/// Words of memory for both ends of a packet, while they are looked up in sets. (4 and 5 are of header chains.)
+/// Words of scratch memory for both ends of a packet while they are looked up in sets. (Header chains use 4 and 5.)
 const SOURCE: MemorySlot = MemorySlot(6);
 const DESTINATION: MemorySlot = MemorySlot(7);
 
-/// Slots that must have a value before any reader: the kernel refuses a program that may read an unwritten word.
+/// Slots that must be written before they are read: the kernel rejects a program that may read an unwritten word.
 pub(crate) const OFFSET_SLOTS: [MemorySlot; 4] = [PAYLOAD, TYPE, HEADER, GENEVE];
 
 /// Generates the conditions of one expression.
@@ -86,9 +86,9 @@ pub(crate) struct Generator<'a> {
     link: LinkType,
     header: Offset,
     payload: Offset,
-    /// None for link types without a field for the type of what follows.
+    /// None for link types without a field for the type of the payload.
     link_type: Option<Offset>,
-    /// From the payload to the network header.
+    /// Bytes from the payload to the network header.
     network: u32,
     network_without_snap: u32,
     labels: usize,
@@ -122,7 +122,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// What a leaf demands.
+    /// Returns the condition of a leaf.
     pub(crate) fn leaf(&mut self, leaf: &Leaf) -> Result<Condition, FilterError> {
         let condition = match &leaf.primitive {
             Primitive::Proto(proto) => self.protocol_word(*proto),
@@ -148,12 +148,12 @@ impl<'a> Generator<'a> {
         condition.map_err(|message| FilterError::new(message, leaf.at))
     }
 
-    /// The value of an offset, where it is not a constant.
+    /// Returns the variable part of an offset, if it has one.
     fn base(&mut self, offset: Offset) -> Option<ValueId> {
         offset.slot.map(|slot| self.values.slot(slot))
     }
 
-    /// A load from `offset` bytes after a place.
+    /// Returns a load from `offset` bytes after a place.
     fn load(&mut self, place: HeaderPlace, offset: u32, size: Size) -> ValueId {
         let network = self.payload.constant.wrapping_add(self.network);
         let (base, start) = match place {
@@ -174,7 +174,7 @@ impl<'a> Generator<'a> {
         self.values.load(size, base, start.wrapping_add(offset))
     }
 
-    /// The length of the IPv4 header, and where the payload begins if that is not a constant.
+    /// Returns the length of the IPv4 header, plus the start of the payload if that is not a constant.
     fn ipv4_header_length(&mut self) -> ValueId {
         let offset = self.payload.constant.wrapping_add(self.network);
         let Some(base) = self.base(self.payload) else { return self.values.header_length(offset) };
@@ -195,7 +195,7 @@ impl<'a> Generator<'a> {
         Condition::compare(self.values, left, compare, right)
     }
 
-    /// Whether the bits of `mask` are those of `number`.
+    /// Tests whether the bits of `mask` in the field have the value `number`.
     fn masked(&mut self, place: HeaderPlace, offset: u32, size: Size, number: u32, mask: u32) -> Condition {
         let field = self.load(place, offset, size);
         let mask = self.values.constant(mask);
@@ -204,7 +204,7 @@ impl<'a> Generator<'a> {
         Condition::compare(self.values, left, Compare::Equal, right)
     }
 
-    /// Bytes, compared from the last ones to the first, as many at a time as can be.
+    /// Compares bytes from the last to the first, in pieces as large as possible.
     fn bytes(&mut self, place: HeaderPlace, offset: u32, bytes: &[u8]) -> Condition {
         let mut parts = Vec::new();
         let mut rest = bytes;

@@ -1,7 +1,7 @@
-//! The program as a graph of decisions: each node compares a value and goes on to one of two others.
+//! The program as a graph of decisions: each node compares a value and continues with one of two other nodes.
 //!
-//! Nodes that compare alike and go on alike are one node. Edges only lead to nodes that were made before, so there is
-//! no loop, and everything that walks the graph ends.
+//! Nodes with the same comparison and the same successors are one node. Edges lead only to nodes that were created
+//! earlier, so there are no loops, and every traversal of the graph ends.
 
 use crate::value::{MemorySlot, ValueId, Values};
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(u32);
 
-/// The end that drops the packet.
+/// The end that rejects the packet.
 pub(crate) const REJECT: NodeId = NodeId(0);
-/// The end that takes the packet.
+/// The end that accepts the packet.
 pub(crate) const ACCEPT: NodeId = NodeId(1);
 
-/// How a value is compared; `Any` asks for a common bit.
+/// How a value is compared. `Any` tests for a common bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Compare {
     Equal,
@@ -80,7 +80,7 @@ impl Graph {
         id
     }
 
-    /// A node that tests; what is always or never true is none.
+    /// Returns a node for a test. A test that is always or never true becomes no node.
     pub(crate) fn test(&mut self, values: &Values, test: Test, yes: NodeId, no: NodeId) -> NodeId {
         if yes == no {
             return yes;
@@ -96,7 +96,7 @@ impl Graph {
         self.intern(GraphNode::Store { slot, value, next })
     }
 
-    /// The nodes that can be reached, each before those that it leads to; of two ways the one for "yes" first.
+    /// Returns the reachable nodes, each before its successors. The "yes" successor comes before the "no" successor.
     pub(crate) fn in_order(&self, root: NodeId) -> Vec<NodeId> {
         let mut seen = vec![false; self.len()];
         let mut done = Vec::new();
@@ -137,7 +137,7 @@ impl Compare {
     }
 }
 
-/// What a test of constants says. A value compared with itself is left to the run: it may not be loadable.
+/// Returns the result of a test of constants. A value compared with itself is not decided here: its load may fail.
 fn outcome(values: &Values, test: Test) -> Option<bool> {
     Some(test.compare.holds(values.constant_of(test.left)?, values.constant_of(test.right)?))
 }

@@ -1,13 +1,13 @@
-//! Finds what can be looked up in one set: hosts, networks or ports with the same qualifiers, joined by `or`.
+//! Finds hosts, networks or ports that one set can test: with the same qualifiers, joined by `or`.
 
 use crate::ast::{Expr, Id, Join, Leaf, Primitive, Qualifiers};
 use crate::generate::{Members, is_uniform, members};
 use std::collections::{HashMap, HashSet};
 
-/// So many of one kind make a set.
+/// The fewest leaves that make a set.
 const SET_MIN: usize = 2;
 
-/// A set: the qualifiers, what it is of, and its leaves. Its condition takes the place of the first of those.
+/// A set: its qualifiers, the kind of its members, and its leaves. Its condition replaces the first leaf's condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Set {
     pub(crate) qualifiers: Qualifiers,
@@ -15,11 +15,11 @@ pub(crate) struct Set {
     pub(crate) leaves: Vec<usize>,
 }
 
-/// Takes the leaves of sets out of the tree, but for the first one of each; returns the sets by that leaf.
+/// Removes the leaves of sets from the tree except the first leaf of each set. Returns the sets by that leaf.
 ///
-/// A set looks at all sources before any destination. So do the programs of libpcap's optimiser where all that differs
-/// is a number; else they compare one after the other, and the first of the run stays outside of the set: if that one
-/// fails, both addresses are there. So of a packet that ends between them both say the same.
+/// A set tests all sources before any destination. The programs of libpcap's optimiser do the same if only numbers
+/// differ; otherwise they compare one leaf after the other, and the first leaf of the run stays outside the set: if it
+/// fails, both addresses are present. So both give the same verdict on a packet that ends between its addresses.
 pub(crate) fn take_sets(tree: &mut Expr, leaves: &[Leaf]) -> HashMap<usize, Set> {
     let mut sets = HashMap::new();
     visit(tree, leaves, &mut sets);
@@ -42,7 +42,7 @@ fn visit(tree: &mut Expr, leaves: &[Leaf], sets: &mut HashMap<usize, Set>) {
     }
 }
 
-/// `a or (b or c)` to `a or b or c`.
+/// Converts `a or (b or c)` to `a or b or c`.
 fn flatten(first: &mut Expr, rest: &mut Vec<(Join, Expr)>) {
     let is_any = |part: &Expr| matches!(part, Expr::Chain(_, rest) if rest.iter().all(|(join, _)| *join == Join::Or));
     if !is_any(first) && !rest.iter().any(|(join, part)| *join == Join::Or && is_any(part)) {
@@ -70,10 +70,10 @@ fn kind_of(leaf: &Leaf) -> Option<(Qualifiers, Members)> {
     }
 }
 
-/// The leaves of a chain that are in a set and no longer stand alone, sorted.
+/// Returns the leaves of a chain that became part of a set, sorted.
 fn chain(first: &Expr, rest: &[(Join, Expr)], leaves: &[Leaf], sets: &mut HashMap<usize, Set>) -> HashSet<usize> {
     let mut taken = HashSet::new();
-    // The sets of the run that is read now.
+    // The sets of the current run.
     let mut run: Vec<Set> = Vec::new();
     let parts = std::iter::once((Join::Or, first)).chain(rest.iter().map(|(join, part)| (*join, part)));
     for (join, part) in parts {
@@ -108,7 +108,7 @@ fn close(run: &mut Vec<Set>, leaves: &[Leaf], sets: &mut HashMap<usize, Set>, ta
     }
 }
 
-/// What a set's leaves are applied to.
+/// Returns the ids of a set's leaves.
 pub(crate) fn ids<'a>(set: &Set, leaves: &'a [Leaf]) -> Vec<&'a Id> {
     let id = |leaf: &usize| match leaves.get(*leaf).map(|leaf| &leaf.primitive) {
         Some(Primitive::Id(_, id)) => Some(id),

@@ -11,21 +11,21 @@ pub struct Instruction {
     pub jt: u8,
     /// Instructions to skip if it does not hold.
     pub jf: u8,
-    /// Constant, offset, or instructions to skip.
+    /// A constant, an offset, or a number of instructions to skip.
     pub k: u32,
 }
 
-/// A program: what a socket takes, and [`crate::run`].
+/// A program, for a socket or for [`crate::run`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// In their order.
+    /// The instructions in order.
     pub instructions: Vec<Instruction>,
 }
 
-/// Instructions that the kernel takes (`BPF_MAXINSNS`, include/uapi/linux/bpf_common.h).
+/// The most instructions that the kernel accepts (`BPF_MAXINSNS`, include/uapi/linux/bpf_common.h).
 pub const INSTRUCTIONS_MAX: usize = 4096;
 
-/// Codes of include/uapi/linux/bpf_common.h, composed.
+/// Codes of include/uapi/linux/bpf_common.h, combined.
 pub(crate) mod code {
     pub(crate) const LD_W_ABS: u16 = 0x20;
     pub(crate) const LD_H_ABS: u16 = 0x28;
@@ -72,7 +72,7 @@ impl Instruction {
         Instruction { code, jt: 0, jf: 0, k }
     }
 
-    /// Mnemonic and operand, as `bpf_image` of libpcap writes them.
+    /// Returns mnemonic and operand, as libpcap's `bpf_image` writes them.
     fn image(self) -> (&'static str, String) {
         let k = self.k;
         let signed = k as i32;
@@ -133,7 +133,7 @@ fn alu_image(code: u16, k: u32) -> (&'static str, String) {
 }
 
 impl Program {
-    /// As `tcpdump -d`: one instruction a line, in words.
+    /// Formats the program like `tcpdump -d`: one readable instruction per line.
     #[must_use]
     pub fn to_assembly(&self) -> String {
         let mut text = String::new();
@@ -153,7 +153,7 @@ impl Program {
         text
     }
 
-    /// As `tcpdump -dd`: a fragment of C.
+    /// Formats the program like `tcpdump -dd`: a fragment of C.
     #[must_use]
     pub fn to_c(&self) -> String {
         let mut text = String::new();
@@ -163,7 +163,7 @@ impl Program {
         text
     }
 
-    /// As `tcpdump -ddd`: how many there are, then decimal numbers.
+    /// Formats the program like `tcpdump -ddd`: the number of instructions, then decimal numbers.
     #[must_use]
     pub fn to_numbers(&self) -> String {
         let mut text = format!("{}\n", self.instructions.len());
@@ -173,7 +173,7 @@ impl Program {
         text
     }
 
-    /// Reads what [`Program::to_numbers`] and `tcpdump -ddd` write; None where it is something else.
+    /// Parses the output of [`Program::to_numbers`] and `tcpdump -ddd`. Returns None for any other text.
     #[must_use]
     pub fn from_numbers(text: &str) -> Option<Program> {
         let mut lines = text.lines();

@@ -1,31 +1,32 @@
-//! Running a program on a packet: for files, and for what the kernel's program cannot decide. Safe on any program.
+//! Runs a program on a packet: for files, and for conditions that the kernel's program cannot decide. Safe with any
+//! program.
 
 use crate::instruction::{Instruction, Program, code};
 
-/// `SKF_AD_OFF` of include/uapi/linux/filter.h: offsets from here are no bytes of the packet.
+/// `SKF_AD_OFF` of include/uapi/linux/filter.h: offsets from here on do not refer to bytes of the packet.
 pub(crate) const ANCILLARY: u32 = -0x1000_i32 as u32;
 pub(crate) const ANCILLARY_PACKET_TYPE: u32 = ANCILLARY.wrapping_add(4);
 pub(crate) const ANCILLARY_IFINDEX: u32 = ANCILLARY.wrapping_add(8);
 pub(crate) const ANCILLARY_VLAN_TAG: u32 = ANCILLARY.wrapping_add(44);
 pub(crate) const ANCILLARY_VLAN_PRESENT: u32 = ANCILLARY.wrapping_add(48);
 pub(crate) const ANCILLARY_VLAN_KIND: u32 = ANCILLARY.wrapping_add(60);
-/// Ours: the answers to the caller's words. The kernel never sees a program with them.
+/// netwren's own: the values of the caller's words. The kernel never receives a program that uses them.
 pub(crate) const ANCILLARY_EXTRA: u32 = ANCILLARY.wrapping_add(0x800);
 
-/// The words of scratch memory (`BPF_MEMWORDS`).
+/// Words of scratch memory (`BPF_MEMWORDS`).
 pub(crate) const MEMORY_WORDS: usize = 16;
 
-/// Steps of one run: a loop over headers of a packet needs fewer, whatever its length.
+/// Steps per run. A loop over the headers of a packet needs fewer, for any length of packet.
 const STEPS_MAX: usize = 1 << 20;
 
-/// What a program sees.
+/// The input of a program.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet<'a> {
-    /// What was captured, from the link-layer header on.
+    /// The captured bytes, from the link-layer header on.
     pub bytes: &'a [u8],
-    /// How long it was on the wire.
+    /// Its length on the wire.
     pub length: u32,
-    /// What the kernel knows beside the bytes; None for packets of a file.
+    /// The kernel's data about the packet; None for packets of a file.
     pub metadata: Option<Metadata>,
 }
 
@@ -38,10 +39,10 @@ pub struct VlanTag {
     pub control: u16,
 }
 
-/// What the kernel keeps beside a packet's bytes.
+/// Data that the kernel stores with a packet, separate from its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Metadata {
-    /// The tag that the kernel has taken out of the packet.
+    /// The tag that the kernel has removed from the packet.
     pub vlan_tag: Option<VlanTag>,
     /// `PACKET_HOST` … (include/uapi/linux/if_packet.h); 4 is an outgoing packet.
     pub packet_type: u8,
@@ -49,9 +50,9 @@ pub struct Metadata {
     pub ifindex: u32,
 }
 
-/// Runs `program`: the number of bytes to keep, 0 for a packet that does not pass. A load beyond the packet, a division
-/// by zero, an unknown instruction and a jump out of the program reject it. `extra` answers the caller's words by
-/// their number in [`crate::Filter::extras`].
+/// Runs `program`. Returns the number of bytes to keep, 0 for a packet that does not pass. A load beyond the packet, a
+/// division by zero, an unknown instruction or a jump out of the program rejects the packet. `extra` returns the
+/// values of the caller's words, by their index in [`crate::Filter::extras`].
 pub fn run(program: &Program, packet: &Packet<'_>, extra: &mut dyn FnMut(usize) -> bool) -> u32 {
     let mut machine = Machine { a: 0, x: 0, memory: [0; MEMORY_WORDS], packet, extra };
     let mut next = 0_usize;
@@ -59,7 +60,7 @@ pub fn run(program: &Program, packet: &Packet<'_>, extra: &mut dyn FnMut(usize) 
         let Some(instruction) = program.instructions.get(next) else { return 0 };
         match machine.step(*instruction) {
             Some(MachineStep::Next) => next += 1,
-            // Backwards too: libpcap's programs for `protochain` loop.
+            // Also backwards: libpcap's programs for `protochain` have loops.
             Some(MachineStep::Skip(distance)) => next = next.wrapping_add(1).wrapping_add_signed(distance as isize),
             Some(MachineStep::Return(bytes)) => return bytes,
             None => return 0,
@@ -83,7 +84,7 @@ struct Machine<'p, 'b, 'e> {
 }
 
 impl Machine<'_, '_, '_> {
-    /// None rejects the packet.
+    /// Executes one instruction. None rejects the packet.
     fn step(&mut self, Instruction { code, jt, jf, k }: Instruction) -> Option<MachineStep> {
         match code {
             code::RET_K => return Some(MachineStep::Return(k)),
@@ -152,7 +153,7 @@ impl Machine<'_, '_, '_> {
     }
 }
 
-/// An operation of the arithmetic unit, also for constants; None for a division by zero.
+/// Computes an arithmetic operation, also for constants. None for a division by zero.
 pub(crate) fn compute(operation: u16, left: u32, right: u32) -> Option<u32> {
     Some(match operation {
         code::ADD => left.wrapping_add(right),

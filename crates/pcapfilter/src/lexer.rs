@@ -1,32 +1,33 @@
-//! Text to tokens, by the longest match, as libpcap's scanner does: `10-20` is one name, `tcp[13]` four tokens.
+//! Splits text into tokens by the longest match, like libpcap's scanner: `10-20` is one name, `tcp[13]` is four
+//! tokens.
 
 use crate::error::FilterError;
 use crate::words::{self, Word};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-/// The longest text of an IPv6 address that is looked at.
+/// The longest text that is checked for an IPv6 address.
 const IPV6_TEXT_MAX: usize = 64;
 
-/// A token and where it begins.
+/// A token and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) what: What,
     /// Bytes from the beginning of the expression.
     pub(crate) at: usize,
-    /// Whether a backslash makes it a name.
+    /// True if a backslash makes it a name.
     pub(crate) is_escaped: bool,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Word(Word),
-    /// A number; also a word for one.
+    /// A number, or a word that stands for one.
     Num(u32),
-    /// A name: of a host, port, protocol; also a range of ports.
+    /// The name of a host, port or protocol, or a range of ports.
     Name(String),
-    /// Two to four numbers with dots.
+    /// Two to four numbers separated by dots.
     Ipv4(String),
     Ipv6(String, Ipv6Addr),
     Ether([u8; 6]),
@@ -34,14 +35,15 @@ pub(crate) enum What {
     Arcnet,
     /// One of `+-*/%:[]!<>()&|^=`.
     Sign(u8),
-    /// `>=`, `<=`, `!=`, `<<`, `>>`: the first byte, and `=` or itself.
+    /// `>=`, `<=`, `!=`, `<<`, `>>`: the first byte, then `=` or the same byte again.
     Pair([u8; 2]),
-    /// No token: the sentence that the scanner has for it, if any.
+    /// Text that is not a token, with the scanner's error message if it has one.
     Bad(Option<String>),
     End,
 }
 
-/// All tokens of an expression; the last one is [`What::End`]. Never fails: what is no token is one that no rule takes.
+/// Returns all tokens of an expression; the last one is [`What::End`]. Never fails: text that is not a token becomes a
+/// token that no rule of the grammar accepts.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -63,11 +65,11 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// The token at `at`, and its length.
+/// Returns the token at `at`, and its length.
 fn token(text: &str, at: usize) -> (What, usize) {
     let rest = text.get(at..).unwrap_or_default();
     let bytes = rest.as_bytes();
-    // Rules in libpcap's order: of two that match as much, the first counts.
+    // The rules are in libpcap's order: if two match the same length, the first one wins.
     let name = name_length(bytes);
     let mut best = (What::Bad(None), 0);
     let mut offer = |length: usize, what: &dyn Fn(&str) -> What| {
@@ -170,7 +172,7 @@ fn arcnet_length(bytes: &[u8]) -> usize {
     }
 }
 
-/// Six bytes with `:`, `-` or `.`, three groups of four digits with `.`, or twelve digits.
+/// Six bytes separated by `:`, `-` or `.`, three groups of four digits separated by `.`, or twelve digits.
 fn ether_length(bytes: &[u8]) -> usize {
     let groups = |separator: u8, wanted: usize, digits_min: usize, digits_max: usize| {
         let mut length = 0;
@@ -194,7 +196,7 @@ fn ether_length(bytes: &[u8]) -> usize {
     pairs.chain([groups(b'.', 3, 4, 4), plain]).max().unwrap_or(0)
 }
 
-/// The bytes of an address that [`ether_length`] has measured.
+/// Returns the bytes of an address that [`ether_length`] has accepted.
 fn ether(text: &str) -> [u8; 6] {
     let digit = |byte: u8| char::from(byte).to_digit(16).map_or(0, |digit| digit as u8);
     let mut address = [0; 6];
@@ -218,7 +220,7 @@ fn ether(text: &str) -> [u8; 6] {
     address
 }
 
-/// `aa:bb:cc:` … : what looks like an address and is none.
+/// `aa:bb:cc:` …: text that looks like an address but is not one.
 fn bogus_ether_length(bytes: &[u8]) -> usize {
     let (mut length, mut groups) = (0, 0);
     loop {
@@ -233,7 +235,7 @@ fn bogus_ether_length(bytes: &[u8]) -> usize {
     if groups > 1 { length } else { 0 }
 }
 
-/// The longest beginning that has the form of an IPv6 address.
+/// Returns the length of the longest beginning that has the form of an IPv6 address.
 fn ipv6_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let all = count(bytes, |byte| byte.is_ascii_hexdigit() || b":.xX".contains(byte)).min(IPV6_TEXT_MAX);
@@ -243,7 +245,7 @@ fn ipv6_length(text: &str) -> usize {
     (2..=all).rev().find(|length| text.get(..*length).is_some_and(is_ipv6)).unwrap_or(0)
 }
 
-/// Eight groups, or fewer and `::`; the last two may be an IPv4 address.
+/// Eight groups, or fewer with `::`; the last two may be an IPv4 address.
 fn is_ipv6(text: &str) -> bool {
     let groups = |part: &str| -> Option<(usize, bool)> {
         if part.is_empty() {
@@ -287,7 +289,7 @@ fn number(text: &str) -> Result<u32, String> {
     u32::from_str_radix(digits, radix).map_err(|_| overflow())
 }
 
-/// The refusal of a token that no rule takes.
+/// The error for a token that no rule accepts.
 pub(crate) fn unexpected(token: &Token) -> FilterError {
     match &token.what {
         What::Bad(Some(why)) => FilterError::new(why.clone(), token.at),

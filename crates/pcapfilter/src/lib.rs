@@ -1,7 +1,8 @@
-//! The pcap-filter language, compiled to classic BPF as libpcap compiles it: the same verdicts, the same refusals.
+//! The pcap-filter language, compiled to classic BPF as libpcap compiles it: with the same verdicts and errors.
 //!
-//! [`compile`] takes the text, the link type and where packets come from; the program goes to a socket, or to [`run`].
-//! Pure: names are asked of the caller ([`NameSource`]), nothing is opened. Knows no capture, no file format, no row.
+//! [`compile`] takes the text, the link type and the origin of the packets. The program is for a socket, or for
+//! [`run`]. Pure: the caller resolves names ([`NameSource`]), and nothing is opened. Knows no captures, file formats
+//! or rows.
 //!
 //! text ─ `lexer` ► tokens ─ `parser` ► leaves and a tree ─ `group` ► sets ─ `generate` ► conditions
 //!      ─ `build` ► a graph of tests ─ `optimise` ► a smaller one ─ `emit` ► instructions

@@ -1,4 +1,4 @@
-//! Link types that filters are compiled for.
+//! Link types that filters can be compiled for.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use std::fmt;
 pub enum LinkType {
     /// Ethernet.
     Ethernet,
-    /// No header; the version says which IP it is.
+    /// IP packets without a link-layer header; the version field shows which IP it is.
     Raw,
-    /// No header, IPv4 only.
+    /// IPv4 packets without a link-layer header.
     Ipv4,
-    /// No header, IPv6 only.
+    /// IPv6 packets without a link-layer header.
     Ipv6,
     /// BSD loopback: address family in the writer's byte order.
     Null,
@@ -37,7 +37,7 @@ pub enum LinkType {
     UsbPcap,
 }
 
-/// Number in files and of libpcap, name of `tcpdump -y`, description.
+/// Number in files and in libpcap, name for `tcpdump -y`, description.
 const ALL: &[(LinkType, u32, &str, &str)] = &[
     (LinkType::Null, 0, "NULL", "BSD loopback"),
     (LinkType::Ethernet, 1, "EN10MB", "Ethernet"),
@@ -58,25 +58,26 @@ const ALL: &[(LinkType, u32, &str, &str)] = &[
 ];
 
 impl LinkType {
-    /// By its number in a file (`LINKTYPE_*`) or of libpcap (`DLT_*`); None for one that no filter is compiled for.
+    /// Returns the link type with this number in files (`LINKTYPE_*`) or in libpcap (`DLT_*`). None if it is not
+    /// supported.
     #[must_use]
     pub fn from_number(number: u32) -> Option<LinkType> {
         ALL.iter().find(|(_, one, _, _)| *one == number).map(|(link, ..)| *link)
     }
 
-    /// By its name as `tcpdump -y` takes it, in any case.
+    /// Returns the link type with this name for `tcpdump -y`, in upper or lower case.
     #[must_use]
     pub fn from_name(name: &str) -> Option<LinkType> {
         ALL.iter().find(|(_, _, one, _)| one.eq_ignore_ascii_case(name)).map(|(link, ..)| *link)
     }
 
-    /// Its number in files; of several libpcap's.
+    /// Its number in files; for several, libpcap's number.
     #[must_use]
     pub fn number(self) -> u32 {
         ALL.iter().find(|(link, ..)| *link == self).map_or(0, |(_, number, ..)| *number)
     }
 
-    /// Its name as `tcpdump -y` takes it.
+    /// Its name for `tcpdump -y`.
     #[must_use]
     pub fn name(self) -> &'static str {
         ALL.iter().find(|(link, ..)| *link == self).map_or("", |(_, _, name, _)| name)
@@ -84,7 +85,7 @@ impl LinkType {
 }
 
 impl fmt::Display for LinkType {
-    /// The description, as libpcap's messages have it.
+    /// The description in libpcap's messages.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(ALL.iter().find(|(link, ..)| link == self).map_or("", |(.., description)| description))
     }

@@ -1,18 +1,19 @@
-//! Names in expressions: hosts, networks, ports, protocols, Ethernet addresses. Who compiles passes them in.
+//! Names in expressions: hosts, networks, ports, protocols, Ethernet addresses. The caller of the compiler resolves
+//! them.
 
 use std::net::IpAddr;
 
-/// What names mean. Asked only for names that stand in an expression.
+/// Resolves names. Called only for names that occur in an expression.
 pub trait NameSource {
-    /// The addresses of a host.
+    /// Returns the addresses of a host.
     fn host(&self, name: &str) -> Vec<IpAddr>;
-    /// A network's number, as `getnetbyname` has it: 10 for 10.0.0.0.
+    /// Returns a network's number like `getnetbyname`: 10 for 10.0.0.0.
     fn network(&self, name: &str) -> Option<u32>;
-    /// The Ethernet address of a host.
+    /// Returns the Ethernet address of a host.
     fn ethernet(&self, name: &str) -> Option<[u8; 6]>;
-    /// The port of a service over `protocol` (`tcp` or `udp`).
+    /// Returns the port of a service over `protocol` (`tcp` or `udp`).
     fn port(&self, name: &str, protocol: &str) -> Option<u16>;
-    /// The number of an IP protocol.
+    /// Returns the number of an IP protocol.
     fn protocol(&self, name: &str) -> Option<u8>;
 }
 
@@ -31,12 +32,12 @@ pub struct NameFiles<'a> {
     pub hosts: &'a str,
 }
 
-/// The lines' words, without comments.
+/// Returns the words of each line, without comments.
 fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines().map(|line| line.split('#').next().unwrap_or_default().split_ascii_whitespace().collect())
 }
 
-/// The second word of the line that has `name` as its first word or after its second.
+/// Returns the second word of a line that has `name` as its first word or after its second.
 fn value<'a>(text: &'a str, name: &str, accepts: impl Fn(&str) -> bool) -> Option<&'a str> {
     let mut values = lines(text).filter_map(|words| match words.as_slice() {
         [first, value, aliases @ ..] if *first == name || aliases.contains(&name) => Some(*value),
@@ -59,7 +60,7 @@ impl NameSource for NameFiles<'_> {
         let text = value(self.networks, name, |_| true)?;
         let parts = text.split('.').map(|part| part.parse::<u8>().ok()).collect::<Option<Vec<_>>>()?;
         let number = parts.iter().take(4).fold(0_u32, |number, part| number << 8 | u32::from(*part));
-        // As inet_network does, which drops the zeros at the end only if they are not written.
+        // Like inet_network, which does not drop zeros at the end if they are written.
         Some(number)
     }
 

@@ -24,7 +24,7 @@ pub(crate) mod ethertype {
     pub(crate) const VLAN_OLD_SERVICE: u32 = 0x9100;
     /// Ethernet in Geneve.
     pub(crate) const ETHERNET: u32 = 0x6558;
-    /// Up to here the field is a length, and LLC follows.
+    /// Up to this value the field is a length, and LLC follows.
     pub(crate) const LENGTH_MAX: u32 = 1500;
 }
 
@@ -67,7 +67,7 @@ pub(crate) mod ip {
     pub(crate) const SCTP: u32 = 132;
 }
 
-/// Network layer protocols of OSI (ISO/IEC TR 9577), and IS-IS's packet types (ISO 10589).
+/// Network layer protocols of OSI (ISO/IEC TR 9577), and packet types of IS-IS (ISO 10589).
 pub(crate) mod osi {
     pub(crate) const CLNP: u32 = 0x81;
     pub(crate) const ESIS: u32 = 0x82;

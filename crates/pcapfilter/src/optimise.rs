@@ -1,11 +1,11 @@
-//! Leaves out tests whose outcome is known, and joins what became alike, until nothing changes.
+//! Removes tests whose result is known and merges nodes that became equal, until nothing changes.
 
 use crate::facts::PathFacts;
 use crate::graph::{Graph, GraphNode, NodeId};
 use crate::value::{MemorySlot, Values};
 use std::collections::HashMap;
 
-/// Rounds are few: each must have left something out.
+/// Few rounds are needed; each must have removed something.
 const ROUNDS_MAX: usize = 12;
 
 /// Returns the root of the improved graph.
@@ -21,7 +21,7 @@ pub(crate) fn optimise(graph: &mut Graph, values: &Values, root: NodeId) -> Node
     root
 }
 
-/// One way out of a node, and where it leads by what is known on it.
+/// Follows one edge of a node to the first node whose result is not known from the facts on this path.
 fn follow(graph: &Graph, values: &Values, facts: &PathFacts, from: NodeId) -> NodeId {
     let mut to = from;
     while let GraphNode::Test { test, yes, no } = graph.get(to) {
@@ -43,7 +43,7 @@ fn round(graph: &mut Graph, values: &Values, root: NodeId) -> NodeId {
     }
     let mut used = 0;
     for id in &order {
-        // Taken, not cloned: nobody comes back to a node that lies behind.
+        // Taken, not cloned: no edge leads back to a node that was already visited.
         let Some(facts) = known.get_mut(id.index()).and_then(Option::take) else { continue };
         let mut arrive = |to: NodeId, facts: PathFacts| {
             let there = known.get_mut(to.index());
@@ -79,7 +79,7 @@ fn round(graph: &mut Graph, values: &Values, root: NodeId) -> NodeId {
     rebuild(graph, values, &order, &edges, used, root)
 }
 
-/// Makes the nodes anew, from the ends on, with their new edges; `used` are the slots that somebody reads.
+/// Recreates the nodes with their new edges, beginning with the ends. `used` are the slots that are read.
 fn rebuild(
     graph: &mut Graph,
     values: &Values,
@@ -108,7 +108,7 @@ fn rebuild(
     new.get(&root).copied().unwrap_or(root)
 }
 
-/// A store of a constant that nobody reads; another one may reject the packet, because it loads.
+/// True for a store of a constant that is never read. Other stores may reject the packet, because they load from it.
 fn is_unused(values: &Values, slot: MemorySlot, value: crate::value::ValueId, used: u32) -> bool {
     values.constant_of(value).is_some() && used & slot.bit() == 0
 }

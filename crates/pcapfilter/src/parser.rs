@@ -1,7 +1,7 @@
-//! Tokens to a tree: the grammar of pcap-filter(7), as libpcap's parser reads it.
+//! Parses tokens to a tree: the grammar of pcap-filter(7), as in libpcap's parser.
 //!
-//! `and` and `or` have one precedence and join from left to right. A bare name, number or address after them takes the
-//! qualifiers of the primitive before. Depth is bounded, so that no text overflows the stack.
+//! `and` and `or` have the same precedence and are evaluated from left to right. A bare name, number or address after
+//! them inherits the qualifiers of the previous primitive. Depth is limited, so that no text overflows the stack.
 
 mod arith;
 mod id;
@@ -11,27 +11,27 @@ use crate::error::FilterError;
 use crate::lexer::{self, Token, What};
 use crate::words::{Dir, IdKind, Proto, Word};
 
-/// Parentheses, `not` and arithmetic within one another.
+/// Maximum depth of nested parentheses, `not` and arithmetic.
 const DEPTH_MAX: usize = 200;
 
-/// A word of the caller's language: it stands where a primitive may stand.
+/// A word that the caller adds to the language, valid wherever a primitive is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtraWord {
-    /// The word, lower case.
+    /// The word, in lower case.
     pub name: &'static str,
-    /// Whether a name, number or address follows it.
+    /// True if a name, number or address follows it.
     pub takes_argument: bool,
 }
 
-/// What was read: leaves in their order, and the tree over them, or why there is none.
+/// The result of parsing: leaves in order, and the tree over them or the error.
 pub(crate) struct Parsed {
     pub(crate) leaves: Vec<Leaf>,
-    /// None for an empty expression.
+    /// The tree is None for an empty expression.
     pub(crate) tree: Result<Option<Expr>, FilterError>,
 }
 
-/// Reads an expression. Where it breaks off, the leaves before that place are there: what is wrong with one of them is
-/// said rather than that.
+/// Parses an expression. If parsing fails, the leaves before the failure are still returned: an error in one of them
+/// is reported instead.
 pub(crate) fn parse(text: &str, extra: &[ExtraWord]) -> Parsed {
     let (tokens, leaves) = (lexer::tokens(text), Vec::new());
     let mut parser = Parser { tokens, next: 0, extra, leaves, depth: 0, operators: 0, last: None };
@@ -45,13 +45,13 @@ struct Parser<'a> {
     extra: &'a [ExtraWord],
     leaves: Vec<Leaf>,
     depth: usize,
-    /// Operators of the relation that is read.
+    /// Operators in the current relation.
     operators: usize,
-    /// Qualifiers that a bare name would take.
+    /// Qualifiers that a bare name would inherit.
     last: Option<Qualifiers>,
 }
 
-/// What may stand between parentheses.
+/// The content of parentheses.
 enum Inner {
     Expr(Expr),
     Arith(Arith),
@@ -87,7 +87,7 @@ impl Parser<'_> {
         token.map_or_else(|| FilterError::syntax(0), lexer::unexpected)
     }
 
-    /// Takes the token if it is this sign.
+    /// Consumes the token if it is this sign.
     fn take(&mut self, sign: u8) -> bool {
         let is_next = self.peek() == &What::Sign(sign);
         self.next += usize::from(is_next);
@@ -98,7 +98,7 @@ impl Parser<'_> {
         if self.take(sign) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// One level deeper, or a refusal.
+    /// Enters one more level, or fails.
     fn deeper(&mut self) -> Result<(), FilterError> {
         self.depth += 1;
         if self.depth <= DEPTH_MAX {
@@ -113,7 +113,7 @@ impl Parser<'_> {
         Expr::Leaf(self.leaves.len() - 1)
     }
 
-    /// Terms with `and` and `or` between them.
+    /// Terms joined by `and` and `or`.
     fn expr(&mut self) -> Result<Expr, FilterError> {
         match self.term()? {
             Inner::Expr(first) => self.chain(first),
@@ -147,7 +147,7 @@ impl Parser<'_> {
         Ok(if rest.is_empty() { first } else { Expr::Chain(Box::new(first), rest) })
     }
 
-    /// A primitive, `not`, or parentheses: those may hold a number, which is returned where no relation follows.
+    /// A primitive, `not`, or parentheses. Those may contain a number, which is returned if no relation follows.
     fn term(&mut self) -> Result<Inner, FilterError> {
         self.deeper()?;
         let found = match self.peek() {
@@ -260,7 +260,7 @@ impl Parser<'_> {
     fn llc_type(&mut self) -> Option<String> {
         let name = match self.peek() {
             What::Name(name) => name.clone(),
-            // A word of its own elsewhere.
+            // Elsewhere it is a word of its own.
             What::Word(Word::Foreign(word)) if word.refusal.starts_with("rnr") => "rnr".to_owned(),
             _ => return None,
         };
@@ -268,7 +268,7 @@ impl Parser<'_> {
         Some(name)
     }
 
-    /// The argument of a word that is refused; ATM's and SS7's take a relation too.
+    /// Skips the argument of a word that is refused. Words of ATM and SS7 also accept a relation.
     fn skip_argument(&mut self) -> Result<(), FilterError> {
         _ = self.relation_sign();
         if !matches!(self.peek(), What::Name(_) | What::Num(_)) {
@@ -284,7 +284,7 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// A number, in parentheses or not, if one follows.
+    /// A number, with or without parentheses, if one follows.
     fn optional_number(&mut self) -> Result<Option<u32>, FilterError> {
         let mut open = 0;
         while self.take(b'(') {
@@ -300,12 +300,12 @@ impl Parser<'_> {
         Ok(Some(number))
     }
 
-    /// The caller's word that stands here.
+    /// Returns the caller's word at the current token.
     fn extra_word(&self) -> Option<usize> {
         self.extra_word_at(0)
     }
 
-    /// The caller's word so many tokens ahead; after a backslash it is a name.
+    /// Returns the caller's word `ahead` tokens further on. After a backslash it is a name.
     fn extra_word_at(&self, ahead: usize) -> Option<usize> {
         let token = self.tokens.get(self.next + ahead)?;
         match &token.what {
@@ -345,7 +345,7 @@ impl Parser<'_> {
         Some(first)
     }
 
-    /// Qualifiers and what they are applied to, after the protocol.
+    /// The remaining qualifiers and their id, after the protocol.
     fn qualified(&mut self, proto: Proto) -> Result<Expr, FilterError> {
         let dir = self.direction();
         let mut kind = IdKind::Default;

@@ -1,35 +1,36 @@
-//! What a filter is compiled for.
+//! The target that a filter is compiled for.
 
 use crate::link::LinkType;
 
-/// Where packets come from: the kernel knows more of them than their bytes, a file has all in the bytes.
+/// The origin of packets. The kernel knows more about them than their bytes; a file has everything in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A socket of this host.
     Live {
-        /// The kernel takes the outer VLAN tag out of the packet (any AF_PACKET socket): the tag is looked for beside
-        /// the packet and in it. Without it the program is libpcap's for no device at all (`tcpdump -d`).
+        /// The kernel removes the outer VLAN tag from the packet (as for any AF_PACKET socket): the program looks for
+        /// the tag in the metadata and in the packet. If false, the program is the one that libpcap compiles without a
+        /// device (`tcpdump -d`).
         vlan_beside: bool,
     },
-    /// A socket of this host, for packets whose outer VLAN tag the kernel keeps in their metadata. The program sees
-    /// each packet as it was on the wire, with the tag in its place. An expression that reads at a computed offset
-    /// cannot be compiled for this origin if the offset may fall into the tag.
+    /// A socket of this host, for packets whose outer VLAN tag the kernel keeps in their metadata. The program reads
+    /// each packet as it was on the wire, with the tag in place. An expression that reads at a computed offset cannot
+    /// be compiled for this origin if the offset may fall into the tag.
     LiveTagged,
     /// A file.
     File {
-        /// Its writer had the other byte order (it matters for [`LinkType::Null`] only).
+        /// True if the writer had the other byte order (only matters for [`LinkType::Null`]).
         is_swapped: bool,
     },
 }
 
-/// What a filter is compiled for.
+/// The target that a filter is compiled for.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterTarget {
-    /// The packets' link-layer header.
+    /// The link-layer header of the packets.
     pub link: LinkType,
-    /// Where they come from.
+    /// The origin of the packets.
     pub origin: Origin,
-    /// Bytes that an accepted packet is cut to: what the program returns. Not 0.
+    /// The number of bytes that an accepted packet is cut to: the return value of the program. Not 0.
     pub snaplen: u32,
     /// The network mask of the interface, for `ip broadcast`.
     pub netmask: Option<u32>,

@@ -1,5 +1,5 @@
-//! What a program computes from a packet before it compares. A value is a function of the packet and of scratch
-//! memory, so two that are written alike are one: they have one number.
+//! The values that a program computes from a packet and compares. A value is a function of the packet and of scratch
+//! memory, so equal expressions are the same value and have one number.
 
 use crate::ast::Operator;
 use crate::instruction::code;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ValueId(u32);
 
-/// Bytes of a load.
+/// The size of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Size {
     Byte,
@@ -31,7 +31,7 @@ impl Size {
 /// The byte range of a VLAN tag in an Ethernet header.
 const TAG: std::ops::Range<u32> = 12..16;
 
-/// A word of scratch memory. What is known of it ends where it is written.
+/// A word of scratch memory. Facts about it end when it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct MemorySlot(pub(crate) u8);
 
@@ -52,7 +52,7 @@ pub(crate) enum Value {
         base: Option<ValueId>,
         offset: u32,
     },
-    /// Four times the low half of the byte at this offset: the length of an IPv4 header.
+    /// Four times the lower half of the byte at this offset: the length of an IPv4 header.
     HeaderLength(u32),
     Slot(MemorySlot),
     Binary(Operator, ValueId, ValueId),
@@ -70,7 +70,7 @@ pub(crate) struct Values {
     may_read_tag: bool,
 }
 
-/// An operation's code.
+/// Returns the code of an operation.
 pub(crate) fn code_of(operator: Operator) -> u16 {
     match operator {
         Operator::Add => code::ADD,
@@ -146,11 +146,11 @@ impl Values {
         self.intern(Value::HeaderLength(offset - moved))
     }
 
-    /// A load; a constant part of the base goes into the offset.
+    /// Returns a load. A constant part of the base is moved to the offset.
     pub(crate) fn load(&mut self, size: Size, base: Option<ValueId>, offset: u32) -> ValueId {
         let (base, offset) = match base.map(|base| (base, self.get(base))) {
             Some((_, Value::Constant(constant))) => (None, offset.wrapping_add(constant)),
-            // Not a "negative" one: the sum must not wrap around in the load.
+            // Not for "negative" constants: the sum must not wrap around in the load.
             Some((_, Value::Binary(Operator::Add, left, right)))
                 if self.constant_of(right).is_some_and(|constant| constant <= 0xffff) =>
             {
@@ -192,7 +192,7 @@ impl Values {
         }
     }
 
-    /// Joins these bytes into one number.
+    /// Joins these bytes to one number.
     fn joined_bytes(&mut self, offsets: std::ops::Range<u32>) -> ValueId {
         let (mut number, eight) = (self.constant(0), self.constant(8));
         for offset in offsets {
@@ -210,7 +210,7 @@ impl Values {
         }
     }
 
-    /// An operation, computed here if it can be. A division by zero stays: it rejects every packet.
+    /// Returns an operation, computed now if possible. A division by zero remains: it rejects every packet.
     pub(crate) fn binary(&mut self, operator: Operator, left: ValueId, right: ValueId) -> ValueId {
         let (first, second) = (self.constant_of(left), self.constant_of(right));
         if let (Some(first), Some(second)) = (first, second) {
@@ -232,7 +232,7 @@ impl Values {
                 return self.binary(Operator::Add, left, negative);
             }
             (Operator::And, Some(u32::MAX)) => return left,
-            // Also of bytes that are not there, as libpcap has it.
+            // Also for bytes that do not exist, like libpcap.
             (Operator::And | Operator::Mul, Some(0)) => return right,
             (Operator::And, Some(mask)) if self.covers(mask, left) => return left,
             // (x + 1) + 2 is x + 3.
@@ -249,7 +249,7 @@ impl Values {
         self.intern(Value::Binary(operator, left, right))
     }
 
-    /// Whether the mask takes no bit that the value can have.
+    /// True if the mask removes no bit that the value can have.
     fn covers(&self, mask: u32, value: ValueId) -> bool {
         let all = match self.get(value) {
             Value::Load { size: Size::Byte, .. } => 0xff,
@@ -259,12 +259,12 @@ impl Values {
         mask & all == all
     }
 
-    /// Whether a value is computed from this word of memory.
+    /// True if a value is computed from this word of scratch memory.
     pub(crate) fn reads(&self, value: ValueId, slot: MemorySlot) -> bool {
         self.slots_of(value) & slot.bit() != 0
     }
 
-    /// The slots that a value reads, by bits.
+    /// Returns the slots that a value reads, as bits.
     pub(crate) fn slots_of(&self, value: ValueId) -> u32 {
         let mut slots = 0;
         let mut waiting = vec![value];

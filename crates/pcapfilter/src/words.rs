@@ -1,6 +1,6 @@
 //! The words of the language: qualifiers, protocols, names of numbers.
 
-/// The protocol in front of a primitive: `tcp` of `tcp port 80`.
+/// The protocol before a primitive: `tcp` in `tcp port 80`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Proto {
     Default,
@@ -61,7 +61,7 @@ pub(crate) enum Dir {
     Ta,
 }
 
-/// What the name or number after the qualifiers is.
+/// The kind of the name or number after the qualifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum IdKind {
     Default,
@@ -74,14 +74,14 @@ pub(crate) enum IdKind {
     Portrange,
 }
 
-/// A word of link types that are not ours: it is known, so that it is refused with libpcap's sentence.
+/// A word for link types that we do not support. It is known so that it can be refused with libpcap's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
     pub(crate) refusal: &'static str,
     pub(crate) takes_argument: bool,
 }
 
-/// A word with a meaning of its own. `Num` words stand for numbers.
+/// A word with a meaning in the language. `Num` words stand for numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     Proto(Proto),
@@ -107,12 +107,12 @@ pub(crate) enum Word {
     Pppoes,
     Geneve,
     Llc,
-    /// A word of ATM, SS7, 802.11 or OpenBSD's log of packets.
+    /// A word of ATM, SS7, 802.11 or OpenBSD's packet log.
     Foreign(Foreign),
     Num(u32),
 }
 
-/// The protocols' own words, as messages name them.
+/// The words of the protocols, as in messages.
 pub(crate) const PROTOS: &[(&str, Proto)] = &[
     ("link", Proto::Link),
     ("ether", Proto::Link),
@@ -205,7 +205,7 @@ const OTHERS: &[(&str, Word)] = &[
     ("llc", Word::Llc),
 ];
 
-/// Words whose link types are not ours, the sentence that refuses them, and whether a name or number follows.
+/// Words for link types that we do not support, the error message, and whether a name or number follows.
 const FOREIGN: &[(&str, Foreign)] = &[
     ("on", Foreign { refusal: "ifname supported only on PF linktype", takes_argument: true }),
     ("ifname", Foreign { refusal: "ifname supported only on PF linktype", takes_argument: true }),
@@ -312,7 +312,7 @@ const NUMBERS: &[(&str, u32)] = &[
     ("tcp-cwr", 0x80),
 ];
 
-/// What a word means; None for a name. Words are lower case, as in libpcap.
+/// Returns the meaning of a word; None for a name. Words are lower case, as in libpcap.
 pub(crate) fn find(text: &str) -> Option<Word> {
     let proto = PROTOS.iter().find(|(name, _)| *name == text).map(|(_, proto)| Word::Proto(*proto));
     let other = || OTHERS.iter().find(|(name, _)| *name == text).map(|(_, word)| *word);
@@ -321,7 +321,7 @@ pub(crate) fn find(text: &str) -> Option<Word> {
     proto.or_else(other).or_else(number).or_else(foreign)
 }
 
-/// The word of a protocol, for messages.
+/// Returns the word of a protocol, for messages.
 pub(crate) fn name_of(proto: Proto) -> &'static str {
     PROTOS.iter().find(|(_, one)| *one == proto).map_or("", |(name, _)| name)
 }

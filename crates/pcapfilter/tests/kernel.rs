@@ -1,4 +1,4 @@
-//! The kernel takes our programs, and long lists stay small and fast.
+//! The kernel accepts our programs, and long lists stay small and fast.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use pcapfilter::{Filter, FilterTarget, INSTRUCTIONS_MAX, LinkType, NameFiles, Origin, Packet, Program, compile, run};
@@ -16,7 +16,7 @@ fn filter(expression: &str, origin: Origin) -> Filter {
 
 const LIVE: Origin = Origin::Live { vlan_beside: true };
 
-/// Attaches to a socket of no use: the kernel checks the program then.
+/// Attaches the program to an unused socket, so that the kernel checks it.
 fn attach(program: &Program) -> Result<(), String> {
     let instructions = program.instructions.iter();
     let words: Vec<_> = instructions.map(|one| (one.code, one.jt, one.jf, one.k)).collect();
@@ -26,7 +26,7 @@ fn attach(program: &Program) -> Result<(), String> {
 #[test]
 fn the_kernel_takes_every_program() {
     for expression in include_str!("expressions.txt").lines() {
-        // These are refused.
+        // Some expressions of the list are refused.
         let target = FilterTarget { link: LinkType::Ethernet, origin: LIVE, snaplen: 96, netmask: Some(0xff) };
         let names = NameFiles { services: "http 80/tcp\n", protocols: "tcp 6\n", ..NameFiles::default() };
         let Ok(filter) = compile(expression, &target, &names) else { continue };
@@ -37,7 +37,7 @@ fn the_kernel_takes_every_program() {
 }
 
 fn address(number: u32) -> [u8; 4] {
-    // Spread, so that neighbours are not in one range.
+    // Spread, so that neighbours do not form one range.
     (number.wrapping_mul(2_654_435_761) | 0x0100_0000).to_be_bytes()
 }
 
@@ -71,7 +71,8 @@ fn a_thousand_hosts() {
         ] {
             let start = Instant::now();
             let filter = filter(&expression, origin);
-            // 50 ms is the promise of the optimised build (examples/compile.rs); a busy machine and none here.
+            // The optimised build takes 50 ms (examples/compile.rs); this limit is for a busy machine and an
+            // unoptimised build.
             assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
             assert!(filter.kernel.instructions.len() < INSTRUCTIONS_MAX);
             attach(&filter.kernel).unwrap();
@@ -114,7 +115,7 @@ fn a_thousand_of_other_things() {
 
 #[test]
 fn what_the_kernel_would_refuse_is_refused() {
-    // Hosts whose halves all differ: nothing to share.
+    // Hosts whose halves all differ, so nothing can be shared.
     let host = |number: u64| {
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         format!("2001:{:x}:{:x}:{:x}::{number:x}", mixed & 0xffff, mixed >> 16 & 0xffff, mixed >> 32 & 0xffff)

@@ -1,4 +1,4 @@
-//! The same verdicts and refusals as libpcap.
+//! Compares verdicts and errors with libpcap.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod corpus;
@@ -11,7 +11,7 @@ use peer::{NAMES, Said};
 const NO_DEVICE: Origin = Origin::Live { vlan_beside: false };
 
 fn target(link: LinkType, origin: Origin) -> FilterTarget {
-    // What tcpdump has for a mask where there is no device.
+    // tcpdump's mask without a device.
     FilterTarget { link, origin, snaplen: 262_144, netmask: Some(0) }
 }
 
@@ -20,7 +20,7 @@ fn verdict(program: &Program, bytes: &[u8], metadata: Metadata) -> bool {
     run(program, &packet, &mut |_| false) != 0
 }
 
-/// What differs, in words; None where nothing does.
+/// Returns the difference as text; None if they agree.
 fn difference(ours: &Filter, theirs: &Program, packets: &[Vec<u8>], metadata: &[Metadata]) -> Option<String> {
     let decides = ours.rest.as_ref().unwrap_or(&ours.kernel);
     for metadata in metadata {
@@ -37,7 +37,7 @@ fn difference(ours: &Filter, theirs: &Program, packets: &[Vec<u8>], metadata: &[
     None
 }
 
-/// What differs between us and what libpcap has said; None where nothing does.
+/// Returns the difference between us and libpcap's result `said`; None if we agree.
 fn compare(
     target: &FilterTarget,
     expression: &str,
@@ -48,7 +48,7 @@ fn compare(
     let wrong = match (compile(expression, target, &NAMES), said) {
         (Ok(ours), Said::Program(theirs)) => {
             let (has, they_have) = (ours.kernel.instructions.len(), theirs.instructions.len());
-            // Loops are unrolled, and a tag beside the packet takes other instructions than theirs.
+            // Loops are unrolled, and a tag in the metadata needs other instructions than libpcap's.
             let is_long = has > they_have + they_have / 4 + 4 && !expression.contains("protochain");
             let length = is_long.then(|| format!("{has} instructions, libpcap {they_have}"));
             difference(&ours, theirs, packets, metadata).or(length)
@@ -105,7 +105,7 @@ fn one_ip() {
     check(LinkType::Ipv6);
 }
 
-/// The libpcap that is installed, whichever that is.
+/// Compares with the installed libpcap, of any version.
 #[test]
 fn today() {
     testkit::require_tool!("tcpdump");
@@ -120,7 +120,7 @@ fn today() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// A file has no direction, no interface; its loopback packets may come from any system.
+/// A file has no direction and no interface; its loopback packets may come from any operating system.
 #[test]
 fn files() {
     testkit::require_tool!("tcpdump");
@@ -146,7 +146,7 @@ fn files() {
     }
 }
 
-/// On a device the kernel has the outer tag.
+/// On a device, the kernel has the outer tag.
 #[test]
 fn root_tags_beside_the_packet() {
     testkit::require_root!();
@@ -178,7 +178,7 @@ fn root_tags_beside_the_packet() {
         "ip broadcast",
     ] {
         let said = peer::ask(&["-i", "lo"], expression);
-        // Two instructions a load with libpcap, too.
+        // libpcap also needs two instructions per load.
         assert_eq!(compare(&target, expression, &said, &packets, &metadata), None);
     }
 }

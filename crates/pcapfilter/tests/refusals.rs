@@ -1,4 +1,4 @@
-//! Refusals beyond libpcap's: the column, bounds; and the caller's own words.
+//! Errors in addition to libpcap's: the column and the limits. Also the caller's own words.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use pcapfilter::{ExtraWord, FilterError, FilterTarget, LinkType, NameFiles, Origin, compile, compile_with};
@@ -60,7 +60,7 @@ fn further_words_are_the_callers() {
     let filter = compile("tcp and process nginx and not dropped").unwrap();
     assert_eq!(filter.extras.len(), 2);
     assert_eq!((filter.extras[0].argument.as_str(), filter.extras[0].column), ("nginx", 9));
-    // The kernel takes what may pass: all of TCP.
+    // The kernel accepts everything that may pass: all of TCP.
     let tcp = compile("tcp").unwrap();
     assert_eq!(filter.kernel, tcp.kernel);
     assert!(tcp.rest.is_none());
@@ -75,7 +75,7 @@ fn further_words_are_the_callers() {
         let bytes = pcapfilter::run(&rest, &packet, &mut |number| if number == 0 { process } else { dropped });
         assert_eq!(bytes != 0, passes);
     }
-    // Without the list they are names, with it they can be written as such.
+    // Without the list they are names. With it, a backslash makes them names.
     assert!(pcapfilter::compile("process nginx", &target(LinkType::Ethernet), &NAMES).is_err());
     assert_eq!(compile("tcp or \\dropped").unwrap_err().message, "syntax error in filter expression");
     assert!(compile("process").is_err());

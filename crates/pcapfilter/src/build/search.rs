@@ -1,13 +1,13 @@
-//! Whether a value is in a set: a balanced search, so that a thousand addresses cost ten comparisons.
+//! Tests whether a value is in a set, by a balanced search: a thousand addresses cost ten comparisons.
 
 use super::Builder;
 use crate::graph::{Compare, NodeId, Test};
 use crate::value::ValueId;
 
-/// So many are compared one after the other; fewer make the program longer, more make it slower.
+/// Up to this number, values are compared one by one. A lower limit makes the program longer, a higher one slower.
 const LEAF_MAX: usize = 6;
 
-/// Where a value between two numbers leads to.
+/// A range of values and the node that they lead to.
 #[derive(Clone, Copy)]
 struct SearchEntry {
     lowest: u32,
@@ -24,7 +24,7 @@ impl Builder<'_> {
         self.search(value, &entries, no)
     }
 
-    /// One search a word; each number of a word leads to the search for what may follow it.
+    /// One search per word. Each value of a word leads to the search for the words that may follow it.
     pub(super) fn prefixes(&mut self, words: &[ValueId], prefixes: &[(u128, u32)], yes: NodeId, no: NodeId) -> NodeId {
         let Some((word, words)) = words.split_first() else { return yes };
         let mut entries = Vec::new();
@@ -64,7 +64,7 @@ impl Builder<'_> {
             return self.compare(value, Compare::Equal, lowest, to, next);
         }
         let inside = if highest == u32::MAX { to } else { self.compare(value, Compare::Greater, highest, next, to) };
-        // They are sorted: what is below this one is below all that follow.
+        // The ranges are sorted: a value below this range is below all later ones.
         if lowest == 0 { inside } else { self.compare(value, Compare::GreaterOrEqual, lowest, inside, no) }
     }
 

@@ -1,4 +1,4 @@
-//! What the two registers hold, and the instructions that bring values into them.
+//! The values in the two registers, and the instructions that load values into them.
 
 use crate::ast::Operator;
 use crate::error::FilterError;
@@ -6,22 +6,22 @@ use crate::instruction::{Instruction, code};
 use crate::interpret::MEMORY_WORDS;
 use crate::value::{MemorySlot, Size, Value, ValueId, Values, code_of};
 
-/// Words of memory below are slots; those from here on keep intermediate results.
+/// Words of scratch memory below this one are slots; those from here on store intermediate results.
 const FIRST_TEMPORARY: usize = 8;
 
-/// The values in the registers, where they are known.
+/// The values in the registers, where known.
 #[derive(Clone, Default)]
 pub(super) struct Registers {
     a: Option<ValueId>,
     x: Option<ValueId>,
-    /// Words of memory in use for intermediate results.
+    /// Words of scratch memory in use for intermediate results.
     temporaries: usize,
 }
 
 type Emitted = Result<(), FilterError>;
 
 impl Registers {
-    /// Keeps what holds on both ways.
+    /// Keeps only what is true on both paths.
     pub(super) fn meet(&mut self, other: &Registers) {
         self.a = self.a.filter(|_| self.a == other.a);
         self.x = self.x.filter(|_| self.x == other.x);
@@ -46,7 +46,7 @@ impl Registers {
         Ok(())
     }
 
-    /// Brings both sides of a comparison into place; returns the right one if it is a constant.
+    /// Loads both operands of a comparison. Returns the right one if it is a constant.
     pub(super) fn compare(
         &mut self,
         values: &Values,
@@ -62,7 +62,7 @@ impl Registers {
         Ok(None)
     }
 
-    /// `left` into A, `right` into X.
+    /// Loads `left` into A and `right` into X.
     fn both(&mut self, values: &Values, body: &mut Vec<Instruction>, left: ValueId, right: ValueId) -> Emitted {
         if is_simple(values, right) {
             self.load_a(values, body, left)?;
@@ -116,7 +116,7 @@ impl Registers {
         Ok(())
     }
 
-    /// Brings the operands into place; returns the operation.
+    /// Loads the operands and returns the instruction of the operation.
     fn operation(
         &mut self,
         values: &Values,
@@ -126,7 +126,7 @@ impl Registers {
         right: ValueId,
     ) -> Result<Instruction, FilterError> {
         let operation = code::ALU | code_of(operator);
-        // The kernel refuses a program that divides by a constant zero or shifts too far.
+        // The kernel rejects a program that divides by a constant zero or shifts too far.
         let is_refused = |constant: u32| match operator {
             Operator::Div | Operator::Mod => constant == 0,
             Operator::ShiftLeft | Operator::ShiftRight => constant > 31,
@@ -146,7 +146,7 @@ impl Registers {
         Ok(Instruction::new(operation | code::X, 0))
     }
 
-    /// Leaves A alone if the value is simple.
+    /// Loads a value into X. Preserves A if the value is simple.
     fn load_x(&mut self, values: &Values, body: &mut Vec<Instruction>, value: ValueId) -> Emitted {
         if self.x == Some(value) {
             return Ok(());
@@ -168,7 +168,7 @@ impl Registers {
     }
 }
 
-/// Whether X takes it without A.
+/// True if the value can be loaded into X without A.
 fn is_simple(values: &Values, value: ValueId) -> bool {
     matches!(values.get(value), Value::Constant(_) | Value::Length | Value::Slot(_) | Value::HeaderLength(_))
 }

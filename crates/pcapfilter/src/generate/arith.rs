@@ -9,7 +9,7 @@ use crate::value::{Size, ValueId};
 use crate::words::Proto;
 
 impl Generator<'_> {
-    /// A relation holds if the packet has the protocols whose bytes are in it, and the numbers are so.
+    /// A relation holds if the packet contains the protocols whose bytes it reads, and the comparison is true.
     pub(super) fn relation(&mut self, relation: Relation, left: &Arith, right: &Arith) -> Generated {
         let mut parts = Vec::new();
         let left = self.arith(left, &mut parts)?;
@@ -27,7 +27,8 @@ impl Generator<'_> {
         Ok(Condition::All(parts))
     }
 
-    /// A number; what must hold for its bytes to be what they are called goes to `protocols`.
+    /// Returns a number. Adds the conditions for the packet to contain the protocols whose bytes are read to
+    /// `protocols`.
     fn arith(&mut self, arith: &Arith, protocols: &mut Vec<Condition>) -> Result<ValueId, String> {
         Ok(match arith {
             Arith::Number(number) => self.values.constant(*number),
@@ -38,7 +39,7 @@ impl Generator<'_> {
             }
             Arith::Binary(operator, left, right) => {
                 let left = self.arith(left, protocols)?;
-                // libpcap asks for the protocols of the left side only: `len - tcp[12] > 0` holds of any packet.
+                // libpcap tests only the protocols of the left side: `len - tcp[12] > 0` is true for any packet.
                 let right = self.arith(right, &mut Vec::new())?;
                 match (operator, self.values.constant_of(right)) {
                     (Operator::Div, Some(0)) => return Err("division by zero".to_owned()),
@@ -102,7 +103,7 @@ impl Generator<'_> {
             | Proto::Carp => {
                 let mut parts = vec![self.link_type(ethertype::IP)?];
                 parts.append(protocols);
-                // Over IPv4: where IPv6's is, its headers say.
+                // Only over IPv4. For IPv6, the offset depends on the extension headers.
                 let number = ip_number(proto).unwrap_or(0);
                 parts.push(self.is(HeaderPlace::Network, 9, Size::Byte, number));
                 parts.push(self.first_fragment());

@@ -28,7 +28,7 @@ impl Generator<'_> {
     }
 }
 
-/// `1.13`: area and node; None where it is something else.
+/// Parses `1.13`: area and node. None for any other text.
 pub(super) fn address(text: &str) -> Option<u32> {
     let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
     let (area, node) = (parts.next()??, parts.next()??);

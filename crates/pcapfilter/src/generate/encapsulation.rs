@@ -1,4 +1,4 @@
-//! What moves the headers after it: VLAN tags, MPLS labels, PPPoE sessions.
+//! Encapsulations that move the headers after them: VLAN tags, MPLS labels, PPPoE sessions.
 
 use super::{Condition, Generated, Generator, HeaderPlace, Offset, PAYLOAD, TYPE};
 use crate::graph::Compare;
@@ -11,7 +11,7 @@ use crate::value::Size;
 const TAG_MAX: u32 = 0xfff;
 const LABEL_MAX: u32 = 0xf_ffff;
 const SESSION_MAX: u32 = 0xffff;
-/// Bytes of a tag, and of a label.
+/// Bytes of a VLAN tag, and of an MPLS label.
 const MOVED: u32 = 4;
 
 impl Generator<'_> {
@@ -57,7 +57,7 @@ impl Generator<'_> {
         Ok(Condition::All(parts))
     }
 
-    /// The tag may be beside the packet, then nothing moves; else all after it is four bytes further on.
+    /// The tag may be in the metadata; then nothing moves. Otherwise everything after it moves four bytes.
     fn tag_beside(&mut self, number: Option<u32>) -> Generated {
         let present = self.values.load(Size::Byte, None, ANCILLARY_VLAN_PRESENT);
         let one = self.values.constant(1);
@@ -80,14 +80,14 @@ impl Generator<'_> {
             ]));
         }
         self.payload.slot = Some(PAYLOAD);
-        // Both move alike, but Geneve sets them apart.
+        // The slots PAYLOAD and TYPE have the same value here, but Geneve makes them differ.
         self.link_type = self.link_type.map(|link_type| Offset { slot: Some(TYPE), ..link_type });
         Ok(Condition::All(parts))
     }
 
     pub(super) fn mpls(&mut self, label: Option<u32>) -> Generated {
         let mut parts = vec![match self.link {
-            // Not the last label.
+            // The previous label must not be the last.
             _ if self.labels > 0 => self.masked(HeaderPlace::PreviousLabel, 2, Size::Byte, 0, 1),
             LinkType::Ethernet => self.link_type(ethertype::MPLS)?,
             LinkType::Ppp => self.link_type(ppp::MPLS)?,
@@ -113,7 +113,7 @@ impl Generator<'_> {
             }
             parts.push(self.masked(HeaderPlace::Network, 0, Size::Word, session, SESSION_MAX));
         }
-        // Six bytes of PPPoE, two of PPP.
+        // Six bytes of PPPoE header, two of PPP.
         let header = self.payload.constant.wrapping_add(self.network).wrapping_add(6);
         self.link = LinkType::Ppp;
         self.is_geneve = false;

@@ -1,4 +1,4 @@
-//! Geneve (RFC 8926): options make the inner headers' place a matter of each packet.
+//! Geneve (RFC 8926). Because of its options, the offset of the inner headers differs between packets.
 
 use super::ports::PortRange;
 use super::{Condition, GENEVE, Generated, Generator, HEADER, HeaderPlace, Offset, PAYLOAD, TYPE};
@@ -27,7 +27,7 @@ impl Generator<'_> {
         Ok(Condition::All(parts))
     }
 
-    /// Version 0 over UDP; where its header begins goes into memory.
+    /// Tests for Geneve version 0 over UDP, and stores the offset of its header.
     fn over(&mut self, place: HeaderPlace, network: Option<u32>) -> Generated {
         let ports = PortRange { lowest: PORT, highest: PORT, protocol: Some(ip::UDP), is_range: false };
         let port = match place {
@@ -61,7 +61,7 @@ impl Generator<'_> {
         self.values.binary(Operator::Add, value, constant)
     }
 
-    /// Behind the options: Ethernet, or another protocol at once.
+    /// After the options: an Ethernet frame, or a packet of another protocol without an Ethernet header.
     fn inner_headers(&mut self) -> Vec<Condition> {
         let start = self.values.slot(GENEVE);
         let protocol = self.plus(start, 2);
@@ -90,7 +90,7 @@ impl Generator<'_> {
         ]
     }
 
-    /// In Geneve there may be no Ethernet header: then the payload begins where it would.
+    /// Adds the condition that there is an Ethernet header in Geneve. Without one, the payload begins in its place.
     pub(super) fn behind_geneve(&mut self, condition: Condition) -> Condition {
         if !self.is_geneve {
             return condition;

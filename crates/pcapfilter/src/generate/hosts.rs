@@ -6,7 +6,7 @@ use crate::numbers::ethertype;
 use crate::value::Size;
 use crate::words::{Dir, IdKind, Proto, name_of};
 
-/// Offsets of both addresses in a header.
+/// The offsets of both addresses in a header.
 #[derive(Clone, Copy)]
 pub(super) struct Ends {
     pub(super) source: u32,
@@ -18,7 +18,7 @@ pub(super) const ARP_ENDS: Ends = Ends { source: 14, destination: 24 };
 pub(super) const IPV6_ENDS: Ends = Ends { source: 8, destination: 24 };
 
 impl Generator<'_> {
-    /// A host or a network of IPv4, in the headers of `proto`.
+    /// An IPv4 host or network, in the headers of `proto`.
     pub(super) fn host(&mut self, address: u32, mask: u32, proto: Proto, dir: Dir, kind: IdKind) -> Generated {
         match proto {
             Proto::Default => {
@@ -45,7 +45,7 @@ impl Generator<'_> {
         })
     }
 
-    /// A host or a network of IPv6.
+    /// An IPv6 host or network.
     pub(super) fn host6(&mut self, address: u128, prefix: u32, proto: Proto, dir: Dir, kind: IdKind) -> Generated {
         if !matches!(proto, Proto::Default | Proto::Ipv6) {
             return Err(no_host6(proto, kind));
@@ -63,7 +63,7 @@ impl Generator<'_> {
         })
     }
 
-    /// An Ethernet address; `refusal` is said where the link type has none.
+    /// An Ethernet address. `refusal` is the error for link types without such addresses.
     pub(super) fn ethernet_host(&mut self, address: [u8; 6], dir: Dir, refusal: &str) -> Generated {
         if self.link != LinkType::Ethernet {
             return Err(refusal.to_owned());
@@ -93,7 +93,7 @@ impl Generator<'_> {
     }
 }
 
-/// A condition for the ends that `dir` means.
+/// Returns a condition for the ends selected by `dir`.
 pub(super) fn both_ways(dir: Dir, end: &mut dyn FnMut(bool) -> Generated) -> Generated {
     match dir {
         Dir::Src => end(true),
@@ -111,7 +111,7 @@ pub(super) fn both_ways(dir: Dir, end: &mut dyn FnMut(bool) -> Generated) -> Gen
     }
 }
 
-/// The words for an end that only 802.11 has.
+/// The words for the addresses that only 802.11 has.
 pub(super) fn wlan_words(dir: Dir) -> &'static str {
     match dir {
         Dir::Addr1 => "'addr1' and 'address1'",
@@ -127,7 +127,7 @@ fn kind_word(kind: IdKind) -> &'static str {
     if kind == IdKind::Net { "net" } else { "host" }
 }
 
-/// Why a host of that protocol is refused, in the words of libpcap, whose language has no such filter.
+/// Returns the error for a host of this protocol, with libpcap's text.
 fn no_host(proto: Proto, kind: IdKind) -> String {
     let (word, kind) = (name_of(proto), kind_word(kind));
     match proto {

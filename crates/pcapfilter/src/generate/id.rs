@@ -1,4 +1,4 @@
-//! Qualifiers and what they are applied to.
+//! Qualifiers and their ids.
 
 use super::ports::{PortRange, protocol_of};
 use super::{Condition, Generated, Generator, decnet};
@@ -121,7 +121,7 @@ impl Generator<'_> {
         if addresses.is_empty() {
             return Err(format!("unknown host '{name}'"));
         }
-        // Without a type field no link-layer protocol but IP can be asked for.
+        // Without a type field, IP is the only protocol that can be tested.
         let any = proto == Proto::Default && self.link_type.is_none();
         let mut parts = Vec::new();
         for address in addresses {
@@ -159,7 +159,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The port of a service, and the protocol that has it; None if several do.
+    /// Returns the port of a service and the protocol it belongs to. The protocol is None if there are several.
     fn service(&self, name: &str) -> Option<(u32, Option<u32>)> {
         let number = || name.parse::<u16>().ok();
         let tcp = self.names.port(name, "tcp").or_else(number);
@@ -200,14 +200,14 @@ impl Generator<'_> {
     }
 }
 
-/// `80-90`, whatever follows.
+/// Parses `80-90`, with any text after it.
 fn numbers(text: &str) -> Option<(u32, u32)> {
     let (first, rest) = text.split_once('-')?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     Some((first.parse().ok()?, rest.get(..digits)?.parse().ok()?))
 }
 
-/// The protocol that is asked for, if the service has it; else the name of the one that does.
+/// Returns the wanted protocol if the service has it; otherwise the name of the protocol that the service has.
 fn one_protocol(wanted: Option<u32>, real: Option<u32>) -> Result<Option<u32>, &'static str> {
     match (wanted, real) {
         (Some(wanted), Some(real)) if wanted != real => Err(if real == ip::TCP { "tcp" } else { "udp" }),
@@ -216,7 +216,7 @@ fn one_protocol(wanted: Option<u32>, real: Option<u32>) -> Result<Option<u32>, &
     }
 }
 
-/// A network's number without leading zeros: 10 is 10.0.0.0 with its mask.
+/// Shifts a network number until its first byte is not zero: 10 becomes 10.0.0.0. Also returns the mask.
 fn leading(number: u32) -> (u32, u32) {
     let (mut number, mut mask) = (number, u32::MAX);
     while number != 0 && number & 0xff00_0000 == 0 {
@@ -230,7 +230,7 @@ fn mask_of(bits: u32) -> u32 {
     u32::MAX.checked_shl(32_u32.saturating_sub(bits)).unwrap_or(0)
 }
 
-/// An address of up to four numbers, and how many bits those have.
+/// Parses an address of one to four numbers. Also returns how many bits they have.
 fn dotted_address(text: &str) -> Result<(u32, u32), String> {
     let (mut address, mut bits) = (0_u32, 0);
     for part in text.split('.') {
@@ -241,7 +241,7 @@ fn dotted_address(text: &str) -> Result<(u32, u32), String> {
     Ok((address.checked_shl(32_u32.saturating_sub(bits)).unwrap_or(0), bits))
 }
 
-/// Address and mask of a network.
+/// Returns the address and the mask of a network.
 pub(super) fn network(id: &Id) -> Result<(u32, u32), String> {
     match id {
         Id::Ipv4(text) => dotted_address(text).map(|(address, bits)| (address, mask_of(bits))),
@@ -266,7 +266,7 @@ pub(super) fn network(id: &Id) -> Result<(u32, u32), String> {
     }
 }
 
-/// Whether the qualifiers ask for both ends or one, not for two at once, and not for 802.11's.
+/// True if the qualifiers select one end, or either end; false for both ends at once and for 802.11's addresses.
 pub(super) fn is_plain(dir: Dir) -> bool {
     matches!(dir, Dir::Default | Dir::Src | Dir::Dst | Dir::SrcOrDst)
 }

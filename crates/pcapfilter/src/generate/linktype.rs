@@ -1,4 +1,4 @@
-//! Which protocol follows the link-layer header.
+//! Tests which protocol follows the link-layer header.
 
 use super::{Condition, Generated, Generator, HeaderPlace};
 use crate::graph::Compare;
@@ -13,12 +13,12 @@ const INET6: u32 = 10;
 /// `AF_INET6` of the BSDs, FreeBSD and macOS.
 const INET6_OTHERS: [u32; 3] = [24, 28, 30];
 
-/// Types of Linux cooked captures for frames with LLC (include/uapi/linux/if_ether.h).
+/// Protocol numbers of Linux cooked captures for frames with LLC (include/uapi/linux/if_ether.h).
 const COOKED_802_3: u32 = 1;
 const COOKED_802_2: u32 = 4;
 
 impl Generator<'_> {
-    /// `protocol` is an Ethernet type, or an LLC service access point below 1,501.
+    /// `protocol` is an EtherType, or below 1,501 an LLC service access point.
     pub(super) fn link_type(&mut self, protocol: u32) -> Generated {
         if self.labels > 0 {
             return self.type_behind_labels(protocol);
@@ -40,7 +40,7 @@ impl Generator<'_> {
         })
     }
 
-    /// Behind the last label only the version tells.
+    /// After the last label, only the IP version shows the protocol.
     fn type_behind_labels(&mut self, protocol: u32) -> Generated {
         let version = match protocol {
             ethertype::IP => 0x40,
@@ -52,7 +52,7 @@ impl Generator<'_> {
         Ok(Condition::All(vec![is_last, version]))
     }
 
-    /// Whether the type is a length, so that LLC follows.
+    /// True if the type is a length, which means that LLC follows.
     pub(super) fn has_llc(&mut self) -> Condition {
         self.compared(HeaderPlace::LinkType, 0, Size::Half, Compare::Greater, ethertype::LENGTH_MAX).negated()
     }
@@ -68,7 +68,7 @@ impl Generator<'_> {
                 let in_llc = Condition::Any(vec![
                     self.snap(0, ethertype::IPX),
                     self.is(HeaderPlace::Payload, 0, Size::Byte, llc::IPX),
-                    // IPX right after the length.
+                    // IPX immediately after the length.
                     self.is(HeaderPlace::Payload, 0, Size::Half, 0xffff),
                 ]);
                 Condition::Any(vec![ipx, Condition::All(vec![self.has_llc(), in_llc])])
@@ -116,11 +116,11 @@ impl Generator<'_> {
         }
     }
 
-    /// The address family in front of the packet.
+    /// The address family before the packet.
     fn loopback_type(&mut self, protocol: u32) -> Condition {
         match protocol {
             ethertype::IP => self.family(INET),
-            // A file may come from any system.
+            // A file may come from any operating system.
             ethertype::IPV6 if self.target.is_file() => {
                 let [bsd, freebsd, macos] = INET6_OTHERS;
                 let first = self.family(macos);
@@ -155,7 +155,7 @@ impl Generator<'_> {
     }
 }
 
-/// PPP's number of an Ethernet type; PPP's own numbers stay.
+/// Returns PPP's number for an EtherType; PPP's own numbers do not change.
 fn ppp_type(protocol: u32) -> u32 {
     match protocol {
         ethertype::IP => ppp::IP,

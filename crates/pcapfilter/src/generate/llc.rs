@@ -1,10 +1,10 @@
-//! `llc`, and the types of its frames (IEEE 802.2).
+//! `llc` and its frame types (IEEE 802.2).
 
 use super::{Condition, Generated, Generator, HeaderPlace};
 use crate::link::LinkType;
 use crate::value::Size;
 
-/// Supervisory frames: the field after the service access points.
+/// Supervisory frames: the value of the field after the service access points.
 const SUPERVISORY: &[(&str, u32)] = &[("rr", 0x01), ("rnr", 0x05), ("rej", 0x09)];
 const SUPERVISORY_MASK: u32 = 0x0f;
 /// Unnumbered frames.
@@ -25,7 +25,7 @@ impl Generator<'_> {
         let find = |types: &[(&str, u32)], name: &str| {
             types.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, number)| *number)
         };
-        // Number, mask, and whether it must differ.
+        // Number, mask, and whether the field must differ.
         let control = match name {
             None => None,
             Some(name) if name.eq_ignore_ascii_case("i") => Some((0, 1)),
@@ -40,7 +40,7 @@ impl Generator<'_> {
         if self.link != LinkType::Ethernet {
             return Err(format!("'llc' not supported for {}", self.link));
         }
-        // Not IPX right after the length.
+        // IPX may follow immediately after the length; it is excluded.
         let is_ipx = self.is(HeaderPlace::Payload, 0, Size::Half, 0xffff);
         let mut parts = vec![self.has_llc(), is_ipx.negated()];
         if let Some((number, mask)) = control {

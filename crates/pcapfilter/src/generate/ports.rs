@@ -1,4 +1,4 @@
-//! Ports and ranges of them, over TCP, UDP and SCTP.
+//! Ports and port ranges, over TCP, UDP and SCTP.
 
 use super::hosts::wlan_words;
 use super::{Condition, Generated, Generator, HeaderPlace};
@@ -7,16 +7,16 @@ use crate::numbers::{ethertype, ip};
 use crate::value::Size;
 use crate::words::{Dir, Proto};
 
-/// Protocols with ports, in the order that libpcap asks in.
+/// Protocols with ports, in the order in which libpcap tests them.
 pub(super) const WITH_PORTS: [u32; 3] = [ip::SCTP, ip::TCP, ip::UDP];
 
-/// The lowest and the highest port, and the protocol's number; None for all with ports.
+/// The lowest and the highest port, and the number of the protocol; None means all protocols with ports.
 #[derive(Clone, Copy)]
 pub(super) struct PortRange {
     pub(super) lowest: u32,
     pub(super) highest: u32,
     pub(super) protocol: Option<u32>,
-    /// Whether `portrange` was said.
+    /// True if the qualifier is `portrange`.
     pub(super) is_range: bool,
 }
 
@@ -39,7 +39,7 @@ impl Generator<'_> {
         Ok(Condition::All(vec![link, protocol, self.both_ports(HeaderPlace::Ipv6Payload, ports, dir)?]))
     }
 
-    /// Whether the protocol at `offset` of the network header is the one that is wanted.
+    /// Tests whether the protocol at `offset` of the network header is the wanted one.
     pub(super) fn has_ports(&mut self, protocol: Option<u32>, offset: u32) -> Condition {
         let wanted = protocol.map_or(WITH_PORTS.to_vec(), |protocol| vec![protocol]);
         Condition::Any(wanted.iter().map(|number| self.is(HeaderPlace::Network, offset, Size::Byte, *number)).collect())
@@ -70,7 +70,7 @@ fn not_for_ports(dir: Dir, are_not: &str, ports: PortRange) -> String {
     format!("{} {are_not} for {what}", wlan_words(dir))
 }
 
-/// The protocol in front of `port`; `word` is that word.
+/// Returns the protocol before `port`. `word` is `port` or `portrange`, for the error.
 pub(super) fn protocol_of(proto: Proto, word: &str) -> Result<Option<u32>, String> {
     match proto {
         Proto::Default => Ok(None),

@@ -1,4 +1,4 @@
-//! Protocols: by their word, by `proto`, behind extension headers by `protochain`.
+//! Protocols: by name, by `proto`, and after extension headers by `protochain`.
 
 use super::{Condition, Generated, Generator, HeaderPlace};
 use crate::condition::HeaderChain;
@@ -8,7 +8,7 @@ use crate::value::Size;
 use crate::words::{Dir, Proto, name_of};
 
 impl Generator<'_> {
-    /// A protocol's word alone.
+    /// The name of a protocol without an id.
     pub(super) fn protocol_word(&mut self, proto: Proto) -> Generated {
         if let Some(number) = ip_number(proto) {
             let family = match proto {
@@ -35,7 +35,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Protocol `number` of the protocol `family`.
+    /// Protocol `number` over the protocol `family`.
     pub(super) fn protocol(&mut self, number: u32, family: Proto, dir: Dir) -> Generated {
         if dir != Dir::Default {
             return Err("direction applied to 'proto'".to_owned());
@@ -88,7 +88,7 @@ impl Generator<'_> {
         Ok(Condition::All(vec![link, Condition::Chain(HeaderChain { is_ipv6, protocol, offset })]))
     }
 
-    /// The number of a protocol's name, for `proto` and `protochain`.
+    /// Returns the number of a protocol by name, for `proto` and `protochain`.
     pub(super) fn protocol_number(&self, name: &str, family: Proto) -> Result<u32, String> {
         const LINK: &[(&str, u32)] = &[
             ("aarp", ethertype::AARP),
@@ -120,7 +120,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Whether this is no later fragment of an IPv4 packet.
+    /// Tests that this is not a later fragment of an IPv4 packet.
     pub(super) fn first_fragment(&mut self) -> Condition {
         self.compared(HeaderPlace::Network, 6, Size::Half, Compare::AnyBit, 0x1fff).negated()
     }
@@ -166,7 +166,7 @@ fn link_number(proto: Proto) -> Option<u32> {
     })
 }
 
-/// Packet types of IS-IS that a word means.
+/// The IS-IS packet types selected by a word.
 fn isis_types(proto: Proto) -> &'static [u32] {
     match proto {
         Proto::IsisL1 => &[osi::L1_PSNP, osi::L1_CSNP, osi::L1_LSP, osi::L1_HELLO, osi::POINT_TO_POINT_HELLO],
@@ -180,7 +180,7 @@ fn isis_types(proto: Proto) -> &'static [u32] {
     }
 }
 
-/// The refusal of `proto` after a protocol that carries no other.
+/// The error for `proto` after a protocol that carries no other.
 fn no_protocols(proto: Proto) -> String {
     let word = name_of(proto);
     match proto {

@@ -1,7 +1,7 @@
-//! Hosts, networks or ports with the same qualifiers: one search for all of them.
+//! Hosts, networks or ports with the same qualifiers, tested by one search.
 //!
-//! A small set is searched in each header that may have it. Of a large one there is one search, for all headers: where
-//! the header's fields are goes into memory before.
+//! A small set is searched separately for each header that may contain a member. A large set is searched once for all
+//! headers: the offsets of the header's fields are stored in scratch memory first.
 
 use super::hosts::{ARP_ENDS, Ends, IPV4_ENDS, IPV6_ENDS};
 use super::id::{is_plain, network};
@@ -12,10 +12,10 @@ use crate::numbers::ethertype;
 use crate::value::{MemorySlot, Size, ValueId};
 use crate::words::{Dir, IdKind, Proto};
 
-/// Members of a set that is searched in each header.
+/// The most members of a set that is searched separately for each header.
 const SMALL_MAX: usize = 12;
 
-/// What a set is of: only members of one kind come into one set.
+/// The kind of a set's members. All members of a set have the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Members {
     Ipv4,
@@ -23,7 +23,7 @@ pub(crate) enum Members {
     Ports,
 }
 
-/// The kind of set that this can be in, if its qualifiers are those of a set.
+/// Returns the kind of set that this id can join, if its qualifiers allow sets.
 pub(crate) fn members(qualifiers: Qualifiers, id: &Id) -> Option<Members> {
     let Qualifiers { proto, dir, kind } = qualifiers;
     if !is_plain(dir) {
@@ -44,7 +44,7 @@ pub(crate) fn members(qualifiers: Qualifiers, id: &Id) -> Option<Members> {
     }
 }
 
-/// Whether only numbers differ, not masks, and one load tells.
+/// True if only the numbers differ, not the masks, and one load can read each of them.
 pub(crate) fn is_uniform(members: Members, ids: &[&Id]) -> bool {
     let mask = |id: &&Id| network(id).ok().map(|(_, mask)| mask);
     match members {
@@ -55,7 +55,7 @@ pub(crate) fn is_uniform(members: Members, ids: &[&Id]) -> bool {
 }
 
 impl Generator<'_> {
-    /// What `ids` demand together. Each was taken alone already, so each is sound.
+    /// Returns the condition of all `ids` together. Each was compiled separately before, so each is valid.
     pub(crate) fn set(&mut self, qualifiers: Qualifiers, members: Members, ids: &[&Id]) -> Generated {
         match members {
             Members::Ipv4 => self.ipv4_set(qualifiers, ids),
@@ -107,7 +107,8 @@ impl Generator<'_> {
         Ok(Condition::All(vec![Condition::Any(any), found]))
     }
 
-    /// Where the byte at `offset` of the network header is, without the part that is the same for all packets.
+    /// Returns the offset of the byte at `offset` of the network header, without the part that is the same for all
+    /// packets.
     fn address_of(&mut self, offset: u32) -> ValueId {
         let offset = self.values.constant(offset);
         match self.base(self.payload) {
@@ -116,7 +117,7 @@ impl Generator<'_> {
         }
     }
 
-    /// What is where `slot` says.
+    /// Returns a load at the offset in `slot`.
     fn at_slot(&mut self, slot: MemorySlot, offset: u32, size: Size) -> ValueId {
         let base = self.values.slot(slot);
         let network = self.payload.constant.wrapping_add(self.network);
@@ -177,7 +178,7 @@ impl Generator<'_> {
     }
 }
 
-/// The ends that `dir` means.
+/// Returns a condition for the ends selected by `dir`.
 fn either(dir: Dir, source: ValueId, destination: ValueId, found: &dyn Fn(ValueId) -> Condition) -> Condition {
     match dir {
         Dir::Src => found(source),
@@ -186,7 +187,7 @@ fn either(dir: Dir, source: ValueId, destination: ValueId, found: &dyn Fn(ValueI
     }
 }
 
-/// Sorted, without those that are in another one.
+/// Sorts the prefixes and removes those contained in others.
 fn outermost(mut prefixes: Vec<(u128, u32)>) -> Vec<(u128, u32)> {
     prefixes.sort_unstable();
     let mut kept: Vec<(u128, u32)> = Vec::with_capacity(prefixes.len());
@@ -202,7 +203,7 @@ fn outermost(mut prefixes: Vec<(u128, u32)>) -> Vec<(u128, u32)> {
     kept
 }
 
-/// Sorted, neighbours as one range.
+/// Sorts the ranges and merges neighbours.
 fn joined(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     ranges.sort_unstable();
     let mut kept: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());

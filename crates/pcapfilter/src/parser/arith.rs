@@ -6,7 +6,7 @@ use crate::error::FilterError;
 use crate::lexer::What;
 use crate::words::Word;
 
-/// Operators of one relation. They may stand within one another, so this bounds the depth too.
+/// Operators in one relation. They may be nested, so this limits the depth too.
 const OPERATORS_MAX: usize = 400;
 
 /// An operator that waits for its right side.
@@ -16,8 +16,8 @@ enum Waiting {
     Binary(Operator),
 }
 
-/// How strongly an operator binds. `%` and `^` have no rank in libpcap's grammar: whatever comes after them, or before
-/// them, belongs to them.
+/// Returns the precedence of an operator. In libpcap's grammar `%` and `^` lack one: everything after or before them
+/// belongs to them.
 fn rank(operator: Operator) -> Option<u8> {
     match operator {
         Operator::Mod | Operator::Xor => None,
@@ -30,7 +30,7 @@ fn rank(operator: Operator) -> Option<u8> {
 }
 
 impl Waiting {
-    /// Whether this is computed before `next` is.
+    /// True if this operator is computed before `next`.
     fn binds_before(self, next: Operator) -> bool {
         let Some(next) = rank(next) else { return false };
         match self {
@@ -52,7 +52,8 @@ impl Waiting {
 }
 
 impl Parser<'_> {
-    /// A relation; `first` is its first operand if that stood in parentheses. A number alone is returned as such.
+    /// Parses a relation. `first` is its first operand if that was in parentheses. A number without relation is
+    /// returned as a number.
     pub(super) fn relation(&mut self, first: Option<Arith>) -> Result<Inner, FilterError> {
         let at = self.at();
         if first.is_none() {
@@ -95,7 +96,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Operands and operators, by the ranks of the operators.
+    /// Parses operands and operators by the precedence of the operators.
     fn arith(&mut self, first: Option<Arith>) -> Result<Arith, FilterError> {
         let mut operands: Vec<Arith> = Vec::new();
         let mut waiting: Vec<Waiting> = Vec::new();

@@ -1,4 +1,4 @@
-//! What qualifiers are applied to: names, numbers, addresses, also several in parentheses.
+//! The ids after qualifiers: names, numbers and addresses, also several in parentheses.
 
 use super::Parser;
 use crate::ast::{Expr, Id, Primitive};
@@ -7,7 +7,7 @@ use crate::lexer::What;
 use crate::words::{IdKind, Word};
 
 impl Parser<'_> {
-    /// Whether what follows `and` or `or` takes the qualifiers of the primitive before, because it has none.
+    /// True if the text after `and` or `or` has no qualifiers of its own and inherits those of the previous primitive.
     pub(super) fn is_id(&self) -> bool {
         let skipped = |what: &What| matches!(what, What::Sign(b'(') | What::Word(Word::Not));
         let ahead = (0..).take_while(|ahead| skipped(self.peek_at(*ahead))).count();
@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the number before `ahead` is followed by nothing that makes it part of a relation.
+    /// True if the number before `ahead` is not part of a relation.
     fn is_no_operand(&self, mut ahead: usize) -> bool {
         while self.peek_at(ahead) == &What::Sign(b')') {
             ahead += 1;
@@ -92,7 +92,7 @@ impl Parser<'_> {
     }
 }
 
-/// The word of a qualifier that no address can follow.
+/// Returns the word of a qualifier that no address can follow.
 fn no_address(kind: IdKind) -> Option<&'static str> {
     match kind {
         IdKind::Port => Some("port"),

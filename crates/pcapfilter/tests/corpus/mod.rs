@@ -1,4 +1,4 @@
-//! Packets of all kinds that expressions can tell apart, whole and truncated, with each link-layer header.
+//! Packets of all kinds that expressions can distinguish, whole and truncated, with each link-layer header.
 
 use pcapfilter::LinkType;
 
@@ -10,7 +10,7 @@ fn be16(number: u16) -> [u8; 2] {
     number.to_be_bytes()
 }
 
-/// An IPv4 header with `options`, and what follows.
+/// An IPv4 header with `options`, and its payload.
 pub(crate) fn ipv4(
     protocol: u8,
     source: [u8; 4],
@@ -25,7 +25,7 @@ pub(crate) fn ipv4(
     join(&[&first, &be16(fragment), &[64, protocol, 0, 0], &source, &destination, options, rest])
 }
 
-/// An IPv6 header, and what follows.
+/// An IPv6 header, and its payload.
 pub(crate) fn ipv6(next: u8, source: u128, destination: u128, rest: &[u8]) -> Vec<u8> {
     let first = [0x60, 0, 0, 0];
     let source = source.to_be_bytes();
@@ -53,7 +53,7 @@ const A6: u128 = 0x2001_0db8_0000_0000_0000_0000_0000_0001;
 const B6: u128 = 0x2001_0db8_0000_0001_0000_0000_0000_0002;
 const GROUP6: u128 = 0xff02_0000_0000_0000_0000_0000_0000_0001;
 
-/// Network packets with their Ethernet type.
+/// Network packets with their EtherType.
 pub(crate) fn network_packets() -> Vec<(u16, Vec<u8>)> {
     let mut all = Vec::new();
     let ports = [(40000, 80), (80, 40000), (53, 53), (443, 22), (1023, 1024), (6081, 8080), (123, 6081)];
@@ -135,7 +135,7 @@ fn tagged(tags: &[(u16, u16)], kind: u16, rest: &[u8]) -> Vec<u8> {
     join(&[&[0xff; 6], &[2, 0, 0, 0, 0, 1], &inner])
 }
 
-/// What only Ethernet carries.
+/// Frames that only Ethernet carries.
 fn frames() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for (kind, packet) in network_packets() {
@@ -158,7 +158,7 @@ fn frames() -> Vec<Vec<u8>> {
             _ => {}
         }
     }
-    // Length and LLC: STP, IS-IS, CLNP, NetBEUI, IPX in three ways, SNAP.
+    // Length and LLC: STP, IS-IS, CLNP, NetBEUI, IPX in three forms, SNAP.
     let llc = |bytes: &[u8]| join(&[&[1, 0x80, 0xc2, 0, 0, 0, 2, 0, 0, 0, 0, 1], &be16(bytes.len() as u16), bytes]);
     all.push(llc(&[0x42, 0x42, 3, 0, 0, 0, 0, 0]));
     for kind in [15, 16, 17, 18, 20, 24, 25, 26, 27] {
@@ -212,7 +212,7 @@ fn with_header(link: LinkType, kind: u16, packet: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// All packets of a link type; every one also cut somewhere.
+/// All packets of a link type, each also truncated at some length.
 pub(crate) fn packets(link: LinkType) -> Vec<Vec<u8>> {
     let mut all = match link {
         LinkType::Ethernet => frames(),

@@ -1,16 +1,16 @@
-//! The peer: libpcap's compiler, as recorded and in the tcpdump that is installed.
+//! The reference: libpcap's compiler, from recordings and from the installed tcpdump.
 
 use pcapfilter::{Instruction, LinkType, NameFiles, Program};
 use std::path::Path;
 use std::process::Command;
 
-/// What libpcap says of an expression.
+/// libpcap's result for an expression.
 pub(crate) enum Said {
     Program(Program),
     Refusal(String),
 }
 
-/// What was recorded for a link type: expressions and what libpcap says of them.
+/// Returns the recorded expressions of a link type with libpcap's results.
 pub(crate) fn recorded(link: LinkType) -> Vec<(String, Said)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recorded/{}.txt", link.name()));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -33,7 +33,7 @@ fn line(line: &str) -> (String, Said) {
     (expression.to_owned(), said)
 }
 
-/// Asks tcpdump: `source` says for which link type, file or device.
+/// Runs tcpdump. `source` are its arguments for the link type, file or device.
 pub(crate) fn ask(source: &[&str], expression: &str) -> Said {
     let output = Command::new("tcpdump").args(source).args(["-ddd", "--", expression]).output();
     let output = output.expect("tcpdump is installed");
@@ -45,7 +45,7 @@ pub(crate) fn ask(source: &[&str], expression: &str) -> Said {
     Said::Refusal(last.trim_start_matches("tcpdump: ").to_owned())
 }
 
-/// Names as Debian's files have them, so far as expressions name any.
+/// Names as in Debian's files, as far as expressions use them.
 pub(crate) const NAMES: NameFiles<'static> = NameFiles {
     services: "ssh 22/tcp\nsmtp 25/tcp mail\ndomain 53/tcp\ndomain 53/udp\ntftp 69/udp\nhttp 80/tcp www\n\
         https 443/tcp\nhttps 443/udp # HTTP/3\n",

@@ -1,4 +1,5 @@
-//! Random expressions on random packets: the same verdicts as libpcap's program. `PROPTEST_CASES=2000` asks more.
+//! Random expressions on random packets must have the same verdicts as libpcap's program. `PROPTEST_CASES=2000` tests
+//! more.
 
 use super::corpus;
 
@@ -7,7 +8,7 @@ use pcapfilter::{FilterTarget, LinkType, Metadata, Origin, Packet, Program, comp
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Expressions of one run: each is a process of tcpdump.
+/// Expressions per run: each starts a tcpdump process.
 const CASES: u32 = 16;
 
 fn host() -> impl Strategy<Value = String> {
@@ -73,7 +74,8 @@ fn verdict(program: &Program, bytes: &[u8]) -> bool {
     run(program, &packet, &mut |_| false) != 0
 }
 
-/// Whole packets, each also with some bytes changed: what truncated ones get is compared by fixed expressions.
+/// Whole packets, each also with some bytes changed. Verdicts on truncated packets are compared with fixed
+/// expressions.
 fn packets(seed: u64) -> Vec<Vec<u8>> {
     let whole = corpus::packets(LinkType::Ethernet).into_iter().filter(|packet| packet.len() > 100);
     let mut all: Vec<Vec<u8>> = whole.collect();
@@ -108,16 +110,18 @@ fn expressions_and_packets() {
                     packets(seed).into_iter().find(|bytes| verdict(decides, bytes) != verdict(theirs, bytes))
                 };
                 if differs(&theirs).is_some() {
-                    // Its optimiser drops a store that is read, now and then: then what it was given decides.
+                    // libpcap's optimiser sometimes drops a store that is read. In that case its unoptimised program
+                    // decides.
                     let plain = peer::ask(&["-y", "EN10MB", "-O"], &expression);
                     let Said::Program(plain) = plain else { return Err(TestCaseError::fail(expression)) };
                     let bytes = differs(&plain);
                     prop_assert!(bytes.is_none(), "{expression} {bytes:02x?}");
                 }
             }
-            // Which of two reasons is said may differ: libpcap sees some only after it has left out what is never true.
+            // The reported error may differ: libpcap finds some only after it has removed conditions that are never
+            // true.
             (Err(_), Said::Refusal(_)) => {}
-            // One of us sees sooner that nothing passes, or has more words of memory.
+            // One of the two detects earlier that nothing passes, or has more words of scratch memory.
             (Err(ours), Said::Program(theirs)) => {
                 prop_assert_eq!(&ours.message, "expression rejects all packets", "{}", expression);
                 let passes = packets(seed).iter().any(|bytes| verdict(&theirs, bytes));

@@ -1,11 +1,11 @@
-//! Why nothing could be measured.
+//! Reasons why nothing was measured.
 use std::error::Error;
 use std::fmt;
 
 use record::{SourceError, SourceFault};
 use sys::{Errno, Missing, SysError};
 
-/// A fault on the way from the kernel to the rows.
+/// An error between the kernel and the rows.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ProfileError {
@@ -14,24 +14,24 @@ pub enum ProfileError {
     /// A program could not be loaded or read.
     #[cfg(feature = "bpf")]
     Bpf(bpf::BpfError),
-    /// A recording that holds nothing of this kind, or another system call.
+    /// A recording without data of this kind, or another failed system call.
     Io(SysError),
-    /// A block of a recording that makes no sense.
+    /// A malformed block in a recording.
     Malformed(&'static str),
 }
 
 impl ProfileError {
-    /// The error as that of a source of samples.
+    /// Converts to the error of a source of samples.
     pub fn of_samples(self) -> SourceError {
         self.of("what CPUs do in the kernel")
     }
 
-    /// The error as that of a source of stages.
+    /// Converts to the error of a source of stages.
     pub fn of_stages(self) -> SourceError {
         self.of("stages of packets")
     }
 
-    /// What is missing.
+    /// Returns the missing requirement.
     pub(crate) fn missing(&self) -> Missing {
         match self {
             ProfileError::WithoutBpf => Missing::Build,

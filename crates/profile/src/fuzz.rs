@@ -2,7 +2,7 @@
 use crate::path::StageBlock;
 use crate::softirq::{Judged, SampleBlock};
 
-/// Decodes `data` as samples and looks at every row.
+/// Decodes `data` as samples and reads every row.
 pub fn fuzz_samples(data: &[u8]) {
     let Ok(block) = SampleBlock::decode(data) else { return };
     let judged = Judged::new(&block);

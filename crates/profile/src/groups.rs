@@ -1,8 +1,9 @@
 //! The groups of the kernel's functions, by how their names begin.
 //!
-//! Of a call chain the innermost function that belongs to a group decides: what it calls of the rest of the kernel
-//! (locks, memory, comparisons) is its work. What an interrupt or softirq interrupted decides nothing. Copying and BPF
-//! programs are the network's only below another function of it: other parts of the kernel copy, too.
+//! The innermost function of a call chain that belongs to a group decides: the general kernel functions that it calls
+//! (locks, memory, comparisons) count as its work. The functions that an interrupt or softirq interrupted are ignored.
+//! Copying and BPF programs belong to the network only if one of its other functions called them, because other parts
+//! of the kernel copy too.
 use record::rows::{CodeContext, CodeGroup};
 
 /// Beginnings of names, in the order in which they are tried.
@@ -353,11 +354,11 @@ const GROUPS: &[(CodeGroup, &[&str])] = &[
     ),
 ];
 
-/// Functions that run softirqs: what is further out in the chain was interrupted, or sent something else.
+/// Functions that run softirqs. Functions further out in the chain were interrupted, or sent a different packet.
 const SOFTIRQ: &[&str] = &["handle_softirqs", "__do_softirq", "__softirqentry_text_start"];
-/// Functions at which interrupts begin: what is further out was interrupted.
+/// Functions at which interrupts begin. Functions further out were interrupted.
 const INTERRUPT: &[&str] = &["asm_sysvec_", "asm_common_interrupt", "common_interrupt", "el1h_64_irq", "el1_irq"];
-/// Functions whose whole work is setting up.
+/// Functions that only configure.
 const SETUP: &[&str] = &[
     "rtnetlink_rcv",
     "nfnetlink_rcv",
@@ -367,13 +368,13 @@ const SETUP: &[&str] = &[
     "cleanup_net",
     "netdev_run_todo",
 ];
-/// Functions of a CPU without work.
+/// Functions of a CPU that has nothing to do.
 const IDLE: &[&str] = &["do_idle", "cpu_startup_entry", "cpu_idle_loop"];
 
-/// The part that one function plays in a call chain.
+/// The part of one function in a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FunctionPart {
-    /// Of a group of the network.
+    /// It belongs to a group of the network.
     Group(CodeGroup),
     /// It runs softirqs.
     Softirq,
@@ -385,7 +386,7 @@ pub(crate) enum FunctionPart {
     Other,
 }
 
-/// The part of the function with this name.
+/// Returns the part of the function with this name.
 pub(crate) fn part_of(name: &[u8]) -> FunctionPart {
     let is = |names: &[&str]| names.iter().any(|one| name == one.as_bytes());
     let begins = |names: &[&str]| names.iter().any(|one| name.starts_with(one.as_bytes()));
@@ -405,18 +406,18 @@ pub(crate) fn part_of(name: &[u8]) -> FunctionPart {
     group.map_or(FunctionPart::Other, |(group, _)| FunctionPart::Group(*group))
 }
 
-/// The judgement of a call chain.
+/// The classification of a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainKind {
     pub(crate) group: CodeGroup,
     pub(crate) context: CodeContext,
-    /// The function that decided, counted from the innermost.
+    /// The index of the function that decided, counted from the innermost.
     pub(crate) decided_by: Option<usize>,
 }
 
-/// Judges a call chain by the parts of its functions, the innermost first.
+/// Classifies a call chain by the parts of its functions, innermost first.
 pub(crate) fn kind_of(parts: impl Iterator<Item = FunctionPart>) -> ChainKind {
-    // What counts below others alone; what counts by itself; what outweighs both.
+    // `weak` counts only below other functions of the network, `strong` counts by itself, `setup` overrides both.
     let (mut weak, mut strong, mut setup) = (None, None, None);
     let (mut context, mut rest) = (CodeContext::Process, CodeGroup::Kernel);
     for (at, part) in parts.enumerate() {

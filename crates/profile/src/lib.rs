@@ -1,8 +1,8 @@
-//! Where the kernel spends time on packets, as rows: samples of what CPUs do in network code ([`SampleSource`]), and
+//! Measures where the kernel spends time on packets, as rows: samples of CPUs in network code ([`SampleSource`]), and
 //! the time and loss of packets between netfilter's hooks ([`StageSource`]).
 //!
-//! Both watch for some seconds and put what they saw into a block of bytes, which a recording may hold; rows are made
-//! of such a block. Knows the names of the kernel's functions; knows nothing of who asks, nor of clocks to wait by.
+//! Both measure for some seconds and encode the result as a block of bytes, which a recording may contain. Rows are
+//! made from such a block. Knows the names of the kernel's functions; knows nothing about its callers or their timers.
 //! Start reading at [`Sampler`] and [`StageProbe`].
 #![forbid(unsafe_code)]
 

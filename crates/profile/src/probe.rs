@@ -1,9 +1,9 @@
-//! Whether something could be measured here: for `netwren support`.
+//! Tests whether measuring works on this host, for `netwren support`.
 use sys::{Host, Tried};
 
 use crate::softirq::{Sampler, SamplerBackend};
 
-/// Whether CPUs could be sampled with call chains, and how, or why not. A sampler is started and dropped.
+/// Returns whether CPUs can be sampled with call chains, and how, or why not. Starts a sampler and drops it.
 pub fn probe_sampling(host: &Host) -> Tried {
     match Sampler::start(host, 1, None) {
         Ok(sampler) => {
@@ -20,7 +20,7 @@ pub fn probe_sampling(host: &Host) -> Tried {
     }
 }
 
-/// Whether stages between netfilter's hooks could be measured, or why not. A program is loaded and dropped.
+/// Returns whether stages between netfilter's hooks can be measured, or why not. Loads a program and drops it.
 #[cfg(feature = "bpf")]
 pub fn probe_stages() -> Tried {
     match bpf::PathStages::try_load() {
@@ -29,7 +29,7 @@ pub fn probe_stages() -> Tried {
     }
 }
 
-/// They could not, and why.
+/// Returns that they cannot be measured without BPF.
 #[cfg(not(feature = "bpf"))]
 pub fn probe_stages() -> Tried {
     Tried::fails(sys::Missing::Build, crate::ProfileError::WithoutBpf.to_string())

@@ -6,7 +6,7 @@ pub(crate) fn put(into: &mut Vec<u8>, words: &[u64]) {
     words.iter().for_each(|word| into.extend_from_slice(&word.to_ne_bytes()));
 }
 
-/// Takes `N` numbers from the beginning of `bytes`.
+/// Removes `N` numbers from the beginning of `bytes`.
 pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u64; N], ProfileError> {
     let mut words = [0; N];
     for word in &mut words {

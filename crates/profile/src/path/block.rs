@@ -1,4 +1,4 @@
-//! What was measured as bytes: what a recording holds, and what rows are made of.
+//! The measured stages as bytes, for recordings and for rows.
 //!
 //! ```text
 //! header  magic, inode of the namespace, ns of the window, packets that were not recognised, places,
@@ -13,32 +13,32 @@ use crate::words::{put, take};
 /// `netwren doctor path`, and the version of this layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwstage1");
 const ROW_WORDS: usize = 13;
-/// In place of a number that is not known.
+/// Replaces an unknown number.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Stages of one namespace.
+/// The stages of one namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct StageBlock {
     pub(crate) netns_id: u64,
     pub(crate) window_ns: u64,
-    /// Arrivals of packets that were seen at no place before, though packets do not begin there.
+    /// Arrivals of packets that no earlier place saw, although packets do not begin at this place.
     pub(crate) strangers: u64,
-    /// Places of the way.
+    /// The number of places where packets are counted.
     pub(crate) places: u64,
-    /// Time of the programs in ns, and how often they ran.
+    /// The time of the programs in ns, and the number of their runs.
     pub(crate) own_ns: u64,
     pub(crate) runs: u64,
     pub(crate) rows: Vec<PathStage>,
 }
 
 impl StageBlock {
-    /// Appends the block to `into`.
+    /// Appends the encoded block to `into`.
     pub(crate) fn encode(&self, into: &mut Vec<u8>) {
         let rows = self.rows.len() as u64;
         let StageBlock { netns_id, window_ns, strangers, places, own_ns, runs, .. } = *self;
         put(into, &[MAGIC, netns_id, window_ns, strangers, places, own_ns, runs, rows]);
         for row in &self.rows {
-            // Between two hooks there are no priorities: the first is behind the last.
+            // Between two hooks there are no priorities, which is encoded as a first priority above the last.
             let (first, last) = row.priorities.unwrap_or((1, 0));
             let known = |ns: Option<u64>| ns.unwrap_or(UNKNOWN);
             let priority = |priority: i32| i64::from(priority) as u64;
@@ -48,7 +48,7 @@ impl StageBlock {
         }
     }
 
-    /// Reads any bytes without panicking.
+    /// Decodes a block. Never panics, for any bytes.
     pub(crate) fn decode(mut bytes: &[u8]) -> Result<StageBlock, ProfileError> {
         let bytes = &mut bytes;
         let [magic, netns_id, window_ns, strangers, places, own_ns, runs, count] = take(bytes)?;

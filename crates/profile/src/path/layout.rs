@@ -1,23 +1,23 @@
-//! The stages of each hook, and the places between which they lie.
+//! The stages of each hook, and the places at their ends.
 //!
 //! The kernel's own functions have fixed priorities (include/uapi/linux/netfilter_ipv4.h), and chains of nftables and
-//! iptables mostly the same ones; a chain with a priority of its own counts to the stage in whose range it lies.
+//! iptables mostly use the same ones. A chain with a different priority belongs to the stage whose range contains it.
 use record::rows::{NetfilterHook, StageName};
 
 use StageName::{Conntrack, Defrag, Dstnat, Empty, Filter, Late, Mangle, Raw, Srcnat};
 
-/// The lowest priority that a program may have.
+/// The lowest priority that a program can have.
 pub(crate) const LOWEST: i32 = i32::MIN + 1;
-/// The highest one; what confirms entries of connection tracking stands behind it.
+/// The highest one. The function that confirms conntrack entries runs after it.
 const HIGHEST: i32 = i32::MAX - 1;
 
-/// A hook with its stages.
+/// A hook and its stages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HookLayout {
     pub(crate) hook: NetfilterHook,
     /// `enum nf_inet_hooks`
     pub(crate) number: u32,
-    /// Each with the priority of the place at its end.
+    /// The stages, each with the priority of the place at its end.
     pub(crate) stages: &'static [(StageName, i32)],
 }
 
@@ -44,14 +44,14 @@ const ENTRY: &[(StageName, i32)] = &[
 /// The stages of the hooks at which packets end.
 const EXIT: &[(StageName, i32)] = &[(Mangle, -101), (Filter, 99), (Srcnat, 199), (Late, HIGHEST)];
 
-/// Numbers of the places of one hook in the list of all places of a family.
+/// Indexes of one hook's places in the list of all places of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HookPlaces {
     pub(crate) first: usize,
     pub(crate) last: usize,
 }
 
-/// The places of each hook, in the order of [`HOOKS`]; `before`: how many places stand before this family's.
+/// Returns the places of each hook, in the order of [`HOOKS`]. `before` is the number of places before this family's.
 pub(crate) fn places(before: usize) -> [HookPlaces; 5] {
     let mut next = before;
     HOOKS.map(|hook| {

@@ -1,4 +1,4 @@
-//! The programs at the hooks: placed, given a window of time, read.
+//! Attaches programs to the hooks, sets their time window and reads their counts.
 
 #[cfg(feature = "bpf")]
 pub use with_bpf::StageProbe;
@@ -19,12 +19,13 @@ mod with_bpf {
 
     /// `NFPROTO_IPV4`, `NFPROTO_IPV6`
     const FAMILIES: [(PathFamily, u32); 2] = [(PathFamily::Ip, 2), (PathFamily::Ip6, 10)];
-    /// Places from here on may move to higher priorities: above connection tracking, which lies below.
+    /// Places from this priority on may move to higher ones. They are above connection tracking, which has lower
+    /// priority numbers.
     const ABOVE_CONNTRACK: i32 = -199;
-    /// Packets that are under way when the window closes are through by then.
+    /// After this time, packets that were in transit when the window closed have passed all places.
     const UNDER_WAY: Duration = Duration::from_millis(2);
 
-    /// Places at every hook of a network namespace. Ends with the value, however the process ends.
+    /// Places at every hook of a network namespace. They are removed when the value is dropped or the process ends.
     #[derive(Debug)]
     pub struct StageProbe {
         program: PathStages,
@@ -33,21 +34,21 @@ mod with_bpf {
     }
 
     impl StageProbe {
-        /// Takes the places at the hooks of the calling thread's namespace: some 100 ms. From here on every packet pays
-        /// at each place.
+        /// Attaches to the places at the hooks of the calling thread's namespace, which takes about 100 ms. From then
+        /// on, each place costs every packet some time.
         pub fn open() -> Result<StageProbe, ProfileError> {
             let wanted: Vec<PathPlace> = FAMILIES.into_iter().zip(0..).flat_map(of_family).collect();
             let program = PathStages::open(&wanted)?;
             Ok(StageProbe { program, wanted, window: (0, 0) })
         }
 
-        /// Packets count that come to their first place from now on and before `end_ns` of the monotonic clock.
+        /// Counts the packets that reach their first place from now on and before `end_ns` of the monotonic clock.
         pub fn count_until(&mut self, end_ns: u64) -> Result<(), ProfileError> {
             self.window = (sys::clock::monotonic_ns(), end_ns);
             Ok(self.program.set_window(self.window.0, self.window.1)?)
         }
 
-        /// The places that were had at another priority than wanted, in words.
+        /// Describes the places that are at a different priority than wanted.
         pub(crate) fn moved(&self) -> Vec<String> {
             let moved = self.wanted.iter().zip(self.program.places()).filter(|(wanted, had)| wanted.at != **had);
             moved
@@ -61,7 +62,7 @@ mod with_bpf {
                 .collect()
         }
 
-        /// Closes the window, waits for packets under way, frees the places and appends what was seen to `into`.
+        /// Closes the window, waits for packets in transit, frees the places and appends the result to `into`.
         pub(crate) fn finish(mut self, netns_id: u64, into: &mut Vec<u8>) -> Result<(), ProfileError> {
             let (open_ns, end_ns) = self.window;
             let close_ns = end_ns.min(sys::clock::monotonic_ns());
@@ -93,11 +94,11 @@ mod with_bpf {
         }
     }
 
-    /// Places of one family.
+    /// The number of places per family.
     const PLACES: usize = 32;
     const _: () = assert!(FAMILIES.len() * PLACES <= bpf::PLACES_MAX);
 
-    /// The places of the `n`th family.
+    /// Returns the places of the `n`th family.
     fn of_family(((_, family), n): ((PathFamily, u32), usize)) -> Vec<PathPlace> {
         let all = places(n * PLACES);
         let [prerouting, _, forward, output, _] = all.map(|hook| u32::try_from(hook.last).ok());
@@ -122,7 +123,7 @@ mod with_bpf {
         wanted
     }
 
-    /// A row without numbers.
+    /// Returns a row without numbers.
     fn empty(family: PathFamily) -> PathStage {
         PathStage {
             netns_id: 0,
@@ -141,7 +142,7 @@ mod with_bpf {
         }
     }
 
-    /// The rows of one family, in the order of packets' way.
+    /// Returns the rows of one family, in the order in which packets pass the stages.
     fn rows(all: &[Arrivals], had: &[NetfilterPlace], hooks: &[HookPlaces; 5], empty: PathStage) -> Vec<PathStage> {
         let none = Arrivals::default();
         let at = |place: usize| all.get(place).unwrap_or(&none);
@@ -174,7 +175,7 @@ mod with_bpf {
         rows
     }
 
-    /// A stage to which `came` packets came, and which `left` left with these times.
+    /// Returns the row of a stage that `came` packets entered and `left` packets left, with these times.
     fn row(came: u64, times: &Arrivals, left: u64, stage: PathStage) -> PathStage {
         PathStage {
             packets: came,
@@ -215,7 +216,7 @@ mod with_bpf {
 mod without_bpf {
     use crate::error::ProfileError;
 
-    /// Cannot be opened without BPF.
+    /// A stub for builds without BPF.
     #[derive(Debug)]
     pub struct StageProbe(());
 
@@ -225,7 +226,7 @@ mod without_bpf {
             Err(ProfileError::WithoutBpf)
         }
 
-        /// Fails as well.
+        /// Fails: netwren was built without BPF.
         pub fn count_until(&mut self, _: u64) -> Result<(), ProfileError> {
             Err(ProfileError::WithoutBpf)
         }

@@ -19,18 +19,18 @@ const EXPLAIN: &str = "BPF programs at priorities between those of netfilter's o
 pub struct StageSource<'h> {
     host: &'h Host,
     netns_id: u64,
-    /// True to include stages that no packet came to.
+    /// True to include stages that no packet reached.
     all: bool,
     probe: &'h RefCell<Option<StageProbe>>,
 }
 
 impl<'h> StageSource<'h> {
-    /// A source for the round that `probe` has measured in this namespace: it is taken and ended.
+    /// Creates a source for the round that `probe` has measured in this namespace. It takes the probe and ends it.
     pub fn new(host: &'h Host, netns_id: u64, all: bool, probe: &'h RefCell<Option<StageProbe>>) -> StageSource<'h> {
         StageSource { host, netns_id, all, probe }
     }
 
-    /// The block of the round. Adds what was not had to `stats`.
+    /// Returns the block of the round. Adds its limitations to `stats`.
     fn block(&self, stats: &mut RowStats) -> Result<StageBlock, ProfileError> {
         let (mut bytes, mut failure) = (Vec::new(), None);
         let probe = self.probe.take();
@@ -77,7 +77,7 @@ impl Source<PathStages> for StageSource<'_> {
     }
 }
 
-/// Says what it cost, and what is not in the times.
+/// Adds notes about the cost of the measurement, and about time that is not included.
 fn tell(block: &StageBlock, stats: &mut RowStats) {
     if let Some(each_ns) = block.own_ns.checked_div(block.runs) {
         stats.note(format!(

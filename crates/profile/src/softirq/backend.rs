@@ -1,21 +1,21 @@
-//! The interfaces that samples can come by.
+//! The kernel interfaces that provide samples.
 
-/// A way to sample.
+/// A method of sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SamplerBackend {
     /// A BPF program counts call chains in the kernel.
     Bpf,
-    /// Call chains of perf_event_open(2) through rings.
+    /// Rings deliver the call chains of perf_event_open(2).
     Perf,
-    /// Ticks of /proc/stat: softirqs as a whole.
+    /// Ticks of /proc/stat, which only have a total for softirqs.
     Proc,
 }
 
 impl SamplerBackend {
-    /// All, the best first.
+    /// All backends, the best first.
     pub const ALL: [SamplerBackend; 3] = [SamplerBackend::Bpf, SamplerBackend::Perf, SamplerBackend::Proc];
 
-    /// Its word.
+    /// The name of the backend.
     pub fn name(self) -> &'static str {
         match self {
             SamplerBackend::Bpf => "bpf",

@@ -1,4 +1,4 @@
-//! Samples of one round as bytes: what a recording holds, and what rows are made of.
+//! The samples of one round as bytes, for recordings and for rows.
 //!
 //! ```text
 //! header  magic, backend, flags, ns of the round, wanted samples a second, number of CPUs, number of ways
@@ -16,27 +16,27 @@ use crate::words::{put, take};
 const MAGIC: u64 = u64::from_ne_bytes(*b"nwsampl1");
 /// The flag for names that the kernel hides.
 const NAMES_HIDDEN: u64 = 1;
-/// The most that a block may hold.
+/// Limits for the contents of a block.
 const CPUS_MAX: u64 = 1 << 16;
 const FRAMES_MAX: u64 = 1 << 10;
 
-/// What is known of the samples of one CPU.
+/// The counts of one CPU's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CpuCounts {
     pub(crate) cpu: u32,
-    /// All of them; of ticks of /proc/stat all as well.
+    /// All samples. For /proc/stat, all ticks.
     pub(crate) samples: u64,
-    /// In user space.
+    /// Samples in user space.
     pub(crate) user: u64,
-    /// In no count.
+    /// Samples that are missing from all other counts.
     pub(crate) lost: u64,
-    /// Counted without functions.
+    /// Samples without functions.
     pub(crate) unknown: u64,
-    /// In softirqs, as /proc/stat says; 0 of samples, whose functions tell.
+    /// Ticks in softirqs, from /proc/stat. 0 for samples, whose functions show it.
     pub(crate) softirq: u64,
 }
 
-/// A call chain and how often a CPU was met on it.
+/// A call chain and how often it was sampled on a CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct CountedChain {
     pub(crate) cpu: u32,
@@ -57,7 +57,7 @@ pub(crate) struct SampleBlock {
 }
 
 impl SampleBlock {
-    /// Appends the block to `into`.
+    /// Appends the encoded block to `into`.
     pub(crate) fn encode(&self, into: &mut Vec<u8>) {
         let flags = if self.names_hidden { NAMES_HIDDEN } else { 0 };
         let (cpus, ways) = (self.cpus.len() as u64, self.ways.len() as u64);
@@ -71,13 +71,13 @@ impl SampleBlock {
         }
         for (address, name) in &self.names {
             into.extend_from_slice(format!("{address:x} ").as_bytes());
-            // The kernel's names have no white space.
+            // The kernel's names contain no white space.
             into.extend(name.iter().filter(|byte| !byte.is_ascii_whitespace()));
             into.push(b'\n');
         }
     }
 
-    /// Reads any bytes without panicking.
+    /// Decodes a block. Never panics, for any bytes.
     pub(crate) fn decode(mut bytes: &[u8]) -> Result<SampleBlock, ProfileError> {
         let bytes = &mut bytes;
         let [magic, backend, flags, round_ns, hz, cpus, ways] = take(bytes)?;

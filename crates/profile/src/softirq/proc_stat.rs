@@ -1,16 +1,16 @@
-//! The time of CPUs as /proc/stat counts it, in ticks of a hundredth of a second.
+//! The time of CPUs from /proc/stat, in ticks of a hundredth of a second.
 use sys::{Host, SysError};
 
 use crate::softirq::block::CpuCounts;
 
-/// Ticks of each CPU so far: all, in user space, in softirqs.
+/// Returns the ticks of each CPU since boot: all, in user space, in softirqs.
 pub(crate) fn read(host: &Host) -> Result<Vec<CpuCounts>, SysError> {
     let mut text = Vec::new();
     sys::fs::read_file(&host.proc_path("stat"), &mut text)?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(|line| parse(std::str::from_utf8(line).ok()?)).collect())
 }
 
-/// `cpu1 user nice system idle iowait irq softirq steal …`; the line of all CPUs is left out.
+/// Parses `cpu1 user nice system idle iowait irq softirq steal …`. The line for all CPUs is skipped.
 fn parse(line: &str) -> Option<CpuCounts> {
     let mut words = line.split_ascii_whitespace();
     let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
@@ -20,7 +20,7 @@ fn parse(line: &str) -> Option<CpuCounts> {
     Some(CpuCounts { cpu, samples, user: user.saturating_add(nice), softirq, ..CpuCounts::default() })
 }
 
-/// What was counted since `before`; CPUs that came since are left out.
+/// Returns the ticks since `before`. CPUs that appeared since then are left out.
 pub(crate) fn since(before: &[CpuCounts], now: &[CpuCounts]) -> Vec<CpuCounts> {
     let of_cpu = |now: &CpuCounts| {
         let old = before.iter().find(|old| old.cpu == now.cpu)?;

@@ -1,4 +1,4 @@
-//! Samples added up: by group and CPU, by call chain.
+//! Adds up samples by group and CPU, and by call chain.
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use crate::groups::{ChainKind, FunctionPart, kind_of, part_of};
 use crate::softirq::backend::SamplerBackend;
 use crate::softirq::block::{CountedChain, SampleBlock};
 
-/// Thousandths of a percent.
+/// 100 percent in thousandths of a percent.
 const WHOLE: u128 = 100_000;
 
-/// A block whose call chains are judged.
+/// A block with classified call chains.
 #[derive(Debug)]
 pub(crate) struct Judged<'b> {
     block: &'b SampleBlock,
-    /// Of each way.
+    /// The classification of each chain.
     kinds: Vec<ChainKind>,
 }
 
@@ -23,9 +23,9 @@ pub(crate) struct Judged<'b> {
 #[derive(Debug, Clone, Default)]
 struct GroupCounts {
     samples: u64,
-    /// Samples by CPU, and those of them in softirqs.
+    /// Samples by CPU, and how many of them are in softirqs.
     cpus: HashMap<u32, (u64, u64)>,
-    /// Samples by the function that decided, by address.
+    /// Samples by the address of the function that decided.
     functions: HashMap<u64, u64>,
 }
 
@@ -33,7 +33,7 @@ struct GroupCounts {
 #[derive(Debug)]
 struct ChainCounts<'b> {
     kind: ChainKind,
-    /// One of the ways with these functions.
+    /// One of the entries with these functions.
     way: &'b CountedChain,
     samples: u64,
     percent: u64,
@@ -42,7 +42,7 @@ struct ChainCounts<'b> {
 }
 
 impl<'b> Judged<'b> {
-    /// Judges every way.
+    /// Classifies every chain.
     pub(crate) fn new(block: &'b SampleBlock) -> Judged<'b> {
         let mut parts: HashMap<u64, FunctionPart> = HashMap::new();
         let mut part = |address: u64| {
@@ -57,13 +57,14 @@ impl<'b> Judged<'b> {
         self.block.ways.iter().zip(&self.kinds)
     }
 
-    /// The part of one CPU's time that `samples` of it are.
+    /// Returns which part of a CPU's time these `samples` are.
     fn percent(&self, cpu: u32, samples: u64) -> u64 {
         let all = self.block.cpus.iter().find(|one| one.cpu == cpu).map_or(0, |one| one.samples);
         part_of_whole(samples, all)
     }
 
-    /// Groups by their time, the most first; with `per_cpu` each CPU's own, by CPU. Until `each` answers false.
+    /// Passes groups to `each`, those with the most time first, until it returns false. With `per_cpu`, there are
+    /// separate groups for each CPU, sorted by CPU.
     pub(crate) fn groups(&self, per_cpu: bool, each: impl FnMut(&CpuGroup<'_>) -> bool) {
         let mut groups: HashMap<(CodeGroup, Option<u32>), GroupCounts> = HashMap::new();
         let mut add = |group, cpu: u32, samples: u64, is_softirq: bool, function: Option<u64>| {
@@ -83,7 +84,7 @@ impl<'b> Judged<'b> {
         }
         for cpu in &self.block.cpus {
             for (group, samples) in [(CodeGroup::User, cpu.user), (CodeGroup::Softirq, cpu.softirq)] {
-                // /proc/stat tells softirqs alone: that there were none is an answer.
+                // /proc/stat only shows softirqs; that there were none is a result too.
                 let is_answer = group == CodeGroup::Softirq && self.block.backend == SamplerBackend::Proc;
                 if samples > 0 || is_answer {
                     add(group, cpu.cpu, samples, group == CodeGroup::Softirq, None);
@@ -92,7 +93,7 @@ impl<'b> Judged<'b> {
         }
         let mut rows: Vec<_> = groups.iter().map(|((group, cpu), counts)| self.row(*group, *cpu, counts)).collect();
         rows.sort_by_key(|row| (row.cpu, Reverse(row.percent), row.group));
-        // Stops where `each` does.
+        // Stops when `each` returns false.
         let _ = rows.iter().all(each);
     }
 
@@ -101,7 +102,7 @@ impl<'b> Judged<'b> {
             counts.cpus.iter().map(move |(cpu, samples)| (*cpu, self.percent(*cpu, part(samples))))
         };
         let sum = |part| percents(part).map(|(_, percent)| percent).fold(0, u64::saturating_add);
-        // Functions are counted by address: one name has many.
+        // Functions are counted by address; several addresses may have the same name.
         let mut names: HashMap<&[u8], u64> = HashMap::new();
         for (address, samples) in &counts.functions {
             let of_name = names.entry(self.name(*address)).or_default();
@@ -126,8 +127,8 @@ impl<'b> Judged<'b> {
         self.block.names.get(&address).map_or(&[], |name| name)
     }
 
-    /// Call chains, those with the most samples first; chains of the same functions are one. Until `each` answers
-    /// false.
+    /// Passes call chains to `each`, those with the most samples first, until it returns false. Chains with the same
+    /// functions are merged.
     pub(crate) fn chains(&self, mut each: impl FnMut(&CallChain<'_>) -> bool) {
         let mut chains: HashMap<Vec<u8>, ChainCounts<'_>> = HashMap::new();
         for (way, kind) in self.ways() {
@@ -158,7 +159,7 @@ impl<'b> Judged<'b> {
         }
     }
 
-    /// Names of the functions, or their addresses, joined by commas.
+    /// Returns the names of the functions, or their addresses, joined by commas.
     fn stack(&self, way: &CountedChain) -> Vec<u8> {
         let mut stack = Vec::new();
         for address in &way.frames {

@@ -1,4 +1,4 @@
-//! Samples without BPF: call chains of every sample through a ring of each CPU, counted here.
+//! Samples without BPF: each CPU's ring delivers the call chain of every sample, and they are counted here.
 use std::collections::HashMap;
 
 use sys::perf::{CallChains, online_cpus};
@@ -6,7 +6,7 @@ use sys::{Errno, Host, SysError};
 
 use crate::softirq::block::{CountedChain, CpuCounts};
 
-/// As many different ways as the BPF program keeps.
+/// The same number of different chains as the BPF program keeps.
 const WAYS_MAX: usize = 8192;
 /// The longest call chain.
 const DEPTH: u16 = 96;
@@ -20,7 +20,7 @@ pub(crate) struct RingSampler {
 }
 
 impl RingSampler {
-    /// Opens a ring for each CPU that is online and starts its timer.
+    /// Opens a ring for each online CPU and starts its timer.
     pub(crate) fn start(host: &Host, hz: u32) -> Result<RingSampler, SysError> {
         let mut rings = Vec::new();
         for cpu in online_cpus(host)? {
@@ -34,7 +34,7 @@ impl RingSampler {
         Ok(RingSampler { rings, ways: HashMap::new(), is_broken: false })
     }
 
-    /// Counts what the rings hold: to be called every tenth of a second.
+    /// Counts the samples in the rings. Must be called every tenth of a second.
     pub(crate) fn empty(&mut self) {
         for (ring, counts) in &mut self.rings {
             let (ways, cpu) = (&mut self.ways, counts.cpu);
@@ -58,9 +58,9 @@ impl RingSampler {
         }
     }
 
-    /// Stops the timers and gives what was counted; whether a ring made no sense.
+    /// Stops the timers and returns the counts, and whether a ring was malformed.
     pub(crate) fn finish(mut self) -> (Vec<CpuCounts>, Vec<CountedChain>, bool) {
-        // One that cannot be stopped ends with its descriptor.
+        // A timer that cannot be stopped ends with its descriptor.
         self.rings.iter().for_each(|(ring, _)| drop(ring.clock().stop()));
         self.empty();
         let ways = self.ways.into_iter().map(|((cpu, frames), count)| CountedChain { cpu, count, frames }).collect();

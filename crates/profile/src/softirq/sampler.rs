@@ -1,4 +1,4 @@
-//! What takes samples: a BPF program, a ring without one, or the ticks of /proc/stat.
+//! Takes samples: with a BPF program, with rings, or from the ticks of /proc/stat.
 use std::collections::HashMap;
 
 use sys::symbols::Symbols;
@@ -10,15 +10,15 @@ use crate::softirq::block::{CountedChain, CpuCounts, SampleBlock};
 use crate::softirq::proc_stat;
 use crate::softirq::ring::RingSampler;
 
-/// Samples being taken. Ends with the value.
+/// A running sampler. Sampling ends when the value is dropped.
 #[derive(Debug)]
 pub struct Sampler {
     samples: Samples,
     hz: u32,
     begun_ns: u64,
-    /// Why a better way was not taken.
+    /// Why better backends are not used.
     pub(crate) fallen: Vec<String>,
-    /// What the last of these lacks; `None` if the best way was taken.
+    /// The missing requirement of the last of these; `None` if the best backend is used.
     pub(crate) lacking: Option<Missing>,
 }
 
@@ -31,7 +31,8 @@ enum Samples {
 }
 
 impl Sampler {
-    /// Begins to sample every CPU `hz` times a second, by `via` or else by the best way that there is. Costs 3 to 8 ms.
+    /// Starts to sample every CPU `hz` times a second, with the backend `via` or else the best one available. Takes 3
+    /// to 8 ms.
     pub fn start(host: &Host, hz: u32, via: Option<SamplerBackend>) -> Result<Sampler, ProfileError> {
         let mut fallen = Vec::new();
         let (mut last, mut lacking) = (ProfileError::WithoutBpf, None);
@@ -50,7 +51,7 @@ impl Sampler {
         Err(last)
     }
 
-    /// The way that is taken.
+    /// Returns the backend in use.
     pub(crate) fn backend(&self) -> SamplerBackend {
         match self.samples {
             #[cfg(feature = "bpf")]
@@ -60,14 +61,14 @@ impl Sampler {
         }
     }
 
-    /// Makes room for further samples, to be called every tenth of a second.
+    /// Makes room for more samples. Must be called every tenth of a second.
     pub fn empty(&mut self) {
         if let Samples::Ring(ring) = &mut self.samples {
             ring.empty();
         }
     }
 
-    /// Ends sampling and appends what was seen to `into`, as a block. Names of functions cost 50 to 100 ms.
+    /// Ends sampling and appends the samples to `into` as a block. The names of functions take 50 to 100 ms.
     pub(crate) fn finish(self, host: &Host, into: &mut Vec<u8>) -> Result<(), ProfileError> {
         let (mut is_broken, round_ns) = (false, sys::clock::monotonic_ns().saturating_sub(self.begun_ns));
         let (backend, cpus, mut ways) = match self.samples {
@@ -89,7 +90,7 @@ impl Sampler {
         if is_broken {
             return Err(ProfileError::Malformed("a record of the kernel's ring has no length"));
         }
-        // Where the CPU was may be the first byte of a function; the other addresses are those that calls return to.
+        // The CPU may have been at the first byte of a function; the other addresses are return addresses.
         ways.iter_mut().filter_map(|way| way.frames.first_mut()).for_each(|at| *at = at.saturating_add(1));
         let (names, names_hidden) = names(host, &ways);
         SampleBlock { backend, names_hidden, round_ns, hz: self.hz, cpus, ways, names }.encode(into);
@@ -112,7 +113,7 @@ fn start(host: &Host, hz: u32, backend: SamplerBackend) -> Result<Samples, Profi
     }
 }
 
-/// What was missing, where the kernel says no more than a number.
+/// Adds the missing requirement where the kernel only returns an error number.
 fn explained(error: SysError) -> SysError {
     match error {
         SysError { errno, call, object } if errno.is_denied() => {
@@ -132,7 +133,7 @@ fn of_program(program: &bpf::CpuSamples) -> Result<(Vec<CpuCounts>, Vec<CountedC
     Ok((cpus.collect(), program.ways()?.into_iter().map(way).collect()))
 }
 
-/// The names of all functions of these ways, and whether the kernel hides them.
+/// Returns the names of all functions in these chains, and whether the kernel hides them.
 fn names(host: &Host, ways: &[CountedChain]) -> (HashMap<u64, Vec<u8>>, bool) {
     let mut symbols = Symbols::default();
     let all = || ways.iter().flat_map(|way| way.frames.iter().copied());

@@ -16,16 +16,16 @@ const TAPE_KEY: &str = "profile/samples";
 const EXPLAIN: &str = "a timer of perf_event_open (cpu-clock) on each CPU; a BPF program counts call chains, or a ring \
                        hands them over; names from /proc/kallsyms";
 
-/// The choice of rows.
+/// Selects rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleOptions {
-    /// True for a row of each CPU.
+    /// True for a row for each CPU.
     pub per_cpu: bool,
-    /// True to include what is not the network's.
+    /// True to include rows that do not belong to the network.
     pub all: bool,
 }
 
-/// The sampler that a round ends; none of a replay.
+/// The sampler that is ended by a round; None for a replay.
 type OpenSampler = RefCell<Option<Sampler>>;
 
 /// The source of groups.
@@ -41,12 +41,12 @@ pub struct SampleSource<'h> {
 pub struct ChainSource<'h>(SampleSource<'h>);
 
 impl<'h> SampleSource<'h> {
-    /// A source for the round that `sampler` has sampled: it is taken and ended.
+    /// Creates a source for the round that `sampler` has sampled. It takes the sampler and ends it.
     pub fn new(host: &'h Host, options: SampleOptions, sampler: &'h OpenSampler) -> SampleSource<'h> {
         SampleSource { host, options, sampler }
     }
 
-    /// The block of the round. Adds what was not had to `stats`.
+    /// Returns the block of the round. Adds its limitations to `stats`.
     fn block(&self, stats: &mut RowStats) -> Result<SampleBlock, ProfileError> {
         let (mut bytes, mut failure) = (Vec::new(), None);
         let mut sampler = self.sampler.take();
@@ -68,7 +68,7 @@ impl<'h> SampleSource<'h> {
         SampleBlock::decode(&bytes)
     }
 
-    /// True if a row of this group is left out.
+    /// Returns true if rows of this group are left out.
     fn leaves_out(&self, group: CodeGroup, block: &SampleBlock) -> bool {
         !self.options.all && !group.is_network() && !block.names_hidden
     }
@@ -107,7 +107,7 @@ impl<'h> SampleSource<'h> {
 }
 
 impl<'h> ChainSource<'h> {
-    /// The same round as call chains.
+    /// Creates a source for the call chains of the same round.
     pub fn new(host: &'h Host, options: SampleOptions, sampler: &'h OpenSampler) -> ChainSource<'h> {
         ChainSource(SampleSource::new(host, options, sampler))
     }
@@ -125,7 +125,7 @@ impl Source<CallChains> for ChainSource<'_> {
     }
 }
 
-/// Says what is missing in the samples.
+/// Adds notes about incomplete samples.
 fn tell(block: &SampleBlock, stats: &mut RowStats) {
     stats.used(block.backend.name());
     if block.backend == SamplerBackend::Proc {
@@ -153,7 +153,7 @@ fn tell(block: &SampleBlock, stats: &mut RowStats) {
     }
     let expected = u128::from(block.hz) * u128::from(block.round_ns) / 1_000_000_000;
     for cpu in &block.cpus {
-        // A few are always missing: the timers of the CPUs start one after the other.
+        // Some are always missing: the timers of the CPUs start one after the other.
         if u128::from(cpu.samples) * 2 < expected {
             let missing = u64::try_from(expected - u128::from(cpu.samples)).unwrap_or(u64::MAX);
             stats.incomplete(

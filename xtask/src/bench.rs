@@ -1,9 +1,8 @@
-//! `cargo xtask bench`: netwren beside the tools it replaces, on the same live sockets.
+//! `cargo xtask bench` compares netwren with the tools it replaces, on the same live sockets.
 //!
-//! Every contestant runs as a whole process, in turn with the others, in one namespace whose
-//! sockets do not change; before anything is timed, all must have printed the same set. The
-//! ratio is taken pair by pair (the peer's CPU in a round / ours in that round), because a
-//! machine's speed drifts during a run and both drift with it.
+//! Every contestant runs as a whole process, in turn with the others, in one namespace whose sockets do not change.
+//! Before the timing starts, all of them must have printed the same set. The ratio is computed per round (the peer's
+//! CPU / our CPU), because a machine's speed drifts during a run and both drift with it.
 
 mod capture;
 mod contestants;
@@ -34,7 +33,7 @@ use std::sync::OnceLock;
 use tasks::Task;
 use testkit::netns::Lab;
 
-/// What can be asked for by name.
+/// The names of the benches.
 pub(crate) const NAMES: [&str; 13] = [
     "start",
     "sockets",
@@ -51,32 +50,32 @@ pub(crate) const NAMES: [&str; 13] = [
     "doctor",
 ];
 
-/// What to run.
+/// The options of `cargo xtask bench`.
 pub(crate) struct Options {
-    /// Of [`NAMES`]; empty: all.
+    /// Names from [`NAMES`]; empty means all.
     pub(crate) names: Vec<String>,
-    /// Numbers of sockets; a task takes those that it is about.
+    /// Numbers of sockets; a task uses those within its range of sizes.
     pub(crate) rows: Vec<u64>,
-    /// Rounds; None: as the task and the size ask for.
+    /// Number of rounds; `None` takes the default of the task and size.
     pub(crate) runs: Option<u32>,
-    /// Another netwren to compare with in place of the peers: what a change costs.
+    /// An earlier netwren binary that replaces the peers, to measure the effect of a change.
     pub(crate) against: Option<PathBuf>,
-    /// Percent of IPv6 connections.
+    /// Percentage of IPv6 connections.
     pub(crate) v6: u64,
-    /// A smoke test: nothing is written.
+    /// Run a smoke test and write no files.
     pub(crate) quick: bool,
-    /// Of `log` and `capture`: the tasks and parts only in whose name this stands.
+    /// Run only the tasks and parts whose name contains this text (`log` and `capture` only).
     pub(crate) only: Option<String>,
 }
 
 impl Options {
-    /// True if a task or part of this name is to run.
+    /// True if the task or part with this name must run.
     fn asks_for(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
     }
 }
 
-/// One program in one round.
+/// The cost of one program in one round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weight {
     cpu_us: u64,
@@ -86,20 +85,20 @@ struct Weight {
     bytes: u64,
 }
 
-/// All rounds of one task at one size.
+/// The rounds of one task at one size.
 struct Outcome<'t> {
     task: &'t Task,
     rows: u64,
     /// Rows that the contestants agree on.
     agreed: usize,
     load: Value,
-    /// In the order of the rounds; first index: contestant.
+    /// One entry per contestant, with its rounds in order.
     weights: Vec<(Contestant, Vec<Weight>)>,
-    /// Contestants that are not here, with the reason.
+    /// Contestants that are not installed, with the reason.
     skipped: Vec<String>,
 }
 
-/// The bench of this name, if it measures and reports by itself.
+/// The bench with this name, if it does its own measuring and reporting.
 fn by_itself(name: &str) -> Option<fn(&Options, &Path) -> Result<()>> {
     Some(match name {
         "screen" => screen::run,
@@ -113,7 +112,7 @@ fn by_itself(name: &str) -> Option<fn(&Options, &Path) -> Result<()>> {
     })
 }
 
-/// Runs the named benches one after the other and writes their files.
+/// Runs the named benches one after the other and writes their result files.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(testkit::root::have(), "bench needs root: it makes a namespace with its own sockets");
     let binary = binary()?;
@@ -134,7 +133,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         let mut outcomes = Vec::new();
         let tasks = tasks::of(name);
-        // Where they are spread, the task says how many.
+        // Tasks that spread sockets over namespaces define their own number of sockets.
         let spread: Vec<u64> = tasks.iter().filter(|task| task.namespaces > 1).map(|task| task.sizes.0).collect();
         for rows in if spread.is_empty() { &options.rows } else { &spread } {
             let now: Vec<&Task> = tasks.iter().filter(|task| (task.sizes.0..=task.sizes.1).contains(rows)).collect();
@@ -155,8 +154,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Prints the table and, if it is to be kept, writes its files; those of a comparison with another netwren bear both
-/// versions and a name of their own.
+/// Prints the table and, if `keep` is true, writes the result files. The files of a comparison with an earlier netwren
+/// have their own name and list both versions.
 fn write(name: &str, outcomes: &[Outcome<'_>], binaries: &Binaries, keep: bool) -> Result<()> {
     let mut about = machine::describe(&binaries.ours)?;
     let Some(before) = &binaries.before else { return report::write(name, outcomes, &about, keep) };
@@ -164,22 +163,22 @@ fn write(name: &str, outcomes: &[Outcome<'_>], binaries: &Binaries, keep: bool) 
     report::write(&format!("{name}-before-and-after"), outcomes, &about, keep)
 }
 
-/// The folder that programs are built in.
+/// Cargo's target folder.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root::path().join("target"), PathBuf::from)
 }
 
-/// The static release binary: `NETWREN_BIN`, or where `./netwren.sh build` leaves it.
+/// The static release binary: `NETWREN_BIN`, or the path where `./netwren.sh build` leaves it.
 pub(crate) fn binary() -> Result<PathBuf> {
     let binary = std::env::var_os("NETWREN_BIN").map_or_else(|| target().join("netwren"), PathBuf::from);
     ensure!(binary.is_file(), "no {}: run ./netwren.sh build first", binary.display());
     Ok(binary.canonicalize()?)
 }
 
-/// Open files of a process that has nothing to do with the network.
+/// Open files of a process that does not use the network.
 const IDLE_FILES: u64 = 20;
 
-/// Opens the sockets once and runs all tasks of that size on them.
+/// Opens the sockets once and runs all tasks of this size on them.
 fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binaries: &Binaries) -> Result<Vec<Outcome<'t>>> {
     let count = tasks.iter().map(|task| task.namespaces).max().unwrap_or(1);
     let labs: Vec<Lab> = (0..count).map(|_| Lab::new("bench")).collect();
@@ -201,11 +200,11 @@ fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binaries: &Bina
     outcomes
 }
 
-/// What one namespace of `count` holds.
+/// The load of one of `count` namespaces.
 fn load(rows: u64, count: u64, idle: u64, options: &Options) -> Load {
     let files = if idle > 0 { IDLE_FILES } else { 0 };
     let load = Load { rows: rows / count, v6_percent: options.v6, idle, files, ..Load::default() };
-    // Hundreds of namespaces have a process each, as containers do.
+    // With hundreds of namespaces, each has one process, as containers do.
     if count > 1 { Load { processes: 1, listeners: 1, ..load } } else { load }.filled()
 }
 
@@ -224,7 +223,7 @@ fn one<'t>(lab: &Lab, task: &'t Task, rows: u64, runs: u32, load: &Value, binari
     Ok(Outcome { task, rows, agreed, load: load.clone(), weights, skipped })
 }
 
-/// What a contestant costs: a whole run, or a further round of one that repeats itself.
+/// Measures the cost of a contestant: a whole run, or one further round if it repeats itself.
 fn weigh(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
     if contestant.rounds == 0 || keep != "-" {
         return run_once(lab, contestant, keep);
@@ -241,7 +240,8 @@ fn weigh(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
     })
 }
 
-/// One run inside; the output goes to `keep`, is drained and counted (`-`), or ends after some rounds (`@N`).
+/// Runs a contestant once in the namespace. `keep` is a file for the output, `-` to drain and count it, or `@N` to
+/// stop after N rounds.
 fn run_once(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
     let mut command = Command::new(scale()?);
     command.arg(keep).arg(&contestant.program).args(&contestant.args);
@@ -254,14 +254,14 @@ fn run_once(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
     let text = String::from_utf8(out.stdout)?;
     let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
     let [status, user_us, system_us, rss_kib, wall_us, bytes] = numbers[..] else { bail!("the scale says {text}") };
-    // Ours says 3 when a process of the machine would not be read, even by root; the peers
-    // keep silent about it. That nothing of ours is missing, the equality check has shown.
+    // netwren exits with 3 when it cannot read one of this machine's processes, even as root; the peers do not report
+    // that. The equality check has already shown that our output is complete.
     let partial = (!contestant.peer || contestant.is_before) && status >> 8 == 3;
     ensure!(status == 0 || partial, "{}: exit {}", contestant.shown(), status >> 8);
     Ok(Weight { cpu_us: user_us + system_us, user_us, wall_us, rss_kib, bytes })
 }
 
-/// The binary `weigh`, built beside the running xtask when it is first needed.
+/// The binary `weigh`, built next to the running xtask on first use.
 fn scale() -> Result<PathBuf> {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     if let Some(built) = BUILT.get() {

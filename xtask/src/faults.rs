@@ -1,5 +1,5 @@
-//! `cargo xtask faults log`: what becomes of log records when receivers, disks and programs fail, for netwren and
-//! ulogd2. Each packet has a number, and is looked for in what was received.
+//! `cargo xtask faults log` breaks receivers, disks and programs while netwren and ulogd2 ship log records to them,
+//! and counts the lost records. Each packet has a number and is searched for in the received data.
 
 mod collector;
 mod database;
@@ -23,27 +23,28 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tls::TlsCollector;
 
-/// What can be asked for by name.
+/// The names of the fault suites.
 pub(crate) const NAMES: [&str; 1] = ["log"];
 
-/// How long a trouble lasts; a smoke test's.
+/// Duration of a fault in seconds; the second value is for a smoke test.
 const LASTS: [u64; 2] = [30, 3];
-/// When nothing more came for so long, it was all: ulogd2 gathers for a second, netwren tries again after 5.
+/// A scene is over when nothing has arrived for this long; ulogd2 buffers for up to a second, netwren retries after 5
+/// s.
 const SILENCE: Duration = Duration::from_secs(6);
 
-/// What became of the packets of a scene.
+/// The result of a scene.
 struct Became {
     sent: u64,
     arrived: u64,
-    /// Records beyond one for each packet.
+    /// Records received in addition to one per packet.
     twice: u64,
-    /// Records that the program says were lost; `None` if it says nothing.
+    /// Lost records as reported by the program; `None` if it reports nothing.
     says_lost: Option<u64>,
     started: bool,
 }
 
-/// Runs all scenes with both programs, or those whose name has `only` in it; then, and in a smoke test, nothing is
-/// written.
+/// Runs all scenes with both programs, or the scenes whose name contains `only`. Result files are written only if all
+/// scenes run and `quick` is false.
 pub(crate) fn run(quick: bool, only: Option<&str>) -> Result<()> {
     ensure!(testkit::root::have(), "faults needs root: it makes network namespaces");
     let binary = binary()?;
@@ -58,7 +59,7 @@ pub(crate) fn run(quick: bool, only: Option<&str>) -> Result<()> {
     for scene in scenes.filter(is_possible) {
         println!("faults: {}", scene.name);
         let ours = play(scene, Who::Netwren, &binary, lasts)?;
-        // It has no TLS.
+        // ulogd2 has no TLS.
         let theirs = (scene.to != To::Tls).then(|| play(scene, Who::Ulogd, &binary, lasts)).transpose()?;
         lines.push_str(&line(scene, &ours, theirs.as_ref()));
         all.push(json!({"scene": scene.name, "netwren": outcome(&ours), "ulogd2": theirs.as_ref().map(outcome)}));
@@ -111,7 +112,7 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
     let stage = Stage { collector: &collector, disk: &disk, tls: tls.as_ref(), database: database.as_ref() };
     let written = [disk.file(), dir.0.join("by-tls")];
     let count = match scene.happens {
-        // A second before the trouble, and two after it.
+        // A second before the fault, and two after it.
         Happens::Trouble(_) => scene.packets * (lasts as u32 + 3),
         Happens::End | Happens::Restart => scene.packets,
     };
@@ -159,7 +160,7 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
     Ok(Became { sent: count.into(), arrived: found.packets(), twice, says_lost, started })
 }
 
-/// Waits until nothing more came for a while.
+/// Waits until nothing has arrived for a while.
 fn settle(collector: &Collector, database: Option<&Database>, files: &[PathBuf]) {
     let len = |file: &PathBuf| std::fs::metadata(file).map_or(0, |facts| facts.len());
     let rows = || database.map_or(0, Database::count);

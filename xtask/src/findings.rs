@@ -1,4 +1,4 @@
-//! What a check found.
+//! The result of a check.
 
-/// One line for each finding, `file:line: what is wrong`; empty is good.
+/// One line for each finding, `file:line: what is wrong`; an empty list means success.
 pub(crate) type Findings = Vec<String>;

@@ -1,4 +1,4 @@
-//! netwren.sh on a machine that has nothing: a new Debian in a folder.
+//! Runs netwren.sh on a minimal machine: a new Debian installation in a folder.
 
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};
@@ -6,14 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What is tried when nothing else is asked for. Exit code 3 of the first is no failure: the owners of listeners that
-/// processes outside have are missing in a pid namespace of its own.
+/// The commands to run by default. Exit code 3 of the first is expected: in a separate pid namespace, the owners of
+/// listeners that belong to outside processes are missing.
 const USUAL: &[&str] = &["./netwren.sh run || test $? = 3", "./netwren.sh test"];
 
-/// Where the clone lies inside.
+/// The path of the clone inside the installation.
 const CLONE: &str = "/root/netwren";
 
-/// Builds each release (`12`, `13`; empty: both), clones into it and runs the commands there.
+/// Builds each release (`12`, `13`; empty means both), clones the repository into it and runs the commands there.
 pub(crate) fn run(releases: &[String], commands: &[String]) -> Result<()> {
     ensure!(testkit::root::have(), "fresh needs root: it makes a root for the new Debian");
     ensure!(testkit::tool::have("debootstrap"), "fresh needs debootstrap: apt-get install debootstrap");
@@ -38,18 +38,18 @@ fn one(release: &str, commands: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A root that is removed when this is dropped.
+/// A root folder that is removed on drop.
 struct Debian {
     root: PathBuf,
-    /// Environment of everything that runs inside.
+    /// The environment of everything that runs inside.
     env: Vec<(&'static str, String)>,
 }
 
-/// What runs first in a mount and pid namespace of its own: arguments are the folder, the folder of the tests' locks,
-/// then the command. The folder becomes the root by pivot_root: out of a mere chroot whoever enters the mount namespace
-/// finds this machine's root, and this machine's mounts are listed. Terminals (/dev/pts) and cgroups (/sys/fs/cgroup)
-/// are mounts of their own. It shares the kernel's settings with this machine, so tests in it take turns with tests
-/// elsewhere.
+/// The script that runs first, in separate mount and pid namespaces. Its arguments are the folder, the folder of the
+/// tests' locks, and the command. The folder becomes the root by pivot_root: with chroot alone, any process that
+/// enters the mount namespace would see this machine's root, and this machine's mounts would be listed. Terminals
+/// (/dev/pts) and cgroups (/sys/fs/cgroup) are separate mounts. The installation shares the kernel's settings with
+/// this machine, so its tests take turns with tests elsewhere.
 const ENTER: &str = r#"
 set -eu
 root=$1; locks=$2; shift 2
@@ -80,7 +80,7 @@ impl Debian {
         Ok(debian)
     }
 
-    /// Names, certificates, proxies and the clients' settings: this machine's.
+    /// Copies this machine's name resolution, certificates, proxies and client settings.
     fn network(&mut self) -> Result<()> {
         for file in ["etc/resolv.conf", "etc/hosts"] {
             let from = Path::new("/").join(file);
@@ -101,7 +101,7 @@ impl Debian {
         self.certificates()
     }
 
-    /// Certificates that this machine trusts beyond Debian's.
+    /// Certificates that this machine trusts in addition to Debian's.
     fn certificates(&self) -> Result<()> {
         let (from, to) =
             (Path::new("/usr/local/share/ca-certificates"), self.root.join("usr/local/share/ca-certificates"));
@@ -114,7 +114,7 @@ impl Debian {
         Ok(())
     }
 
-    /// An ordinary clone of what is committed; git comes from this machine, which has the files.
+    /// Makes an ordinary clone of the committed files, using this machine's git.
     fn clone_repository(&self) -> Result<()> {
         let to = self.root.join(CLONE.trim_start_matches('/'));
         let status =
@@ -123,8 +123,8 @@ impl Debian {
         Ok(())
     }
 
-    /// Runs a command inside. Its mounts and processes are in namespaces of their own, so
-    /// nothing of them is left behind, however it ends.
+    /// Runs a command inside. Its mounts and processes are in separate namespaces, so they disappear however the
+    /// command ends.
     fn shell(&self, command: &str) -> Result<()> {
         let mut inside = Command::new("unshare");
         inside.args(["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--"]);
@@ -142,7 +142,7 @@ impl Debian {
 
 impl Drop for Debian {
     fn drop(&mut self) {
-        // Never through a mount, wherever it came from: that would empty the machine's own /dev.
+        // Never cross a mount point, wherever it came from: that would delete the machine's own /dev.
         let status = Command::new("rm").args(["-rf", "--one-file-system"]).arg(&self.root).status();
         if !status.is_ok_and(|status| status.success()) {
             eprintln!("fresh: cannot remove {}", self.root.display());
@@ -158,7 +158,7 @@ fn debootstrap(suite: &str, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The archive that this machine's own sources name.
+/// The archive named in this machine's own apt sources.
 fn mirror() -> String {
     let usual = "http://deb.debian.org/debian".to_owned();
     let files = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];

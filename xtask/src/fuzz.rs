@@ -1,7 +1,7 @@
-//! Fuzzing without nightly: the targets' functions over fixtures and seeds, mutated.
+//! Fuzzing without nightly: runs the targets' functions on mutated fixtures and seeds.
 //!
-//! No coverage feedback, so it does not replace `cargo +nightly fuzz run TARGET` (fuzz/, the
-//! same functions); it finds what a length check forgets, in seconds and on stable.
+//! It has no coverage feedback, so it does not replace `cargo +nightly fuzz run TARGET` (fuzz/, the same functions).
+//! It finds missing length checks within seconds, on stable Rust.
 
 mod mutate;
 mod targets;
@@ -17,23 +17,23 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) use targets::Target;
 
-/// What to run.
+/// The options of `cargo xtask fuzz`.
 pub(crate) struct Options {
-    /// Time for each target.
+    /// Seconds per target.
     pub(crate) seconds: u64,
-    /// Only these; empty: all.
+    /// Names of targets; empty means all.
     pub(crate) only: Vec<String>,
-    /// Repeats a run; None: from the clock.
+    /// The seed of an earlier run, to repeat it; `None` takes one from the clock.
     pub(crate) seed: Option<u64>,
 }
 
-/// Longest input. Parsers' limits lie far below; longer ones only cost time.
+/// Longest input. The parsers' own limits are far below; longer inputs only cost time.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// An input that takes this much CPU is a bug by itself (a loop that grows with a length field).
+/// An input that takes this much CPU is a bug (for example a loop whose length comes from a length field).
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Runs every target for its time, one on each processor; fails at the first input that panics or takes too long.
+/// Runs every target for its time, one per processor; fails at the first input that panics or takes too long.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
     let seed = options.seed.unwrap_or(clock);
@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // Nobody begins another one after a failure.
+            // After a failure no thread begins another target.
             fuzz(target, Duration::from_secs(options.seconds), seed)
                 .inspect_err(|_| next.store(targets.len(), Ordering::Relaxed))?;
         }
@@ -83,7 +83,7 @@ fn fuzz(target: &Target, time: Duration, seed: u64) -> Result<()> {
 }
 
 fn try_one(target: &Target, input: &[u8], seed: u64) -> Result<()> {
-    // Not by the wall clock: other programs may have the processor meanwhile.
+    // CPU time, because other programs may use the processor at the same time.
     let start_ns = sys::clock::thread_cpu_ns();
     let survived = catch_unwind(|| (target.run)(input)).is_ok();
     let took = Duration::from_nanos(sys::clock::thread_cpu_ns().saturating_sub(start_ns));
@@ -98,7 +98,7 @@ fn try_one(target: &Target, input: &[u8], seed: u64) -> Result<()> {
     bail!("fuzz: {} {how} on {} bytes, kept in {}", target.name, input.len(), file.display());
 }
 
-/// The committed seeds of the target and those fixtures that are of its kind.
+/// The committed seeds of the target and the fixtures with its extensions.
 fn corpus(target: &Target) -> Result<Vec<Vec<u8>>> {
     let mut files = Vec::new();
     walk(&root::path().join("fuzz/seeds").join(target.name), &mut |file| files.push(file))?;
@@ -110,7 +110,7 @@ fn corpus(target: &Target) -> Result<Vec<Vec<u8>>> {
     corpus.extend(target.examples.iter().map(|example| example.to_vec()));
     corpus.extend((target.made)());
     corpus.retain(|input| input.len() <= BYTES_MAX);
-    // Something to mutate even without any.
+    // There must be something to mutate even without seeds.
     corpus.push(Vec::new());
     Ok(corpus)
 }

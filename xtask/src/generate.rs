@@ -1,4 +1,4 @@
-//! Files that are made from the flags and the field tables, and committed.
+//! Generates the committed files that depend on flags and field tables: man pages, completions, schema.
 
 use crate::findings::Findings;
 use crate::root;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 /// Path below the root → content.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Folders that hold generated files only: what is not made any more is removed.
+/// Folders that contain only generated files; files that are no longer generated are removed.
 const OWNED: &[&str] = &["docs/man", "docs/completions"];
 
-/// Writes what differs and removes what is no longer made.
+/// Writes changed files and removes files that are no longer generated.
 pub(crate) fn run() -> Result<()> {
     let files = files()?;
     for stale in stale(&files) {
@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// What `run` would change.
+/// Lists the files that `run` would change.
 pub(crate) fn check() -> Result<Findings> {
     let files = files()?;
     let differs =
@@ -58,7 +58,7 @@ fn files() -> Result<Files> {
     Ok(files)
 }
 
-/// One page for the program and one for each command below it: netwren.1, netwren-sockets.1.
+/// A page for the program and a page for each command below it: netwren.1, netwren-sockets.1.
 fn pages(command: &Command, files: &mut Files) -> Result<()> {
     let mut command = command.clone();
     command.build();
@@ -75,7 +75,7 @@ fn pages(command: &Command, files: &mut Files) -> Result<()> {
     Ok(())
 }
 
-/// netwren-filters(7): the text of `netwren help filters` as it is.
+/// netwren-filters(7): the unchanged text of `netwren help filters`.
 fn filters_page() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let text: Vec<String> = cli::filters_help().lines().map(roff).collect();
@@ -86,14 +86,14 @@ fn filters_page() -> String {
     )
 }
 
-/// The sections that clap does not know of.
+/// The sections that clap does not generate.
 fn more(name: &str, command: &Command) -> String {
     let environment = if name == "netwren" { environment() } else { String::new() };
     let fields = name.strip_prefix("netwren-").and_then(cli::fields_of).map(|fields| section_of(&fields));
     environment + &fields.unwrap_or_default() + &EXIT_STATUS.replace(ONE, &one(name, command))
 }
 
-/// The variables that are read besides those of the faces' tools.
+/// The environment variables that netwren reads, without the variables of the tools that it emulates.
 fn environment() -> String {
     let mut section = String::from(".SH ENVIRONMENT\n");
     for variable in cli::VARIABLES {
@@ -106,10 +106,10 @@ fn environment() -> String {
     section
 }
 
-/// Where [`EXIT_STATUS`] has what 1 means.
+/// Placeholder in [`EXIT_STATUS`] for exit code 1.
 const ONE: &str = "@1";
 
-/// What 1 means to the command; nothing where it never ends so.
+/// The meaning of exit code 1 for the command; empty if the command never exits with 1.
 fn one(name: &str, command: &Command) -> String {
     let takes_exit_code = command.get_arguments().any(|arg| arg.get_long() == Some("exit-code"));
     let meaning = match name {
@@ -124,7 +124,7 @@ fn one(name: &str, command: &Command) -> String {
     format!(".TP\n1\n{meaning}\n")
 }
 
-/// As in crates/cli/src/exit.rs.
+/// The exit codes, as in crates/cli/src/exit.rs.
 const EXIT_STATUS: &str = "\
 .SH \"EXIT STATUS\"
 .TP
@@ -158,7 +158,7 @@ fn section_of(fields: &[cli::FieldInfo]) -> String {
     section
 }
 
-/// Text that roff prints as it is.
+/// Escapes text for roff.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('-', "\\-").replace('\'', "\\(aq");
     if text.starts_with('.') { format!("\\&{text}") } else { text }
@@ -170,7 +170,7 @@ fn completions(files: &mut Files) {
     }
 }
 
-/// Files in the owned folders that nothing makes.
+/// Files in the owned folders that are no longer generated.
 fn stale(files: &Files) -> Vec<PathBuf> {
     let found = OWNED.iter().flat_map(|folder| {
         let entries = std::fs::read_dir(root::path().join(folder)).into_iter().flatten().flatten();

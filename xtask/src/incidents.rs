@@ -1,7 +1,8 @@
-//! `cargo xtask incidents`: real faults in namespaces, each with a healthy twin, and what `netwren doctor` says of
+//! `cargo xtask incidents` causes real faults in namespaces, each with a healthy twin, and runs `netwren doctor` on
 //! both.
 //!
-//! The first finding must be the cause; in the twin, with the same traffic and without the fault, there must be none.
+//! The first finding must be the cause. The twin has the same traffic without the fault, and doctor must find nothing
+//! in it.
 
 mod play;
 mod scenes;
@@ -16,13 +17,13 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Incidents that are played at once: those that change a setting of the whole machine are played alone.
+/// Incidents played at the same time; incidents that change a setting of the whole machine are played alone.
 const AT_ONCE: usize = 3;
 
-/// Where recordings of the twins are, a pair for each finding.
+/// The folder with recordings of the twins, a pair for each finding.
 const FIXTURES: &str = "fixtures/incidents/6.18";
 
-/// What came of an incident.
+/// The result of an incident.
 struct Outcome {
     incident: &'static Incident,
     ill: Answer,
@@ -30,14 +31,14 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The place of the expected finding, from 1; 0 if it is not there.
+    /// The rank of the expected finding, from 1; 0 if it is missing.
     fn rank(&self) -> usize {
         self.ill.ids.iter().position(|id| id == self.incident.expected).map_or(0, |at| at + 1)
     }
 }
 
-/// Plays the incidents whose name or finding has one of the words of `only` in it, or the quick ones; without either
-/// all, and writes the table in docs.
+/// Plays the incidents whose name or finding contains one of the words of `only`, or the quick ones; with neither,
+/// plays all of them and writes the table in docs.
 pub(crate) fn run(only: &[String], is_quick: bool, records: bool) -> Result<()> {
     ensure!(testkit::root::have(), "incidents need root: they make network namespaces");
     let (binary, begun) = (binary()?, Instant::now());
@@ -62,7 +63,7 @@ pub(crate) fn run(only: &[String], is_quick: bool, records: bool) -> Result<()> 
     Ok(())
 }
 
-/// True for the first incident of its finding, of those that a recording of one namespace tells everything about.
+/// True for the first incident of a finding, if a recording of one namespace contains everything about it.
 fn is_first(incident: &Incident) -> bool {
     let first = INCIDENTS.iter().find(|one| one.expected == incident.expected && one.at != At::Machine);
     let first = first.filter(|one| !["fd-limit", "neigh-full"].contains(&one.expected));
@@ -82,12 +83,12 @@ fn record(incident: &Incident, binary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a mutex holds, also after a player has panicked.
+/// The content of a mutex, even after a thread has panicked.
 fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Plays incidents, some at once; the outcomes are in the order of the list.
+/// Plays incidents, [`AT_ONCE`] at the same time; the outcomes are in the order of the list.
 fn play_all(chosen: Vec<&'static Incident>, binary: &Path) -> Vec<Outcome> {
     let (alone, together): (Vec<_>, Vec<_>) = chosen.iter().copied().partition(|one| !one.knobs.is_empty());
     let (waiting, outcomes) = (Mutex::new(together.into_iter()), Mutex::new(Vec::new()));
@@ -96,7 +97,7 @@ fn play_all(chosen: Vec<&'static Incident>, binary: &Path) -> Vec<Outcome> {
         println!("{}", line(&outcome).trim_end());
         open(&outcomes).push(outcome);
     };
-    // The guard must be gone before the incident is played.
+    // The lock must be released before the incident is played.
     let next = || open(&waiting).next();
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -109,7 +110,7 @@ fn play_all(chosen: Vec<&'static Incident>, binary: &Path) -> Vec<Outcome> {
     outcomes
 }
 
-/// Both twins. One that could not be played has no finding, and says why on stderr.
+/// Plays both twins. A twin that could not be played has no finding; the reason is printed to stderr.
 fn twins(incident: &'static Incident, binary: &Path) -> Outcome {
     let answer = |is_ill| {
         play(incident, is_ill, binary, None).unwrap_or_else(|error| {
@@ -193,7 +194,7 @@ mod tests {
         let quick = INCIDENTS.iter().filter(|one| one.is_quick).collect();
         let is_right = |one: &Outcome| one.rank() == 1 && one.healthy.ids.is_empty();
         for mut outcome in play_all(quick, binary) {
-            // Beside other tests a healthy host may be too slow as well; it is not each time.
+            // With other tests running at the same time, a healthy host may be too slow as well; retry twice.
             for _ in 0..2 {
                 if !is_right(&outcome) {
                     outcome = twins(outcome.incident, binary);

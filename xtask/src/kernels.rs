@@ -1,8 +1,8 @@
-//! netwren on the kernels that distributions ship: each boots for some seconds in an emulator.
+//! Runs netwren on the kernels of several distributions: each boots for some seconds in an emulator.
 //!
-//! The release binary runs there as root and every backend that it says works must show the same rows as netlink does.
-//! Nothing is installed; what is downloaded stays below the target folder. What worked is written to docs/kernels.json,
-//! which `cargo xtask tidy` compares docs/interfaces.md with.
+//! The release binary runs there as root, and every backend that it reports as available must show the same rows as
+//! netlink. Nothing is installed; downloads stay below the target folder. The results are written to
+//! docs/kernels.json, and `cargo xtask tidy` compares docs/interfaces.md with them.
 
 mod guest;
 mod package;
@@ -14,27 +14,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A kernel and where it comes from.
+/// A kernel and its origin.
 struct Release {
-    /// What the command line calls it.
+    /// The name on the command line.
     name: &'static str,
     origin: Origin,
 }
 
-/// Where a kernel's packages are.
+/// The archive of a kernel's packages.
 enum Origin {
-    /// In Debian's archive.
+    /// Debian's archive.
     Debian {
         suite: &'static str,
-        /// What the package's name begins with; the newest of these is taken.
+        /// The prefix of the package's name; the newest matching package is used.
         package: &'static str,
     },
-    /// In Ubuntu's archive, below `pool/main/l`.
+    /// Ubuntu's archive, with paths below `pool/main/l`.
     Ubuntu(&'static [&'static str]),
 }
 
-/// The oldest supported kernel, those of the two newest Debians, and one of Ubuntu, which has a simulated device with
-/// devlink traps (netdevsim).
+/// The oldest supported kernel, the kernels of the two newest Debian releases, and one of Ubuntu, which has a
+/// simulated device with devlink traps (netdevsim).
 const RELEASES: &[Release] = &[
     Release { name: "5.10", origin: Origin::Debian { suite: "bullseye", package: "linux-image-5.10.0-" } },
     Release { name: "6.1", origin: Origin::Debian { suite: "bookworm", package: "linux-image-6.1.0-" } },
@@ -49,10 +49,10 @@ const RELEASES: &[Release] = &[
     Release { name: "6.12", origin: Origin::Debian { suite: "trixie", package: "linux-image-6.12." } },
 ];
 
-/// Names of all of them.
+/// Their names.
 pub(crate) const NAMES: &[&str] = &["5.10", "6.1", "6.8", "6.12"];
 
-/// Programs that this needs, with their packages.
+/// Required programs with their packages.
 const TOOLS: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
@@ -67,10 +67,10 @@ const TOOLS: &[(&str, &str)] = &[
     ("dropwatch", "dropwatch"),
 ];
 
-/// An emulated kernel boots in a quarter of a minute; one that has not ended by then never will.
+/// An emulated kernel boots in 15 s; one that has not ended after this time never will.
 const BOOT_MAX: Duration = Duration::from_secs(240);
 
-/// Boots each of `wanted` (empty: all) with `binary` and fails if one of them failed.
+/// Boots each of `wanted` (empty means all) with `binary`; fails if one of them fails.
 pub(crate) fn run(wanted: &[String], binary: &Path) -> Result<()> {
     for (tool, package) in TOOLS {
         ensure!(testkit::tool::have(tool), "kernels needs {tool}: apt-get install {package}");
@@ -102,7 +102,7 @@ fn one(release: &Release, binary: &Path) -> Result<Vec<String>> {
     Ok(said)
 }
 
-/// Boots and waits for the power to go off; what the console showed.
+/// Boots a kernel and waits until it powers off; returns the output of the console.
 fn boot(image: &Path, initrd: &Path, console: &Path) -> Result<String> {
     let log = std::fs::File::create(console)?;
     // cx16=off: some kernels do not boot under emulation with it.
@@ -128,13 +128,13 @@ fn boot(image: &Path, initrd: &Path, console: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(console)?).into_owned())
 }
 
-/// What a kernel's package holds.
+/// The unpacked packages of a kernel.
 struct Kernel {
     /// The compressed kernel.
     image: PathBuf,
     /// `lib/modules/VERSION` inside the unpacked package.
     modules: PathBuf,
-    /// VERSION, as uname says.
+    /// VERSION, as printed by uname.
     version: String,
 }
 

@@ -1,25 +1,25 @@
-//! `cargo xtask lab`: troubles of real hosts, made on purpose in namespaces, and what netwren says while they last.
+//! `cargo xtask lab` reproduces problems of real hosts in namespaces and runs netwren while they last.
 
 mod nat;
 
 use anyhow::{Result, bail, ensure};
 
-/// What can be asked for by name.
+/// The names of the labs.
 pub(crate) const NAMES: [&str; 1] = ["nat"];
 
-/// What to run.
+/// The options of `cargo xtask lab`.
 pub(crate) struct Options {
     /// One of [`NAMES`].
     pub(crate) name: String,
-    /// Requests a mode.
+    /// Requests per mode.
     pub(crate) requests: u64,
-    /// Of these at once.
+    /// Number of simultaneous requests.
     pub(crate) at_once: u64,
-    /// Times that all modes are gone through.
+    /// Number of rounds; each runs all modes.
     pub(crate) rounds: u32,
 }
 
-/// Runs the lab and writes its file.
+/// Runs the lab and writes its result file.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(testkit::root::have(), "a lab needs root: it makes hosts of its own");
     match options.name.as_str() {

@@ -1,6 +1,6 @@
-//! The project's chores. `cargo xtask help` lists them.
+//! The project's development commands. `cargo xtask help` lists them.
 //!
-//! Nothing here ships. Errors are anyhow's, because their only reader is a developer.
+//! Nothing here is shipped. Errors are anyhow's, because only developers read them.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn chore() -> Result<()> {
-    // The generator's workers come first: there are many of them.
+    // The generator's workers are checked first, because there are many of them.
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some(bench::generator::WORKER) => return bench::worker::main(&args.collect::<Vec<_>>()),

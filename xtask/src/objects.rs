@@ -1,20 +1,20 @@
-//! BPF objects: built from crates/bpf/c, committed in crates/bpf/objects, so that users need no clang.
+//! BPF objects: built from crates/bpf/c and committed in crates/bpf/objects, so that users need no clang.
 //!
-//! The bytes are reproducible with one compiler only: another major version makes other code.
+//! The bytes are reproducible with one compiler only: another major version generates different code.
 
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The compiler that makes the committed bytes.
+/// The compiler that builds the committed bytes.
 const CLANG: &str = "14";
-/// An object grows the binary of everybody.
+/// The largest object; objects are part of every binary.
 const BYTES_MAX: u64 = 176 * 1024;
 const SOURCES: &str = "crates/bpf/c";
 const OBJECTS: &str = "crates/bpf/objects";
 
-/// `cargo xtask bpf`: builds every object anew.
+/// `cargo xtask bpf`: rebuilds every object.
 pub(crate) fn run(any_clang: bool) -> Result<()> {
     let Some(tools) = Tools::find(any_clang)? else {
         bail!(
@@ -33,7 +33,8 @@ pub(crate) fn run(any_clang: bool) -> Result<()> {
     Ok(())
 }
 
-/// For `tidy`: objects without source, too large ones, and, with the right compiler, those whose bytes differ.
+/// For `tidy`: reports objects without source, objects that are too large and, with the right compiler, objects whose
+/// bytes differ.
 pub(crate) fn check() -> Result<Vec<String>> {
     let sources = sources()?;
     let mut findings = Vec::new();
@@ -66,7 +67,7 @@ pub(crate) fn check() -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// All `*.bpf.c`, sorted.
+/// All `*.bpf.c` files, sorted.
 fn sources() -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root::path().join(SOURCES)).with_context(|| SOURCES)? {
@@ -98,10 +99,11 @@ impl Tools {
         Ok(clang.zip(strip).map(|(clang, strip)| Tools { clang, strip }))
     }
 
-    /// The stripped object's bytes. `-g` makes the types and notes; what is only for debuggers is stripped again.
+    /// Builds an object and returns its stripped bytes. `-g` generates the types and line information; sections that
+    /// only debuggers need are then stripped.
     fn build(&self, source: &Path) -> Result<Vec<u8>> {
         let name = object_name(source);
-        // Not only by process: tests build side by side.
+        // The name contains the source as well as the process, because tests build several objects in parallel.
         let object = std::env::temp_dir().join(format!("netwren-bpf-{}-{name}", std::process::id()));
         let folder = root::path().join(SOURCES);
         let mut clang = Command::new(&self.clang);

@@ -1,4 +1,4 @@
-//! The repository and what is in it.
+//! The repository's root folder, files and commands.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ pub(crate) fn path() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// Stdout of a command that must succeed, run at the root.
+/// Runs a command at the root; returns its stdout, or an error if it fails.
 pub(crate) fn output(program: &str, args: &[&str]) -> Result<String> {
     let out = Command::new(program).args(args).current_dir(path()).output();
     let out = out.with_context(|| format!("cannot run {program}"))?;
@@ -24,12 +24,12 @@ pub(crate) fn files() -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = list.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
     files.sort();
     files.dedup();
-    // Deleted but not yet committed: gone for us.
+    // Files that are deleted, but whose deletion is not committed, do not count.
     files.retain(|file| path().join(file).symlink_metadata().is_ok());
     Ok(files)
 }
 
-/// The cargo that runs us.
+/// The cargo that runs this program.
 pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }

@@ -21,7 +21,7 @@ use anyhow::{Result, bail};
 use items::SourceFile;
 use serde_json::Value;
 
-/// Runs all checks, prints every finding, fails if there is one.
+/// Runs all checks, prints every finding, and fails if there is one.
 pub(crate) fn run() -> Result<()> {
     let metadata = metadata()?;
     let files = root::files()?;
@@ -50,7 +50,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Prints what one check found. True if that is nothing.
+/// Prints the findings of one check; true if there are none.
 fn passes(name: &str, findings: &[String]) -> bool {
     match findings.len() {
         0 => println!("tidy: {name}: ok"),
@@ -60,13 +60,13 @@ fn passes(name: &str, findings: &[String]) -> bool {
     findings.is_empty()
 }
 
-/// `cargo metadata`, without touching the network.
+/// `cargo metadata`, without network access.
 fn metadata() -> Result<Value> {
     let json = root::output(&root::cargo(), &["metadata", "--offline", "--locked", "--format-version", "1"])?;
     Ok(serde_json::from_str(&json)?)
 }
 
-/// The packages of the workspace itself.
+/// The packages of the workspace.
 fn members(metadata: &Value) -> impl Iterator<Item = &Value> {
     packages(metadata).filter(|package| package["source"].is_null())
 }

@@ -1,4 +1,4 @@
-//! Programs as they are found on this machine.
+//! Finds the programs of a task that are installed on this machine.
 
 use super::tasks::{Entry, OURS, Shape, Task};
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 pub(super) struct Contestant {
     pub(super) label: &'static str,
     pub(super) peer: bool,
-    /// Another netwren in a peer's place: it is compared with ours by the same command only.
+    /// An earlier netwren instead of a peer; it is compared only with the same command of ours.
     pub(super) is_before: bool,
     pub(super) program: PathBuf,
     pub(super) args: Vec<&'static str>,
     pub(super) env: Vec<(&'static str, &'static str)>,
     pub(super) shape: Shape,
-    /// As in the [`Entry`].
+    /// See [`Entry`].
     pub(super) rounds: u32,
 }
 
 impl Contestant {
-    /// The command as one would type it.
+    /// The command line as a user would type it.
     pub(super) fn shown(&self) -> String {
         let name = self.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let quoted = self.args.iter().map(|arg| if arg.contains(' ') { format!("'{arg}'") } else { (*arg).to_owned() });
@@ -28,14 +28,14 @@ impl Contestant {
     }
 }
 
-/// The binaries of netwren that take part.
+/// The netwren binaries that take part.
 pub(crate) struct Binaries {
     pub(crate) ours: PathBuf,
-    /// From before a change; takes the peers' place.
+    /// The binary from before a change; it replaces the peers.
     pub(crate) before: Option<PathBuf>,
 }
 
-/// The peers (or the netwren of before), then ours; and one line for each that is missing.
+/// The peers (or the earlier netwren), followed by our programs; and one line for each that is missing.
 pub(super) fn present(task: &Task, rows: u64, binaries: &Binaries) -> (Vec<Contestant>, Vec<String>) {
     let binary = &binaries.ours;
     if let Some(before) = &binaries.before {
@@ -55,7 +55,7 @@ pub(super) fn present(task: &Task, rows: u64, binaries: &Binaries) -> (Vec<Conte
 }
 
 fn contestant(entry: &Entry, peer: bool, program: PathBuf) -> Contestant {
-    // The layout of the installed ss, so that both print the same amount.
+    // Use the layout of the installed ss, so that both print the same amount of text.
     let old = !peer && entry.shape == Shape::Ss && testkit::tool::version("ss").is_some_and(|v| (v.0, v.1) < (6, 15));
     let env = if old { vec![("NETWREN_SS_LAYOUT", "6.1")] } else { Vec::new() };
     Contestant {
@@ -78,7 +78,7 @@ fn find(entry: &Entry, binary: &Path) -> Option<PathBuf> {
     testkit::tool::find(entry.program).or(go.filter(|file| file.is_file()))
 }
 
-/// Words; 'a filter of several' is one.
+/// Splits arguments at blanks; 'a filter of several words' stays one argument.
 fn split(args: &'static str) -> Vec<&'static str> {
     let pieces = args.split('\'').enumerate();
     pieces.flat_map(|(i, piece)| if i % 2 == 1 { vec![piece] } else { piece.split_whitespace().collect() }).collect()

@@ -1,5 +1,5 @@
-//! Keeps the sender of packets and their reader on different CPUs while a burst is timed. The scheduler has them share
-//! a CPU in one round and not in the next, and a reader that is kept waiting is woken less often.
+//! Pins the sender of packets and their reader to different CPUs while a burst is timed. Otherwise the scheduler would
+//! have them share a CPU in some rounds and not in others, and a reader that has to wait is woken less often.
 
 use anyhow::{Context, Result, ensure};
 use std::process::{Command, Stdio};
@@ -9,12 +9,12 @@ const FIRST: &str = "0";
 /// The CPU of the reader.
 const SECOND: &str = "1";
 
-/// Keeps the calling thread, and what it starts, on the first CPU.
+/// Pins the calling thread, and the threads and processes it starts, to the first CPU.
 pub(super) fn stay_on_first() -> Result<()> {
     stay_on(FIRST)
 }
 
-/// Keeps the calling thread, and what it starts, on the second CPU, where there is one.
+/// Pins the calling thread, and the threads and processes it starts, to the second CPU if the machine has one.
 pub(super) fn stay_on_second() -> Result<()> {
     if has_second() { stay_on(SECOND) } else { Ok(()) }
 }
@@ -25,12 +25,12 @@ fn stay_on(cpu: &str) -> Result<()> {
     taskset(&["-cp", cpu, thread])
 }
 
-/// Keeps all threads of a process, and what they start, on the second CPU, where there is one.
+/// Pins all threads of a process, and the processes they start, to the second CPU if the machine has one.
 pub(super) fn keep_on_second(pid: u32) -> Result<()> {
     if has_second() { taskset(&["-acp", SECOND, &pid.to_string()]) } else { Ok(()) }
 }
 
-/// True unless there is one CPU only.
+/// True if the machine has more than one CPU.
 fn has_second() -> bool {
     std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1)
 }

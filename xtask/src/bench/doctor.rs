@@ -1,4 +1,4 @@
-//! `bench doctor`: what a diagnosis takes on a host where nothing is wrong, and what its two probes cost a packet.
+//! `bench doctor` measures a diagnosis on a healthy host and the cost of its two probes per packet.
 
 use super::drops::{BEGIN, SENT, cost_of, end, ruleset};
 use super::generator::{Load, Running};
@@ -14,7 +14,7 @@ use testkit::netns::Lab;
 const SOCKETS: u64 = 10_000;
 const ENTRIES: u32 = 100_000;
 
-/// A figure with what it may be at most.
+/// A figure with its upper limit.
 struct Row {
     what: &'static str,
     unit: &'static str,
@@ -22,7 +22,7 @@ struct Row {
     at_most: f64,
 }
 
-/// Runs and writes the files.
+/// Runs the bench and writes the result files.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let rounds = options.runs.unwrap_or(if options.quick { 1 } else { 7 });
     let [cpu, memory] = diagnosis(binary, rounds)?;
@@ -67,7 +67,7 @@ fn diagnosis(binary: &Path, rounds: u32) -> Result<[Spread; 2]> {
     lab.use_conntrack();
     let load = Load { rows: SOCKETS, ..Load::default() }.filled();
     let running = lab.inside(|| Running::start(&load))?;
-    // Long-lived ones: entries that expire meanwhile would be work that an idle host has not.
+    // Long-lived entries, because expiring ones would cause work that an idle host does not have.
     let entries = testkit::conntrack::mixed(ENTRIES).map(|entry| entry.timeout_s(3_600));
     let made = lab.track(entries);
     println!("bench: a diagnosis among {SOCKETS} sockets and {made} entries");
@@ -79,7 +79,7 @@ fn diagnosis(binary: &Path, rounds: u32) -> Result<[Spread; 2]> {
         let text = String::from_utf8(out.stdout)?;
         let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
         let [status, user_us, system_us, rss_kib, ..] = numbers[..] else { anyhow::bail!("the scale says {text}") };
-        // 3: something of this machine cannot be seen.
+        // Exit code 3 means that part of this machine could not be read.
         ensure!(matches!(status as u32 >> 8, 0 | 3), "doctor: exit {}", status as u32 >> 8);
         all[0].push((user_us + system_us) / 1_000.0);
         all[1].push(rss_kib / 1_024.0);
@@ -88,7 +88,7 @@ fn diagnosis(binary: &Path, rounds: u32) -> Result<[Spread; 2]> {
     Ok(all.map(Spread::of))
 }
 
-/// The CPU that a packet pays more at each place, by the number of programs that ran for it.
+/// The additional CPU per packet at each stage, divided by the number of program runs.
 fn path_ns(binary: &Path, rounds: u32) -> Result<Spread> {
     let mut each = Vec::new();
     for round in 1..=rounds {
@@ -96,7 +96,7 @@ fn path_ns(binary: &Path, rounds: u32) -> Result<Spread> {
         let alone = cost_of(SENT)?;
         let probe = start(binary, "path")?;
         let with = cost_of(SENT);
-        // Counted apart, as counting reads clocks.
+        // Measured separately, because counting runs makes the kernel read clocks.
         let clock = Clock::start()?;
         let before = ran(probe.id())?;
         let counted = cost_of(1_000);
@@ -110,7 +110,7 @@ fn path_ns(binary: &Path, rounds: u32) -> Result<Spread> {
     Ok(Spread::of(each))
 }
 
-/// The growth of a sender's CPU, in percent.
+/// The increase of a sender's CPU in percent.
 fn profiler_percent(binary: &Path, rounds: u32) -> Result<Spread> {
     let mut grown = Vec::new();
     let on_one_cpu = || {
@@ -130,7 +130,7 @@ fn profiler_percent(binary: &Path, rounds: u32) -> Result<Spread> {
     Ok(Spread::of(grown))
 }
 
-/// A probe of this name, in the calling thread's namespace.
+/// Starts the probe with this name in the calling thread's namespace.
 fn start(binary: &Path, name: &str) -> Result<Child> {
     let mut command = Command::new(binary);
     command.args(["doctor", name, "--for", "60"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,8 +1,9 @@
-//! `bench drops`: what a dropped packet costs while it is counted, told or traced; how soon it is counted, and shown.
+//! `bench drops` measures what counting, listing or tracing costs per dropped packet, and how soon drops are counted
+//! and shown.
 //!
-//! A thread sends datagrams over loopback to a rule that drops them, after 16 others that do not: the packet is dropped
-//! in the thread's own time, so what the thread takes more is what watching costs. The watchers take turns with nobody,
-//! and the difference is taken pair by pair.
+//! A thread sends datagrams over loopback to a rule that drops them, after 16 rules that do not match. The kernel
+//! drops the packet on the sending thread's time, so the thread's additional CPU is the cost of watching. Rounds with
+//! a watcher alternate with rounds without one, and the difference is taken per pair.
 
 use super::report::{Spread, save};
 use super::{Options, machine};
@@ -17,19 +18,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use testkit::netns::Lab;
 
-/// Datagrams of one round.
+/// Datagrams per round.
 pub(super) const SENT: u64 = 200_000;
-/// The time that a watcher has to begin.
+/// The time that a watcher has for starting.
 pub(super) const BEGIN: Duration = Duration::from_millis(1_500);
-/// Runs from which the times of the beginning are taken.
+/// Number of runs for the start-up times.
 const STARTS: u32 = 15;
 
 struct Watcher {
     label: &'static str,
-    /// Without a program: netwren.
+    /// `None` means netwren.
     program: Option<&'static str>,
     args: &'static [&'static str],
-    /// Whether it needs tracefs, which is mounted for it alone.
+    /// True if the watcher needs tracefs, which is then mounted for it alone.
     tracefs: bool,
     at_most_ns: Option<f64>,
 }
@@ -87,7 +88,7 @@ const WATCHERS: [Watcher; 8] = [
     },
 ];
 
-/// Runs all rounds and writes the files.
+/// Runs all rounds and writes the result files.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let rounds = options.runs.unwrap_or(if options.quick { 2 } else { 11 });
     let (lab, other) = (Lab::new("benchdrops"), Lab::new("benchdropsother"));
@@ -148,13 +149,13 @@ fn limit(spread: Spread, most: f64) -> String {
     format!("{:.0} ms ({:.0} to {:.0}; at most {most:.0}: {verdict})", spread.median, spread.min, spread.max)
 }
 
-/// Rules that drop datagrams to port 7 behind 16 others.
+/// A ruleset that drops datagrams to port 7 after 16 rules that do not match.
 pub(super) fn ruleset() -> String {
     let others: String = (1000..1016).map(|port| format!("  udp dport {port} accept\n")).collect();
     format!("table inet t {{\n chain i {{\n  type filter hook input priority 0;\n{others}  udp dport 7 drop\n }}\n}}\n")
 }
 
-/// CPU of this thread for each of so many datagrams that are dropped.
+/// This thread's CPU per datagram while sending `datagrams` that are dropped.
 pub(super) fn cost_of(datagrams: u64) -> Result<f64> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect("127.0.0.1:7")?;
@@ -194,7 +195,7 @@ pub(super) fn end(mut child: Child) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds until the program is attached, and until the first row is shown.
+/// Milliseconds until the program is attached, and until it prints the first row.
 fn beginnings(lab: &Lab, binary: &Path, starts: u32) -> Result<(Spread, Spread)> {
     let (mut attached, mut reported) = (Vec::new(), Vec::new());
     let is_over = AtomicBool::new(false);
@@ -230,7 +231,7 @@ fn attach_ms(lab: &Lab, binary: &Path) -> Result<f64> {
     Ok(took)
 }
 
-/// Whether a process holds a link of BPF.
+/// True if the process holds a BPF link.
 fn is_attached(pid: u32) -> bool {
     let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
     let mut texts = files.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());

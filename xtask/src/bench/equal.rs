@@ -1,4 +1,4 @@
-//! Nothing is timed before everybody has printed the same set.
+//! Checks before any timing that all contestants print the same set.
 
 use super::contestants::Contestant;
 use super::tasks::{Shape, Task};
@@ -45,7 +45,7 @@ fn read(shape: Shape, owned: bool, text: &str) -> Result<Vec<String>> {
     let lines = || text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let with = |row: String, pid: &str| if owned { format!("{row} {pid}") } else { row };
     match shape {
-        // Without the header line, whose first word is State.
+        // Skip the header line, whose first word is State.
         Shape::Ss => {
             let rows = lines().filter(|w| w.len() >= 5 && w[0] != "State");
             Ok(rows.map(|w| with(socket(w[0], w[3], w[4]), ss_pid(w.get(5..).unwrap_or_default()))).collect())
@@ -86,13 +86,14 @@ fn read(shape: Shape, owned: bool, text: &str) -> Result<Vec<String>> {
     }
 }
 
-/// N of the first `pid=N` in `users:(("name",pid=N,fd=N))`, which may hold blanks; `-`: nobody.
+/// The N of the first `pid=N` in `users:(("name",pid=N,fd=N))`, which may contain blanks; `-` for a socket without a
+/// process.
 fn ss_pid<'a>(words: &[&'a str]) -> &'a str {
     let after = words.iter().find_map(|word| word.split_once("pid=")).map(|(_, after)| after);
     after.and_then(|after| after.split(',').next()).unwrap_or("-")
 }
 
-/// A line of `conntrack -L`: protocol, state, who asks whom, who answers.
+/// A line of `conntrack -L`: protocol, state, original and reply tuple.
 fn tracked(words: &[&str]) -> Option<String> {
     let all = |name: &str| words.iter().filter_map(|word| word.strip_prefix(name)).collect::<Vec<_>>();
     let [srcs, dsts, sports, dports] = ["src=", "dst=", "sport=", "dport="].map(all);
@@ -107,7 +108,7 @@ fn tracked(words: &[&str]) -> Option<String> {
     Some(format!("{proto} {state} {client} {published} {}", end(&srcs, &sports, 1)?))
 }
 
-/// `3 TIME_WAIT` or `time_wait\t3` (and more cells); heads have no number.
+/// Reads `3 TIME_WAIT` or `time_wait\t3` (and more cells); header lines have no number.
 fn counted(words: &[&str]) -> Option<String> {
     let (count, what) = match words {
         [count, what] if count.parse::<u64>().is_ok() => (count, what),
@@ -117,7 +118,7 @@ fn counted(words: &[&str]) -> Option<String> {
     Some(format!("{count} {}", what.to_lowercase()))
 }
 
-/// Rows of a native table, by the names in its first line.
+/// Rows of a native table, with the columns found by the names in its first line.
 fn table(text: &str, columns: &[&str], row: impl Fn(&[&str]) -> String) -> Result<Vec<String>> {
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
@@ -154,7 +155,7 @@ fn flow(direction: &str, local: &str, peer: &str, connections: &str) -> String {
     format!("{} {arrow} {} {connections}", end(local), end(peer))
 }
 
-/// `address:port` the way all agree on: no brackets, no mapping, `*` for any.
+/// Normalizes `address:port`: without brackets or IPv4 mapping, `*` for any.
 fn end(text: &str) -> String {
     let (addr, port) = text.rsplit_once(':').unwrap_or((text, "*"));
     let addr = addr.trim_start_matches('[').trim_end_matches(']').trim_start_matches("::ffff:");

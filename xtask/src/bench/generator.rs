@@ -5,35 +5,35 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Hidden command: the generator by hand, until its input ends.
+/// Hidden command that runs the generator until its input ends, for manual use.
 pub(crate) const NAME: &str = "generate-sockets";
 
-/// Hidden command: one of its processes.
+/// Hidden command that runs one of the generator's processes.
 pub(crate) const WORKER: &str = "generate-sockets-worker";
 
-/// Sockets of one process: an open-files limit of 20,000 is usual.
+/// Sockets per process; the open-files limit is usually 20,000.
 const ROWS_PER_PROCESS: u64 = 15_000;
 
-/// What is opened. Both ends of a connection are here, so each counts for two rows.
+/// The sockets to open. Both ends of a connection are local, so each connection counts as two rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     /// Established sockets.
     pub(crate) rows: u64,
-    /// Processes that hold them; 0: as many as the open-files limit asks for, at least 8.
+    /// Processes that hold the sockets; 0 chooses the number from the open-files limit, at least 8.
     pub(crate) processes: u64,
-    /// Listening ports, all on the wildcard; at least one for each process.
+    /// Listening ports, all bound to the wildcard address; at least one per process.
     pub(crate) listeners: u64,
     /// Distinct client addresses.
     pub(crate) clients: u64,
-    /// Sockets in TIME_WAIT besides.
+    /// Additional sockets in TIME_WAIT.
     pub(crate) time_wait: u64,
-    /// Percent of the connections over IPv6.
+    /// Percentage of connections over IPv6.
     pub(crate) v6_percent: u64,
     /// Other open files of each process.
     pub(crate) files: u64,
-    /// Processes besides that hold open files only.
+    /// Additional processes that hold only open files.
     pub(crate) idle: u64,
-    /// Everything ends after this many seconds at the latest.
+    /// The processes end after this many seconds at the latest.
     pub(crate) hold_s: u64,
 }
 
@@ -53,7 +53,7 @@ impl Default for Load {
     }
 }
 
-/// One number of [`Load`], by its name on the command line.
+/// One number of [`Load`] and its name on the command line.
 type Setting = (&'static str, fn(&mut Load) -> &mut u64);
 
 const SETTINGS: &[Setting] = &[
@@ -69,7 +69,7 @@ const SETTINGS: &[Setting] = &[
 ];
 
 impl Load {
-    /// `--rows 1000 --v6 20 …`; what is not named has its default.
+    /// Parses `--rows 1000 --v6 20 …`; numbers that are not given have their default.
     pub(crate) fn parse(args: &[String]) -> Result<Load> {
         let mut load = Load::default();
         for pair in args.chunks(2) {
@@ -84,7 +84,7 @@ impl Load {
         Ok(load.filled())
     }
 
-    /// With the numbers that follow from others.
+    /// Fills in the numbers that depend on others.
     pub(crate) fn filled(mut self) -> Load {
         if self.processes == 0 {
             self.processes = ((self.rows + 2 * self.time_wait) / ROWS_PER_PROCESS + 1).max(8);
@@ -98,14 +98,14 @@ impl Load {
         SETTINGS.iter().flat_map(|(name, place)| [format!("--{name}"), place(&mut load).to_string()]).collect()
     }
 
-    /// For the result file.
+    /// The load for the result file.
     pub(crate) fn json(&self) -> Value {
         let mut load = self.clone();
         SETTINGS.iter().map(|(name, place)| ((*name).to_owned(), json!(*place(&mut load)))).collect()
     }
 }
 
-/// The open sockets; closed on drop.
+/// The open sockets; they are closed on drop.
 pub(crate) struct Running {
     workers: Vec<Worker>,
 }
@@ -117,14 +117,14 @@ struct Worker {
 }
 
 impl Running {
-    /// Starts the processes in the calling thread's namespace; returns when all is open.
+    /// Starts the processes in the calling thread's namespace; returns when all sockets are open.
     pub(crate) fn start(load: &Load) -> Result<Running> {
         let count = load.processes + load.idle;
         let mut running = Running { workers: Vec::new() };
         for number in 0..count {
             running.workers.push(Worker::start(number, load)?);
         }
-        // Everybody listens before anybody's client takes a port.
+        // Every worker must listen before the first client takes a port.
         running.hear("listening")?;
         for worker in &mut running.workers {
             if let Some(orders) = &mut worker.orders {
@@ -157,7 +157,7 @@ impl Worker {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // All pipes first: they close their sockets side by side.
+        // Close all pipes first, so that the workers close their sockets in parallel.
         self.workers.iter_mut().for_each(|worker| drop(worker.orders.take()));
         for worker in &mut self.workers {
             let _ = worker.child.wait();
@@ -165,7 +165,8 @@ impl Drop for Running {
     }
 }
 
-/// By hand: opens, says `ready` with the numbers, holds until its own input ends.
+/// Entry point for manual use: opens the sockets, prints `ready` with the numbers, and holds them until its input
+/// ends.
 pub(crate) fn main(args: &[String]) -> Result<()> {
     let load = Load::parse(args)?;
     let running = Running::start(&load)?;

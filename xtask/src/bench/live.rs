@@ -1,15 +1,16 @@
-//! `bench live`: what following connections costs those who make them.
+//! `bench live` measures how much following connections costs the processes that make them.
 //!
-//! One process connects and accepts; its CPU, softirq work on its behalf included, is weighed per connection while
-//! nobody follows, while events are followed, while flows are, and while sock_diag tells, in turn. Those that
-//! use BPF must have shown every connection, else the run fails. Start reading at [`run`].
+//! One process connects and accepts. Its CPU per connection, including softirq work done on its time, is measured in
+//! turn without a follower, with followers of events and of flows (using BPF), and with a follower that uses
+//! sock_diag. The BPF followers must have shown every connection, otherwise the run fails. Start reading at [`run`].
 //!
-//! A connection costs some 50 µs and a machine's speed drifts by more than the microseconds in question. So there are
-//! many short rounds in pairs, and the median of the differences has an interval. Where that does not decide, the
-//! kernel's own clock of BPF programs does: it sees each run of ours alone. But it is read twice in each run, which
-//! costs more than a short program: what it shows of a program that does nothing is taken off.
+//! A connection costs about 50 µs, and a machine's speed drifts by more than the few microseconds in question. The
+//! bench therefore runs many short rounds in pairs and computes an interval for the median of the differences. If the
+//! interval does not decide, the kernel's run-time statistics of BPF programs do: they cover the runs of our programs
+//! alone. They read the clock twice per run, which costs more than a short program, so the time that they show for an
+//! empty program is subtracted.
 //!
-//! What following costs whoever reads is weighed apart: it is not on the way of those who connect.
+//! The follower's own CPU is measured separately, because connecting processes do not wait for it.
 
 use super::programs::{Clock, Ran, ran};
 use super::report::Spread;
@@ -24,26 +25,26 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use testkit::netns::Lab;
 
-/// Hidden command: makes connections and says what they cost.
+/// Hidden command that makes connections and prints their cost.
 pub(crate) const WORKER: &str = "make-connections";
 
-/// Connections of a round; all rounds together below what TIME_WAIT keeps of the ephemeral ports.
+/// Connections per round. All rounds together must use fewer ephemeral ports than TIME_WAIT can block.
 const CONNECTIONS: u64 = 1_000;
 const QUICK_CONNECTIONS: u64 = 200;
 const ROUNDS: u32 = 41;
-/// After this the reader has read what waited: flows come every 0.2 s.
+/// After this time the reader has read all pending rows: flows are shown every 0.2 s.
 const ALL_READ: Duration = Duration::from_millis(250);
 const QUICK_ROUNDS: u32 = 5;
 
-/// What must be reached, in nanoseconds of CPU added to a connection opened and closed, both ends.
+/// The goal: nanoseconds of CPU added to opening and closing a connection, both ends together.
 const ADDED_NS_MAX: f64 = 2_500.0;
 
-/// Who follows: label, arguments, rows (or what the column sums up to) that a connection must give.
+/// A follower with its label, its arguments and the rows (or the sum of the column) expected per connection.
 struct Follower {
     label: &'static str,
     args: &'static [&'static str],
     rows_each: u64,
-    /// The goal stands for BPF.
+    /// True if the goal applies, which it does to BPF.
     goal: bool,
 }
 
@@ -68,28 +69,28 @@ const FOLLOWERS: [Follower; 3] = [
     },
 ];
 
-/// What all rounds showed of one follower, in nanoseconds a connection.
+/// The results of all rounds with one follower, in nanoseconds per connection.
 struct Shown {
     follower: &'static Follower,
-    /// With minus without, pair by pair.
+    /// The cost with the follower minus the cost without, pair by pair.
     added: Added,
-    /// None without BPF.
+    /// `None` without BPF.
     programs: Option<InPrograms>,
 }
 
-/// What the kernel's clock of programs shows, in nanoseconds a connection.
+/// The kernel's run-time statistics of our BPF programs, in nanoseconds per connection.
 struct InPrograms {
-    /// As it shows it.
+    /// The time as the kernel reports it.
     shown: Spread,
-    /// How often our programs ran.
+    /// Runs of our programs per connection.
     runs: f64,
-    /// The middle without what the clock itself takes.
+    /// The median minus the cost of reading the clock.
     net: f64,
-    /// CPU of the process that follows; not added to who connects.
+    /// CPU of the following process; it is not part of the connecting process's cost.
     reader: Spread,
 }
 
-/// The median of differences, and where it is with 95 % certainty.
+/// The median of differences with its 95 % confidence interval.
 #[derive(Clone, Copy)]
 struct Added {
     median: f64,
@@ -101,7 +102,8 @@ impl Added {
     fn of(mut differences: Vec<f64>) -> Added {
         differences.sort_by(f64::total_cmp);
         let count = differences.len();
-        // Order statistics around the middle: of fair coins, 95 % fall within 0.98 roots of the count.
+        // Order statistics around the median: with fair coins, 95 % of the results are within 0.98 square roots of the
+        // count.
         let reach = (0.98 * (count as f64).sqrt()).ceil() as usize;
         let at = |index: usize| differences.get(index.min(count.saturating_sub(1))).copied().unwrap_or(f64::NAN);
         Added { median: at(count / 2), low: at((count / 2).saturating_sub(reach)), high: at(count / 2 + reach) }
@@ -109,7 +111,7 @@ impl Added {
 }
 
 impl Shown {
-    /// Whether the goal is reached, and what says so. None where there is no goal.
+    /// Whether the goal is reached, and which measurement decided; `None` for followers without a goal.
     fn reached(&self) -> Option<(bool, &'static str)> {
         if !self.follower.goal {
             return None;
@@ -164,7 +166,7 @@ impl Shown {
     }
 }
 
-/// Runs all rounds and writes the files.
+/// Runs all rounds and writes the result files.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let lab = Lab::new("benchlive");
     let (count, rounds) = if options.quick { (QUICK_CONNECTIONS, QUICK_ROUNDS) } else { (CONNECTIONS, ROUNDS) };
@@ -194,7 +196,7 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     report::save("live", &all, &markdown, !options.quick)
 }
 
-/// One round without and one with, the one or the other first: nanoseconds a connection.
+/// One round without and one with the follower, `alone_first` giving the order; returns nanoseconds per connection.
 fn pair(lab: &Lab, follower: &Follower, binary: &Path, count: u64, alone_first: bool) -> Result<(f64, f64)> {
     let before = if alone_first { Some(connections(lab, count)?) } else { None };
     let following = Following::start(lab, follower, binary)?;
@@ -203,7 +205,7 @@ fn pair(lab: &Lab, follower: &Follower, binary: &Path, count: u64, alone_first: 
     Ok((before.map_or_else(|| connections(lab, count), Ok)?, with))
 }
 
-/// What the kernel's clock shows of a run that does nothing, in nanoseconds.
+/// The run time that the kernel reports for a program that does nothing, in nanoseconds.
 fn of_the_clock(lab: &Lab, count: u64, rounds: u32) -> Result<f64> {
     let object = std::fs::read(root::path().join("crates/bpf/objects/selftest.o"))?;
     let spec = bpf::Spec { object: &object, programs: &["idle"], constants: &[], entries: &[] };
@@ -221,7 +223,7 @@ fn of_the_clock(lab: &Lab, count: u64, rounds: u32) -> Result<f64> {
     Ok(Spread::of(each_ns).median)
 }
 
-/// What the kernel's clock says of our programs, and what the reader took.
+/// Measures the run time of our programs and the CPU of the reader.
 fn in_programs(
     lab: &Lab,
     follower: &Follower,
@@ -243,7 +245,7 @@ fn in_programs(
         reader.push((on_cpu_ns(pid)? - read_before) as f64 / count as f64);
         following.end(follower, count)?;
     }
-    // The programs run for every connection of the host: rounds in which others had some are left out.
+    // The programs run for every connection of the host, so rounds in which other processes connected are left out.
     let least = rounds_seen.iter().map(|ran| ran.runs).min().unwrap_or(0);
     let quiet = rounds_seen.iter().filter(|ran| ran.runs <= least + least / 20);
     let shown = Spread::of(quiet.map(|ran| ran.ns as f64 / count as f64).collect());
@@ -255,7 +257,7 @@ fn in_programs(
 pub(super) fn on_cpu_ns(pid: u32) -> Result<u64> {
     let mut all = 0;
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread may end meanwhile; what it took is little and gone.
+        // A thread may have ended since the listing; its CPU is small and is lost.
         let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
         all +=
             text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).context("schedstat begins with a number")?;
@@ -280,7 +282,7 @@ fn markdown(count: u64, rounds: u32, base: Spread, clock_ns: f64, shown: &[Shown
     page
 }
 
-/// Nanoseconds of CPU for each of `count` connections.
+/// Nanoseconds of CPU per connection, over `count` connections.
 fn connections(lab: &Lab, count: u64) -> Result<f64> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([WORKER, &count.to_string()]).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -289,7 +291,7 @@ fn connections(lab: &Lab, count: u64) -> Result<f64> {
     String::from_utf8(out.stdout)?.trim().parse().context("the worker says a number")
 }
 
-/// The hidden command: connects to itself `count` times, a byte each way, and prints what one took.
+/// The hidden command: connects to itself `count` times, sends a byte each way, and prints the CPU per connection.
 pub(crate) fn worker(count: u64) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let addr = listener.local_addr()?;
@@ -317,7 +319,7 @@ pub(crate) fn worker(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// A running follower; its rows are read as they come.
+/// A running follower; its rows are read as they arrive.
 struct Following {
     child: Child,
     rows: std::thread::JoinHandle<u64>,
@@ -331,14 +333,14 @@ impl Following {
         let mut child = command.spawn().with_context(|| binary.display().to_string())?;
         let mut out = BufReader::new(child.stdout.take().context("stdout is piped")?);
         let is_flows = follower.args.first() == Some(&"flows");
-        // The header says that it has begun.
+        // The header line shows that the follower has started.
         ensure!(out.read_line(&mut String::new())? > 0, "{} ended at once", follower.label);
         Ok(Following { child, rows: std::thread::spawn(move || count_rows(out, is_flows)) })
     }
 
     fn end(mut self, follower: &Follower, count: u64) -> Result<()> {
         let pid = self.child.id().to_string();
-        // What is on its way still comes after the signal.
+        // Rows that are already under way still arrive after the signal.
         ensure!(Command::new("kill").args(["-INT", &pid]).status()?.success(), "{pid} is gone");
         let Ok(rows) = self.rows.join() else { bail!("the reader panicked") };
         self.child.wait()?;
@@ -348,7 +350,7 @@ impl Following {
     }
 }
 
-/// Lines; of flows the sum of what opened and closed.
+/// The number of lines; for flows the sum of opened and closed connections.
 fn count_rows(out: BufReader<ChildStdout>, is_flows: bool) -> u64 {
     out.lines()
         .map_while(Result::ok)

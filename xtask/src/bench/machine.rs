@@ -1,4 +1,4 @@
-//! On what was measured.
+//! Describes the machine on which a bench ran.
 
 use crate::root;
 use anyhow::Result;
@@ -16,7 +16,7 @@ pub(crate) fn describe(binary: &Path) -> Result<Value> {
             "cpus": std::thread::available_parallelism().map_or(0, usize::from),
             "memory_gib": field("/proc/meminfo", "MemTotal").trim_end_matches(" \
                 kB").parse::<u64>().map_or(0, |kib| kib >> 20),
-            // The number alone: what a builder put behind it says nothing to others.
+            // Only the version number; a builder's suffix has no meaning elsewhere.
             "kernel": line("/proc/sys/kernel/osrelease").split('-').next().unwrap_or_default(),
             "os": field("/etc/os-release", "PRETTY_NAME"),
             "tcp_hash_buckets": line("/proc/sys/net/ipv4/tcp_ehash_entries"),
@@ -34,7 +34,7 @@ pub(crate) fn describe(binary: &Path) -> Result<Value> {
     }))
 }
 
-/// What a netwren says of itself.
+/// The output of `--version` of a netwren binary.
 pub(crate) fn version(binary: &Path) -> String {
     says(binary, &["--version"])
 }
@@ -61,7 +61,7 @@ fn line(file: &str) -> String {
     std::fs::read_to_string(file).unwrap_or_default().trim().to_owned()
 }
 
-/// `name : value` or `NAME="value"`.
+/// The value of `name : value` or `NAME="value"`.
 fn field(file: &str, name: &str) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let found = text.lines().find(|line| line.starts_with(name)).and_then(|line| line.split_once([':', '=']));

@@ -1,4 +1,4 @@
-//! The tables of connection tracking that `bench nat` measures on, and the tasks.
+//! The connection tracking tables and the tasks of `bench nat`.
 
 use super::contestants::Binaries;
 use super::tasks::{Entry as Program, Shape, Task, ours, peer, refresh};
@@ -10,7 +10,7 @@ use testkit::conntrack::{self, Entry, status};
 use testkit::knob::HostKnob;
 use testkit::netns::Lab;
 
-/// Sizes of the table.
+/// Numbers of entries.
 const SIZES: [u64; 3] = [10_000, 100_000, 1_000_000];
 const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 
@@ -34,17 +34,17 @@ pub(super) fn run(options: &Options, binaries: &Binaries) -> Result<Vec<Outcome<
     Ok(outcomes)
 }
 
-/// Distinct clients, of unequal weight.
+/// Number of distinct clients; they have different numbers of entries.
 const CLIENTS: u32 = 5_000;
 const PUBLISHED: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 30);
 
-/// Entry number `n` of the mix: 70 % TCP, more than half of it in TIME_WAIT, 24 % UDP, 4 % ICMP, 2 % SCTP; every tenth
-/// IPv6; of the others a third with its destination rewritten, a quarter with its source.
+/// Entry number `n` of the mix: 70 % TCP (more than half of it in TIME_WAIT), 24 % UDP, 4 % ICMP, 2 % SCTP. Every
+/// tenth entry is IPv6; a third of the others have a rewritten destination, and a quarter have a rewritten source.
 ///
-/// Each is one of its own by its source port and, each time those are used up, its destination's.
+/// The source port makes each entry unique; when the source ports are used up, the next destination port is used.
 fn entry(n: u32) -> Entry {
     let r = n.wrapping_mul(0x9e37_79b1) >> 5;
-    // The smaller the number of a client the more entries it has.
+    // Clients with smaller numbers have more entries.
     let client = (r % CLIENTS) * ((r / 7) % CLIENTS) / CLIENTS;
     let v6 = n % 10 == 3;
     let (round, port) = (n / 60_000, 1024 + (n % 60_000) as u16);
@@ -98,13 +98,13 @@ const fn conntrack(label: &'static str, command: &'static str, shape: Shape) -> 
 
 const LIST: Program = conntrack("conntrack -L", "-c 'exec conntrack -L 2>/dev/null'", Shape::Conntrack);
 
-/// The pipeline of the report that began this: it counts destinations where a line has no state.
+/// The pipeline of the bug report that led to this bench; it counts destinations on lines without a state.
 const SOURCES_AS_REPORTED: Program = conntrack(
     "awk as reported",
     "-c 'conntrack -L -o extended 2>/dev/null | awk \"{print \\$7}\" | cut -d= -f2 | sort | uniq -c | sort -nr'",
     Shape::Unread,
 );
-/// The same question, asked right.
+/// A pipeline that answers the same question correctly.
 const SOURCES_RIGHT: Program = conntrack(
     "awk, by name",
     "-c 'conntrack -L -o extended 2>/dev/null | awk \"{ for (i = 4; i <= NF; i++) if (substr(\\$i, 1, 4) \

@@ -1,12 +1,13 @@
-//! `bench nat-events`: who hears of every new entry of connection tracking, at which rate, for how much.
+//! `bench nat-events` measures which listeners receive every new connection tracking entry, up to which rate and at
+//! which cost.
 //!
-//! Two threads send datagrams, each of which makes an entry, at a rate that is asked for; what rate was reached, how
-//! much the listener told of, what the kernel counted as lost, and what CPU it took a told event, are shown side by
-//! side. The listeners take turns.
+//! Two threads send datagrams at a requested rate, and each datagram creates an entry. The report shows the reached
+//! rate, the events that the listener received, the kernel's count of lost events, and the CPU per received event. The
+//! listeners take turns.
 //!
-//! An entry and its event are to be most of what a datagram costs, else a machine of two cores never reaches 200,000 a
-//! second: see [`dead_end`]. Where other work takes the processors nobody gets there: run it by `chrt -r 1`, then it
-//! comes first (the report says so).
+//! An entry and its event must account for most of a datagram's cost, otherwise a machine with two cores never reaches
+//! 200,000 per second: see [`dead_end`]. If other work uses the processors, no run reaches that rate; `chrt -r 1` then
+//! gives the bench priority, which the report mentions.
 
 use super::live::on_cpu_ns;
 use super::report::Spread;
@@ -25,27 +26,27 @@ use testkit::knob::HostKnob;
 use testkit::netns::Lab;
 
 const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
-/// New entries a second that are asked for.
+/// Requested rates of new entries per second.
 const RATES: [u64; 4] = [20_000, 50_000, 100_000, 200_000];
-/// How long it is sent.
+/// Duration of sending.
 const SENDING: Duration = Duration::from_millis(1_500);
-/// Threads that send: an entry and its event by netlink cost 6 to 10 µs, so that one does not get to 200,000 a second.
+/// Sending threads. An entry and its netlink event cost 6 to 10 µs, so one thread does not reach 200,000 per second.
 const SENDERS: u64 = 2;
-/// Datagrams between two looks at the clock.
+/// Datagrams between two readings of the clock.
 const BATCH: u64 = 10;
-/// How long a sender rests that is ahead of its rate.
+/// How long a sender sleeps when it is ahead of its rate.
 const AHEAD: Duration = Duration::from_micros(50);
-/// When nothing more has been told for so long, it was all.
+/// A round is over when no event has arrived for this long.
 const SILENCE: Duration = Duration::from_millis(500);
 
 struct Listener {
     label: &'static str,
-    /// None: netwren.
+    /// `None` means netwren.
     program: Option<&'static str>,
     args: &'static [&'static str],
-    /// Whether it is seen to listen by its netlink socket.
+    /// True if its netlink socket shows when it is listening.
     netlink: bool,
-    /// Rate up to which nothing may be lost.
+    /// The rate up to which no event may be lost.
     whole_at: u64,
 }
 
@@ -80,18 +81,18 @@ const LISTENERS: [Listener; 4] = [
     },
 ];
 
-/// One listener in one round.
+/// The result of one listener in one round.
 struct Heard {
     sent: u64,
     told: u64,
-    /// What the kernel counted: messages dropped at sockets, or events that found the ring full.
+    /// The kernel's count of losses: messages dropped at sockets, or events that found the ring buffer full.
     counted: u64,
     rate: f64,
-    /// CPU of all its threads an event told, and a part of it that is no event's: starting.
+    /// CPU of all threads per received event, including a part of the start-up.
     reader_ns: f64,
 }
 
-/// Runs all rounds and writes the files.
+/// Runs all rounds and writes the result files.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     ensure!(testkit::tool::have("conntrack"), "bench nat-events needs conntrack: ./netwren.sh bench installs it");
     let runs = options.runs.unwrap_or(3);
@@ -132,7 +133,7 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     report::save("nat-events", &file, &(head + &lines), !options.quick)
 }
 
-/// Whether this process, and so its children, comes before all ordinary ones (field 41 of /proc/PID/stat, `policy`).
+/// True if this process, and therefore its children, have real-time priority (field 41 of /proc/PID/stat, `policy`).
 fn is_first() -> bool {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind_name = stat.rsplit(')').next().unwrap_or_default();
@@ -151,16 +152,17 @@ fn one(listener: &Listener, rate: u64, binary: &Path) -> Result<Heard> {
     let dropped = if listener.netlink { lab.inside(drops) } else { 0 };
     let (told, said) = listening.end()?;
     let counted = if listener.netlink { dropped } else { lost_in(&said) };
-    // What is left of the entries would be taken down during the next round.
+    // Remove the remaining entries now, otherwise the kernel would remove them during the next round.
     lab.output("conntrack", &["-F"]);
     let (told, rate) = (told.min(sent), sent as f64 / took.as_secs_f64());
     Ok(Heard { sent, told, counted, rate, reader_ns: cpu as f64 / told.max(1) as f64 })
 }
 
-/// An interface that takes every packet and passes it to nobody: what is sent out of it has passed all hooks, and costs
-/// half of what it does through a pair of veth, where another namespace looks at it (3.7 µs instead of 7.7).
+/// Adds an interface that accepts every packet and delivers it to no process. Packets sent through it pass all hooks
+/// and cost half of a veth pair, where a second namespace processes them (3.7 µs instead of 7.7 µs).
 pub(super) fn dead_end(lab: &Lab, nowhere: &Lab) -> Result<()> {
-    // A tunnel that no process holds. Where the kernel has none, one end of a pair whose other end is down: 5.3 µs.
+    // A tun interface without a process. Kernels without tun use one end of a veth pair whose other end is down: 5.3
+    // µs.
     if !lab
         .command("ip")
         .args(["tuntap", "add", "dev", "out0", "mode", "tun"])
@@ -176,7 +178,7 @@ pub(super) fn dead_end(lab: &Lab, nowhere: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A listener at work.
+/// A running listener.
 struct Listening {
     child: Child,
     /// Lines that it has written.
@@ -185,7 +187,7 @@ struct Listening {
 }
 
 impl Listening {
-    /// Starts it; when it returns, nothing that is sent can be missed.
+    /// Starts the listener; when this returns, it receives every following event.
     fn start(lab: &Lab, listener: &Listener, binary: &Path) -> Result<Listening> {
         let program = listener.program.map_or(binary, Path::new);
         let mut command = Command::new(program);
@@ -203,7 +205,7 @@ impl Listening {
         Ok(Listening { child, told, counting })
     }
 
-    /// Waits until so many lines are there, or none has come for a while.
+    /// Waits until it has written this many lines, or no line has arrived for a while.
     fn wait_for(&self, lines: u64) {
         let mut last = (self.told.load(Ordering::Relaxed), Instant::now());
         while last.0 < lines && last.1.elapsed() < SILENCE {
@@ -215,7 +217,7 @@ impl Listening {
         }
     }
 
-    /// Ends it: how many lines it wrote, what it had gathered among them, and what it said beside them.
+    /// Ends the listener; returns the number of its lines, including buffered ones, and its text on stderr.
     fn end(mut self) -> Result<(u64, String)> {
         Command::new("kill").args(["-INT", &self.child.id().to_string()]).status()?;
         let mut said = String::new();
@@ -237,7 +239,8 @@ fn count(mut lines: BufReader<impl Read>, counter: &AtomicU64) {
     }
 }
 
-/// A program at a hook shows nowhere but in what it tells: it is tried until it does, and every try told of.
+/// A BPF program at a hook is not listed anywhere, so test datagrams are sent until the first event arrives, and then
+/// all test events are awaited.
 fn tried_until_told(lab: &Lab, told: &AtomicU64) {
     let mut port = 0;
     lab.wait_until("it listens", || {
@@ -256,7 +259,8 @@ fn tried_until_told(lab: &Lab, told: &AtomicU64) {
     told.store(0, Ordering::Relaxed);
 }
 
-/// Lines of sockets of netfilter's netlink (protocol 12) in the calling thread's namespace that listen, in words.
+/// Calls `each` with the words of every listening netfilter netlink socket (protocol 12) in the calling thread's
+/// namespace.
 fn listeners(each: &mut dyn FnMut(&[&str])) {
     let table = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap_or_default();
     for line in table.lines() {
@@ -268,21 +272,21 @@ fn listeners(each: &mut dyn FnMut(&[&str])) {
     }
 }
 
-/// Whether somebody listens to ctnetlink.
+/// True if a process listens to ctnetlink.
 fn hears() -> bool {
     let mut heard = false;
     listeners(&mut |_| heard = true);
     heard
 }
 
-/// Messages that the kernel dropped at those who listen (column Drops).
+/// Messages that the kernel dropped at listening sockets (column Drops).
 fn drops() -> u64 {
     let mut all = 0;
     listeners(&mut |words| all += words.get(8).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0));
     all
 }
 
-/// What netwren says that it lost: `N events lost: …`.
+/// The number of lost events from netwren's message `N events lost: …`.
 fn lost_in(said: &str) -> u64 {
     let before = said.split("events lost").next().filter(|before| before.len() < said.len());
     before
@@ -290,10 +294,10 @@ fn lost_in(said: &str) -> u64 {
         .map_or(0, |word| word.replace(',', "").parse().unwrap_or(0))
 }
 
-/// Sends as fast as asked, from all senders together; how many, and how long it took.
+/// Sends at the requested rate from all threads together; returns the number of datagrams and the time it took.
 pub(super) fn send(rate: u64) -> Result<(u64, Duration)> {
     let begun = Instant::now();
-    // Threads are born where the one that makes them is: in the lab.
+    // New threads start in the network namespace of the current thread, which is the lab.
     let sent = std::thread::scope(|scope| {
         let senders: Vec<_> = (0..SENDERS).map(|first| scope.spawn(move || send_part(first, rate, begun))).collect();
         senders
@@ -304,7 +308,7 @@ pub(super) fn send(rate: u64) -> Result<(u64, Duration)> {
     Ok((sent, begun.elapsed()))
 }
 
-/// One sender's part: the addresses from `first` on in steps of [`SENDERS`].
+/// One thread's part: every [`SENDERS`]th address, beginning with `first`.
 fn send_part(first: u64, rate: u64, begun: Instant) -> Result<u64> {
     let socket = UdpSocket::bind("10.99.0.1:0")?;
     let mut sent = 0u64;
@@ -316,7 +320,7 @@ fn send_part(first: u64, rate: u64, begun: Instant) -> Result<u64> {
             }
             sent += BATCH;
         }
-        // Whoever is ahead leaves the processor to the reader.
+        // A sender that is ahead leaves the processor to the reader.
         std::thread::sleep(AHEAD);
     }
     Ok(sent)

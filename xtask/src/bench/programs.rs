@@ -1,13 +1,13 @@
-//! The kernel's own statistics of BPF programs: how often each ran, and how long.
+//! Reads the kernel's statistics of BPF programs: how often each ran, and for how long.
 //!
-//! They are off until asked for, because each run then reads the clock twice.
+//! The statistics are disabled by default because they read the clock twice per run.
 
 use anyhow::{Context, Result};
 use std::fs;
 
 const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// The statistics are kept while this lives.
+/// Enables the statistics until it is dropped.
 pub(super) struct Clock {
     was: String,
 }
@@ -26,7 +26,7 @@ impl Drop for Clock {
     }
 }
 
-/// Runs of some programs.
+/// Number and duration of runs of some programs.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(super) struct Ran {
     pub(super) ns: u64,
@@ -34,12 +34,12 @@ pub(super) struct Ran {
 }
 
 impl Ran {
-    /// What came after `earlier`.
+    /// The runs since `earlier`.
     pub(super) fn since(self, earlier: Ran) -> Ran {
         Ran { ns: self.ns.saturating_sub(earlier.ns), runs: self.runs.saturating_sub(earlier.runs) }
     }
 
-    /// From the text of a descriptor below `/proc/PID/fdinfo`; nothing if it is no program.
+    /// Parses the text of a descriptor from `/proc/PID/fdinfo`; other descriptors than programs give zero runs.
     fn of(text: &str) -> Ran {
         let number = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -49,11 +49,12 @@ impl Ran {
     }
 }
 
-/// All programs that process `pid` has open.
+/// The runs of all programs that process `pid` has open.
 pub(super) fn ran(pid: u32) -> Result<Ran> {
     let mut all = Ran::default();
     for entry in fs::read_dir(format!("/proc/{pid}/fdinfo"))? {
-        // A descriptor may be closed meanwhile. A link's text names its program, but has no numbers.
+        // A descriptor may be closed since the listing. A link's text contains its program's ID, but no numbers of
+        // runs.
         let one = fs::read_to_string(entry?.path()).map(|text| Ran::of(&text)).unwrap_or_default();
         all = Ran { ns: all.ns + one.ns, runs: all.runs + one.runs };
     }

@@ -1,4 +1,4 @@
-//! From rounds to numbers: JSON for machines, Markdown for people.
+//! Turns rounds into numbers: JSON for machines, Markdown for people.
 
 use super::{Contestant, Outcome, Weight};
 use crate::root;
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Middle and ends of a list of numbers.
+/// Median, minimum and maximum of a list of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -29,7 +29,7 @@ impl Spread {
     }
 }
 
-/// One of ours against one peer.
+/// One of our programs compared with one peer.
 struct Ratio {
     peer: &'static str,
     spread: Spread,
@@ -42,13 +42,13 @@ impl Ratio {
     }
 }
 
-/// Prints the table and, unless it was only a smoke test, writes bench/runs/DATE-NAME.json and .md.
+/// Prints the table and, except in a smoke test, writes bench/runs/DATE-NAME.json and .md.
 pub(super) fn write(name: &str, outcomes: &[Outcome<'_>], about: &Value, keep: bool) -> Result<()> {
     let all = json!({"name": name, "about": about, "outcomes": outcomes.iter().map(json_of).collect::<Vec<_>>()});
     save(name, &all, &markdown(name, outcomes, about)?, keep)
 }
 
-/// Prints the table and, if it is to be kept, writes bench/runs/DATE-NAME.json and .md.
+/// Prints the table and, if `keep` is true, writes bench/runs/DATE-NAME.json and .md.
 pub(crate) fn save(name: &str, all: &Value, markdown: &str, keep: bool) -> Result<()> {
     let stem = format!("{}-{name}", all["about"]["date"].as_str().unwrap_or("undated"));
     println!("\n{markdown}");
@@ -72,7 +72,7 @@ fn rss(weights: &[Weight]) -> Spread {
     Spread::of(weights.iter().map(|w| w.rss_kib as f64 / 1024.0).collect())
 }
 
-/// Round by round: the peer's CPU over ours.
+/// The peer's CPU divided by ours, round by round.
 fn ratios(outcome: &Outcome<'_>, ours: &Contestant, weights: &[Weight]) -> Vec<Ratio> {
     let is_peer = |other: &Contestant| other.peer && (!other.is_before || other.label == ours.label);
     let peers = outcome.weights.iter().filter(|(other, _)| is_peer(other) && !ours.peer);
@@ -89,7 +89,7 @@ fn ratios(outcome: &Outcome<'_>, ours: &Contestant, weights: &[Weight]) -> Vec<R
         .collect()
 }
 
-/// The most MiB that this contestant may take here.
+/// The maximum of MiB allowed for this contestant at this size.
 fn memory_goal(outcome: &Outcome<'_>, contestant: &Contestant) -> Option<f64> {
     let goals = outcome.task.memory.iter().filter(|_| !contestant.peer);
     goals.filter(|goal| goal.0 == contestant.label && goal.1 == outcome.rows).map(|goal| goal.2).next()

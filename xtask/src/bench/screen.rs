@@ -1,4 +1,5 @@
-//! `bench screen`: what a frame of `netwren sockets --watch` on a terminal costs among many sockets that do not change.
+//! `bench screen` measures the cost of a frame of `netwren sockets --watch` on a terminal with many unchanging
+//! sockets.
 
 use super::generator::{Load, Running};
 use super::live::on_cpu_ns;
@@ -17,17 +18,17 @@ use sys::term::TermSize;
 use testkit::netns::Lab;
 
 const SIZE: TermSize = TermSize { rows: 40, columns: 120 };
-/// Sockets that are open, unless the options name other numbers.
+/// Default number of open sockets.
 const SOCKETS: u64 = 100_000;
-/// Frames in a row: a whole reading of the owners comes every five seconds.
+/// Consecutive frames; the owners are read completely every five seconds.
 const FRAMES: u32 = 31;
-/// A frame is over when nothing came for so long. Rounds are a second apart.
+/// A frame is complete when no bytes have arrived for this long; rounds are a second apart.
 const SILENCE: Duration = Duration::from_millis(300);
-/// How long a frame may take.
+/// The longest time to wait for a frame.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What a frame may cost.
+/// The goal for the CPU per frame.
 const CPU_MAX_MS: f64 = 60.0;
-/// Bytes of the first frame, and of one that shows what the one before did, at most.
+/// The largest number of bytes in the first frame, and in a frame identical to the previous one.
 const BYTES_MAX: [f64; 2] = [8_192.0, 300.0];
 
 /// A program that is killed on drop.
@@ -43,7 +44,7 @@ impl Watching {
         command.args(["sockets", "--watch=1"]).env("TERM", "xterm");
         pty.attach(&mut command)?;
         let child = command.spawn()?;
-        // It holds copies of the program's end: reading would never end.
+        // The command holds copies of the terminal's program side; while they are open, reading would never end.
         drop(command);
         let (told, bytes) = channel();
         std::thread::spawn(move || {
@@ -57,7 +58,7 @@ impl Watching {
         Ok(Watching { child, bytes })
     }
 
-    /// Waits for the next frame; returns its bytes, and the CPU in ms since the one before.
+    /// Waits for the next frame; returns its bytes and the CPU in ms since the previous frame.
     fn frame(&self, before_ns: &mut u64) -> Result<(f64, f64)> {
         let mut bytes = self.bytes.recv_timeout(PATIENCE).context("no frame came")?;
         loop {
@@ -81,7 +82,7 @@ impl Drop for Watching {
     }
 }
 
-/// Runs and writes the files.
+/// Runs the bench and writes the result files.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let sockets = options.rows.iter().copied().find(|rows| *rows >= SOCKETS).unwrap_or(SOCKETS);
     let frames = if options.quick { 3 } else { FRAMES * options.runs.unwrap_or(1) };

@@ -1,27 +1,27 @@
-//! What is compared with what, at which sizes, and what must be reached.
+//! The tasks: the programs to compare, at which sizes, and the goals.
 
-/// How a program's output is read for the equality check.
+/// How the equality check reads a program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// `ss -atn` and its face.
+    /// `ss -atn` and our face of it.
     Ss,
-    /// `netstat -atn` and its face.
+    /// `netstat -atn` and our face of it.
     Netstat,
-    /// A native table in a pipe: field names, then cells separated by tabs.
+    /// A native table written to a pipe: field names, then cells separated by tabs.
     Table,
     /// Native JSON lines.
     Json,
-    /// `lstf -n` and its face.
+    /// `lstf -n` and our face of it.
     Lstf,
     /// The native table of flows.
     Flows,
-    /// `conntrack -L` and its face.
+    /// `conntrack -L` and our face of it.
     Conntrack,
     /// The native table of connection tracking.
     Nat,
-    /// A count and what was counted; natively what was counted and the count.
+    /// A count followed by the counted item; native tables have the item first.
     Counts,
-    /// Known to be wrong: timed, not compared.
+    /// Known to be wrong: timed, but not compared.
     Unread,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub(super) program: &'static str,
     pub(super) args: &'static str,
     pub(super) shape: Shape,
-    /// 0: a whole run is weighed. Else what one further round of `--watch` costs, the mean of this many.
+    /// 0 measures a whole run; otherwise the mean cost of this many further rounds of `--watch`.
     pub(super) rounds: u32,
 }
 
@@ -40,24 +40,24 @@ pub(super) struct Entry {
 pub(super) struct Task {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// Sizes (from, to) at which it is asked.
+    /// The smallest and the largest size of this task.
     pub(super) sizes: (u64, u64),
-    /// Among how many network namespaces the sockets are spread.
+    /// Number of network namespaces that the sockets are spread over.
     pub(super) namespaces: u64,
-    /// Processes besides that hold 20 open files each and no socket.
+    /// Additional processes with 20 open files each and no socket.
     pub(super) idle: u64,
-    /// Whether all print who holds a socket, so that this is compared as well.
+    /// True if all programs print the owner of a socket, so that the owners are compared as well.
     pub(super) owned: bool,
     pub(super) peers: &'static [Entry],
     pub(super) ours: &'static [Entry],
-    /// What our entries whose label begins so must reach against that peer: (ours, peer, rows, ratio).
+    /// Goals against a peer for our entries whose label begins with `ours`: (ours, peer, rows, ratio).
     pub(super) ratios: &'static [(&'static str, &'static str, u64, f64)],
-    /// What they may keep in memory: (ours, rows, MiB).
+    /// Goals for the memory of our entries: (ours, rows, MiB).
     pub(super) memory: &'static [(&'static str, u64, f64)],
 }
 
 impl Task {
-    /// Rounds at a size: many where a run takes milliseconds.
+    /// Number of rounds at a size: more if a run takes only milliseconds.
     pub(super) fn runs(&self, rows: u64) -> u32 {
         match rows {
             ..100 => 41,
@@ -81,7 +81,7 @@ pub(super) const fn ours(label: &'static str, args: &'static str, shape: Shape) 
     Entry { label, program: OURS, args, shape, rounds: 0 }
 }
 
-/// The same command again and again, from the second round on.
+/// The cost of repeating the same command with `--watch`, from the second round on.
 pub(super) const fn refresh(label: &'static str, args: &'static str, shape: Shape) -> Entry {
     Entry { rounds: 20, ..ours(label, args, shape) }
 }
@@ -90,14 +90,14 @@ const SS: Entry = peer("ss -atn", "ss", "-atn", Shape::Ss);
 const NETSTAT: Entry = peer("netstat -atn", "netstat", "-atn", Shape::Netstat);
 const LSTF: Entry = peer("lstf -n", "lstf", "-n", Shape::Lstf);
 
-/// By whichever door it takes by itself.
+/// The backend that netwren chooses by default.
 const CHOSEN: &str = "sockets --no-owner 'proto = tcp'";
-/// The same without what compares rounds.
+/// The same without the columns that compare rounds.
 const CHOSEN_PLAIN: &str =
     "sockets --no-owner 'proto = tcp' --columns proto,state,recv_q,send_q,local_addr,local_port,peer_addr,peer_port";
 const NATIVE: &str = "sockets --no-owner --via netlink 'proto = tcp'";
 
-/// The tasks of one bench.
+/// The tasks of the bench with this name.
 pub(super) fn of(name: &str) -> &'static [Task] {
     match name {
         "start" => START,
@@ -276,7 +276,7 @@ const OWNERS: &[Task] = &[
     },
 ];
 
-/// The old way: one after the other, by name.
+/// The previous approach: one namespace after the other, by name.
 const SS_IN_TURN: Entry =
     peer("ss -N in turn", "sh", "-c 'for n in /run/netns/nw-bench-*; do ss -Hatn -N ${n##*/}; done'", Shape::Ss);
 

@@ -1,7 +1,7 @@
 //! One process of the load: opens its share of the sockets and holds them.
 //!
-//! It speaks with the generator by its pipes: says `listening`, waits for a line, connects,
-//! says `open`, waits for the end of its input. So it cannot outlive who started it.
+//! It communicates with the generator through pipes: it writes `listening`, waits for a line, connects, writes `open`,
+//! and waits for the end of its input. It therefore cannot outlive the generator.
 
 use super::generator::Load;
 use anyhow::{Context, Result, bail, ensure};
@@ -12,16 +12,16 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use sys::socket;
 
-/// include/uapi/linux/in.h: bind takes no port yet, connect takes one that is free for this peer.
+/// include/uapi/linux/in.h: bind chooses no port; connect chooses one that is free for this peer.
 const IP_BIND_ADDRESS_NO_PORT: i32 = 24;
 
 /// include/uapi/linux/in.h.
 const IPPROTO_IP: i32 = 0;
 
-/// include/uapi/linux/in6.h: addresses that are on no interface may be bound.
+/// include/uapi/linux/in6.h: allows binding addresses that are on no interface.
 const IPV6_FREEBIND: i32 = 78;
 
-/// `ARGS…`: the worker's number, then the load.
+/// Runs the worker; `args` are its number and the load.
 pub(crate) fn main(args: &[String]) -> Result<()> {
     let (number, load) = args.split_first().context("a worker needs its number")?;
     let worker = Worker { number: number.parse()?, load: Load::parse(load)? };
@@ -45,7 +45,7 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Whatever goes wrong with the pipes, it ends.
+/// Ends the process after this time, even if the pipes fail.
 fn bound_life(seconds: u64) {
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(seconds));
@@ -80,7 +80,7 @@ impl Worker {
         self.share(self.load.rows) + self.load.files + 4 * (self.load.listeners / self.load.processes + 1) + 64
     }
 
-    /// Only open files, no sockets: what reading owners has to wade through.
+    /// Opens files but no sockets; reading the owners has to search them.
     fn idle(&self) -> Result<()> {
         let _extra = self.open_files()?;
         say("listening")?;
@@ -112,7 +112,7 @@ impl Worker {
             held.extend(self.pair(i, listeners)?);
         }
         for i in 0..self.share(self.load.time_wait) {
-            // The client's end is closed first and gets the TIME_WAIT.
+            // The client's end is closed first and enters TIME_WAIT.
             let [client, server] = self.pair(connections + i, listeners)?;
             drop(client);
             drop(server);
@@ -123,9 +123,9 @@ impl Worker {
     /// Both ends of this worker's `i`th connection.
     fn pair(&self, i: u64, listeners: &[Listener]) -> Result<[OwnedFd; 2]> {
         let listener = &listeners[i as usize % listeners.len()];
-        // Spread evenly over any 100 in a row: 7919 and 100 have no common factor.
+        // The IPv6 connections are spread evenly over any 100 consecutive ones: 7919 and 100 have no common factor.
         let six = listener.v6.as_ref().filter(|_| i * 7919 % 100 < self.load.v6_percent);
-        // Neighbours differ between workers, too.
+        // Consecutive connections also differ between workers.
         let id = i * self.load.processes + self.number;
         let (from, to) =
             if six.is_some() { addresses_v6(id, self.load.clients) } else { addresses_v4(id, self.load.clients) };
@@ -136,7 +136,7 @@ impl Worker {
     }
 }
 
-/// A listener with a long queue; IPv6 ones take IPv6 only.
+/// A listener with a long accept queue; IPv6 listeners accept only IPv6.
 fn listen(addr: SocketAddr) -> Result<TcpListener> {
     let family = if addr.is_ipv4() { socket::AF_INET } else { socket::AF_INET6 };
     let listener = socket::open(family, socket::SOCK_STREAM, 0)?;
@@ -149,8 +149,7 @@ fn listen(addr: SocketAddr) -> Result<TcpListener> {
     Ok(OwnedFd::from(listener).into())
 }
 
-/// Connects from `from`, which need not be on any interface; one address can hold 28,000
-/// connections to each peer.
+/// Connects from `from`, which need not be on any interface; one address can have 28,000 connections to each peer.
 fn connect(from: IpAddr, to: SocketAddr) -> Result<OwnedFd> {
     let family = if to.is_ipv4() { socket::AF_INET } else { socket::AF_INET6 };
     let client = socket::open(family, socket::SOCK_STREAM, 0)?;
@@ -163,7 +162,7 @@ fn connect(from: IpAddr, to: SocketAddr) -> Result<OwnedFd> {
     Ok(client.into())
 }
 
-/// The first two are well-known ones; the others lie below the range that connections use.
+/// The first two ports are well-known ones; the others are below the range that connections use.
 fn port(k: u64) -> Result<u16> {
     match k {
         0 => Ok(80),
@@ -173,14 +172,14 @@ fn port(k: u64) -> Result<u16> {
     }
 }
 
-/// A client of 127.32.0.0/11 and up, a server of 127.0.0.1 to .4.
+/// A client address from 127.32.0.0/11 upwards, and a server address of 127.0.0.1 to .4.
 fn addresses_v4(id: u64, clients: u64) -> (IpAddr, IpAddr) {
     let a = id % clients;
     let client = Ipv4Addr::new(127, (32 + a / 62_500 % 200) as u8, (a / 250 % 250) as u8, (1 + a % 250) as u8);
     (client.into(), Ipv4Addr::new(127, 0, 0, (1 + id % 4) as u8).into())
 }
 
-/// Addresses of fd77::/16, which the namespace routes to its loopback.
+/// Addresses of fd77::/16, which the namespace routes to its loopback interface.
 fn addresses_v6(id: u64, clients: u64) -> (IpAddr, IpAddr) {
     let a = id % clients;
     let client =

@@ -1,12 +1,12 @@
-//! Runs one program, drains its output and says what it cost.
+//! Runs one program, drains its output and prints its cost.
 //!
-//! A binary of its own, and a small one: the kernel books the memory of the process that starts
-//! another on the new one's account (vfork shares it until exec), so a peak below that of the
-//! starter, here about 2 MiB, cannot be seen; xtask itself is much larger.
+//! This is a separate, small binary, because the kernel counts the memory of the starting process as the new program's
+//! peak (vfork shares the memory until exec). Peaks below the starting process's memory, here about 2 MiB, cannot be
+//! seen; xtask itself is much larger.
 //!
-//! `weigh KEEP PROGRAM ARGS…`; KEEP is a file for the output, `-` to count and drop it, or `@N` to do
-//! the same but interrupt the program as soon as N rounds are out (an empty line ends each). Prints
-//! status (as waitpid gives it), user µs, system µs, peak KiB, wall µs, bytes.
+//! `weigh KEEP PROGRAM ARGS…`: KEEP is a file for the output, `-` to count and drop it, or `@N` to do the same but
+//! interrupt the program after N rounds (an empty line ends each). Prints status (as returned by waitpid), user µs,
+//! system µs, peak KiB, wall µs, bytes.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -14,7 +14,7 @@ use std::io::{Error, Read, Result, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Large enough that the program rarely waits for us.
+/// Large enough that the program rarely waits for this process.
 const BUFFER: usize = 1 << 18;
 
 fn main() -> Result<()> {
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).env("LC_ALL", "C");
     if file.is_none() {
-        // Its complaints were seen in the first run, whose output is kept.
+        // Its messages were visible in the first run, whose output is kept.
         command.stderr(Stdio::null());
     }
     let start = Instant::now();
@@ -54,7 +54,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// True if the last round that is wanted has ended in these bytes; once.
+    /// True once, when the last requested round has ended in these bytes.
     fn ended_in(&mut self, bytes: &[u8]) -> bool {
         let Some(left) = self.left else { return false };
         let mut ended = 0;
@@ -67,7 +67,7 @@ impl Rounds {
     }
 }
 
-/// As Ctrl-C.
+/// Sends SIGINT, as Ctrl-C does.
 fn interrupt(pid: u32) -> Result<()> {
     let status = Command::new("kill").args(["-INT", &pid.to_string()]).status()?;
     if status.success() { Ok(()) } else { Err(Error::other("kill failed")) }

@@ -1,4 +1,4 @@
-//! A collector that is away, slow, or killed when it is told to be; what it has read, it keeps.
+//! A collector that can be made unavailable, slow or killed; it keeps everything it has read.
 
 use anyhow::Result;
 use std::io::Read;
@@ -8,19 +8,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use testkit::netns::Lab;
 
-/// How often a mood is looked at.
+/// Interval between two checks of the behaviour.
 const STEP: Duration = Duration::from_millis(5);
 
-/// What the collector does.
+/// The behaviour of the collector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
-    /// Nobody listens: connections are refused, the one that there was is gone.
+    /// The port is closed: new connections are refused, and existing connections are dropped.
     Away,
-    /// It reads at most so many bytes a second.
+    /// It reads at most this many bytes per second.
     Reads(usize),
-    /// It takes connections and reads nothing.
+    /// It accepts connections but does not read from them.
     Deaf,
-    /// It ends.
+    /// The collector's thread ends.
     Ended,
 }
 
@@ -32,12 +32,12 @@ impl Mood {
 #[derive(Debug)]
 struct Shared {
     mood: Mood,
-    /// The connection is to be dropped, whatever lies in it unread: a killed process.
+    /// Drop the connections with their unread data, as if the process had been killed.
     kill: bool,
     bytes: Vec<u8>,
 }
 
-/// A collector by TCP in a namespace.
+/// A TCP collector in a namespace.
 pub(super) struct Collector {
     pub(super) addr: SocketAddr,
     shared: Arc<Mutex<Shared>>,
@@ -45,7 +45,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Starts in this mood.
+    /// Starts with this behaviour.
     pub(super) fn start(lab: &Lab, mood: Mood) -> Result<Collector> {
         let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0"))?;
         let addr = listener.local_addr()?;
@@ -63,17 +63,17 @@ impl Collector {
         lock(&self.shared).mood = mood;
     }
 
-    /// Drops the connection with what lies in it.
+    /// Drops the connections with their unread data.
     pub(super) fn kill(&self) {
         lock(&self.shared).kill = true;
     }
 
-    /// Bytes so far.
+    /// Bytes read so far.
     pub(super) fn count(&self) -> usize {
         lock(&self.shared).bytes.len()
     }
 
-    /// Everything that was read.
+    /// The bytes that were read.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         self.set(Mood::Ended);
         let _ = self.thread.take().map(JoinHandle::join);
@@ -110,7 +110,7 @@ fn work(addr: SocketAddr, mut listener: Option<TcpListener>, shared: &Mutex<Shar
         }
         streams.extend(listener.as_ref().and_then(accepted));
         let read = streams.iter_mut().map(|stream| read(stream, &mut place[..at_once], shared)).sum::<usize>();
-        // One that may read as fast as it can goes on while there is something.
+        // At full speed, reading continues as long as data is available.
         if read == 0 || mood != Mood::WELL {
             std::thread::sleep(STEP);
         }

@@ -1,4 +1,4 @@
-//! A PostgreSQL server that crashes and comes back.
+//! A PostgreSQL server that can crash and restart.
 
 use crate::bench::log::databases;
 use crate::bench::log::place::Place;
@@ -8,10 +8,10 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use testkit::postgres::Server;
 
-/// A server with an empty table for ulogd2; netwren makes its own.
+/// A server with an empty table for ulogd2; netwren creates its own table.
 pub(super) struct Database(Mutex<Server>);
 
-/// False, and said, if there is no server, or a netwren that was built without the feature.
+/// False if there is no server or netwren was built without the feature; prints a message then.
 pub(super) fn is_possible(netwren: &Path) -> bool {
     let words = ["log", "--group", "2", "--to", "postgres://a@127.0.0.1:1/b", "--queue-max", "none"];
     let says = Command::new(netwren).args(words).output().map(|ran| String::from_utf8_lossy(&ran.stderr).into_owned());
@@ -41,17 +41,17 @@ impl Database {
         self.server().url("")
     }
 
-    /// ulogd2 that stores in it; `None` if it is not installed.
+    /// The command of ulogd2 that stores into the server; `None` if it is not installed.
     pub(super) fn ulogd(&self, place: &Place<'_>) -> Result<Option<Command>> {
         databases::ulogd_into(&self.server(), place)
     }
 
-    /// It crashes: connections break, what is not committed is gone.
+    /// Crashes the server: connections break and uncommitted data is lost.
     pub(super) fn kill(&self) {
         self.server().kill();
     }
 
-    /// It is there again.
+    /// Restarts the server.
     pub(super) fn begin(&self) {
         self.server().begin();
     }
@@ -65,7 +65,7 @@ impl Database {
         count("log").or_else(|| count("bench_ulogd")).unwrap_or(0)
     }
 
-    /// The source addresses of all rows, a line each.
+    /// The source addresses of all rows, one per line.
     pub(super) fn sources(&self) -> Vec<u8> {
         let server = self.server();
         let lines = |sql: &str| server.try_query(sql).unwrap_or_default().join("\n");

@@ -1,4 +1,4 @@
-//! A disk that can be filled: a tmpfs of its own.
+//! A disk that can be filled: a separate tmpfs.
 
 use anyhow::{Result, ensure};
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file system of 256 MiB, unmounted with its owner.
+/// A file system of 256 MiB that is unmounted on drop.
 pub(super) struct SmallDisk {
     path: PathBuf,
 }
@@ -22,7 +22,7 @@ impl SmallDisk {
         Ok(SmallDisk { path })
     }
 
-    /// Where records are written to.
+    /// The file that records are written to.
     pub(super) fn file(&self) -> PathBuf {
         self.path.join("out")
     }
@@ -31,7 +31,7 @@ impl SmallDisk {
         self.path.join("filler")
     }
 
-    /// Leaves no room.
+    /// Fills the disk completely.
     pub(super) fn fill(&self) {
         let Ok(mut filler) = File::create(self.filler()) else { return };
         for size in [1 << 20, 4096, 1] {
@@ -39,7 +39,7 @@ impl SmallDisk {
         }
     }
 
-    /// All room that there was.
+    /// Frees the space again.
     pub(super) fn make_room(&self) {
         let _ = fs::remove_file(self.filler());
     }

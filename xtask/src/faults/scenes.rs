@@ -1,4 +1,4 @@
-//! What happens to receivers while records are shipped to them.
+//! The scenes: faults of receivers while records are shipped to them.
 
 use super::collector::{Collector, Mood};
 use super::database::Database;
@@ -7,49 +7,49 @@ use super::tls::TlsCollector;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Where records go in a scene.
+/// The target of the records in a scene.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum To {
-    /// JSON by TCP.
+    /// JSON via TCP.
     Collector,
-    /// A file of JSON on a small disk.
+    /// A JSON file on a small disk.
     Disk,
-    /// JSON by TLS; netwren alone.
+    /// JSON via TLS, with netwren alone.
     Tls,
-    /// Rows into PostgreSQL.
+    /// Rows in PostgreSQL.
     Database,
 }
 
-/// What troubles happen to.
+/// The receivers of a scene.
 pub(super) struct Stage<'s> {
     pub(super) collector: &'s Collector,
     pub(super) disk: &'s SmallDisk,
-    /// Where [`To::Tls`] goes.
+    /// The receiver of [`To::Tls`].
     pub(super) tls: Option<&'s TlsCollector<'s>>,
-    /// Where [`To::Database`] goes.
+    /// The receiver of [`To::Database`].
     pub(super) database: Option<&'s Database>,
 }
 
-/// A trouble, and the packets that are sent meanwhile.
+/// A fault and the packets sent while it lasts.
 pub(super) struct Scene {
     pub(super) name: &'static str,
     pub(super) to: To,
-    /// How the collector begins.
+    /// The collector's behaviour at the start.
     pub(super) begins: Mood,
-    /// Packets a second; `None`: as fast as one sender can.
+    /// Packets per second; `None` sends as fast as one sender can.
     pub(super) rate: Option<u32>,
-    /// Packets; with a rate and a trouble that lasts, for each second that it lasts.
+    /// Number of packets; for a fault that lasts, packets per second of its duration.
     pub(super) packets: u32,
     pub(super) happens: Happens,
 }
 
-/// What happens while packets are sent.
+/// The event while packets are being sent.
 pub(super) enum Happens {
-    /// This, for so many seconds.
+    /// This fault, which lasts for the given time.
     Trouble(fn(&Stage<'_>, Duration)),
     /// The program is asked to end right after the last packet.
     End,
-    /// Another one takes its place in the middle.
+    /// A second instance replaces the program halfway through.
     Restart,
 }
 
@@ -135,7 +135,7 @@ pub(super) const SCENES: &[Scene] = &[
         packets: 6_000,
         happens: Happens::Trouble(|stage, lasts| {
             let Some(tls) = stage.tls else { return };
-            // The certificate expires while it is in use: what is connected goes on.
+            // The certificate expires while it is in use; existing connections continue.
             sleep(lasts / 3);
             tls.serve("short");
             sleep(lasts / 6);

@@ -1,4 +1,4 @@
-//! Who ships records in a scene: netwren and ulogd2, with the same buffer.
+//! The programs that ship records in a scene: netwren and ulogd2, with buffers of the same size.
 
 use super::database::Database;
 use super::scenes::To;
@@ -12,33 +12,33 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to begin, and to end.
+/// The longest time that a program may need to start or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One of them.
+/// The shipping program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Who {
     Netwren,
     Ulogd,
 }
 
-/// A program that ships.
+/// A running program that ships records.
 pub(super) struct Shipper {
     child: Child,
-    /// What it prints.
+    /// The file with its output.
     says: PathBuf,
 }
 
-/// How a program ended.
+/// The result of an ended program.
 #[derive(Default)]
 pub(super) struct Ended {
-    /// Records that it says were lost, and where; `None` if it says nothing about that.
+    /// The number of records that it reported as lost; `None` if it reported nothing.
     pub(super) says_lost: Option<u64>,
 }
 
-/// Starts it: `Ok(None)` if it is not here, or ended at once. `into` is the file that it writes to, or
-/// whom it trusts, and the database that it fills. Number 1
-/// follows number 0, which netwren's asks for its sockets.
+/// Starts the program; returns `Ok(None)` if it is not installed or ended at once. `into` is the file that it writes
+/// to or the certificate that it trusts, and the database that it fills. Instance 1 replaces instance 0; with netwren
+/// it takes over the sockets.
 pub(super) fn start(
     who: Who,
     binary: &Path,
@@ -69,13 +69,13 @@ pub(super) fn start(
 }
 
 impl Shipper {
-    /// Asks it to end, and waits.
+    /// Asks the program to end, and waits for it.
     pub(super) fn end(self) -> Result<Ended> {
         let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         self.ended()
     }
 
-    /// Waits until it ends.
+    /// Waits until the program ends.
     pub(super) fn ended(mut self) -> Result<Ended> {
         let begun = Instant::now();
         while self.child.try_wait()?.is_none() && begun.elapsed() < PATIENCE {
@@ -94,7 +94,7 @@ impl Drop for Shipper {
     }
 }
 
-/// What a ledger has lost.
+/// The number of lost records in one output's statistics.
 fn lost(output: &Value) -> u64 {
     let dropped = output["dropped"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64());
     dropped.sum::<u64>() + output["lost_in_kernel"].as_u64().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! A collector by TLS: openssl(1), with a certificate that can be changed.
+//! A TLS collector: openssl(1) with a certificate that can be changed.
 
 use anyhow::{Context, Result};
 use std::cell::RefCell;
@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 use testkit::authority::Authority;
 use testkit::netns::Lab;
 
-/// How often a connection that is to be cut is waited for.
+/// Interval between two attempts to accept a connection that will be cut.
 const STEP: Duration = Duration::from_millis(5);
 /// Bytes of a handshake that are read before it is cut: a part of the first message.
 const BEFORE_CUT: usize = 64;
-/// Whom the certificates are for.
+/// The subject of the certificates.
 const NAMES: &str = "IP:127.0.0.1";
 
-/// The collector. It has three certificates: `good`, `short` that expires, and a stranger's.
+/// The collector. Its certificates are `good`, `short`, which expires, and one of an untrusted authority.
 pub(super) struct TlsCollector<'l> {
     lab: &'l Lab,
     pub(super) addr: SocketAddr,
     authority: Authority,
     stranger: Authority,
-    /// What was read.
+    /// The file with the received data.
     pub(super) file: PathBuf,
     server: RefCell<Option<Child>>,
 }
 
-/// False, and said, if there is no openssl(1), or a netwren that was built without TLS.
+/// False if openssl(1) is missing or netwren was built without TLS; prints a message then.
 pub(super) fn is_possible(netwren: &Path) -> bool {
     let words = ["log", "--group", "2", "--to", "json+tls://127.0.0.1:1", "--tls-ca", "/nowhere"];
     let says = Command::new(netwren).args(words).output().map(|ran| String::from_utf8_lossy(&ran.stderr).into_owned());
@@ -42,7 +42,7 @@ pub(super) fn is_possible(netwren: &Path) -> bool {
 }
 
 impl<'l> TlsCollector<'l> {
-    /// Begins with the certificate that expires in so many seconds.
+    /// Starts with the certificate that expires in `expires_s` seconds.
     pub(super) fn start(lab: &'l Lab, dir: &Path, expires_s: u64) -> Result<TlsCollector<'l>> {
         let (authority, stranger) = (Authority::new(), Authority::named("a stranger"));
         authority.sign("good", NAMES, (-3600, 3600));
@@ -55,17 +55,17 @@ impl<'l> TlsCollector<'l> {
         Ok(collector)
     }
 
-    /// Whom netwren is to trust.
+    /// The CA certificate that netwren trusts.
     pub(super) fn trusted(&self) -> PathBuf {
         self.authority.file("ca.pem")
     }
 
-    /// Kills what serves and serves with this certificate.
+    /// Kills the server and restarts it with this certificate.
     pub(super) fn serve(&self, name: &str) {
         self.serve_as(&self.authority, name);
     }
 
-    /// Kills what serves and serves with the certificate of somebody whom nobody trusts.
+    /// Kills the server and restarts it with a certificate of an untrusted authority.
     pub(super) fn serve_as_stranger(&self) {
         self.serve_as(&self.stranger, "good");
     }
@@ -85,12 +85,12 @@ impl<'l> TlsCollector<'l> {
         command.args(["s_server", "-quiet", "-accept", &self.addr.to_string()]);
         command.arg("-cert").arg(authority.file(&format!("{name}.pem")));
         command.arg("-key").arg(authority.file(&format!("{name}.key")));
-        // It ends when its input does.
+        // The server ends when its input does.
         command.stdin(Stdio::piped()).stdout(file).stderr(Stdio::null());
         command.spawn().context("openssl s_server")
     }
 
-    /// For so long, connections are taken, and cut in the middle of the handshake.
+    /// Accepts connections for this time and cuts them in the middle of the handshake.
     pub(super) fn cut_handshakes(&self, lasts: Duration) {
         self.kill();
         let until = Instant::now() + lasts;

@@ -1,6 +1,6 @@
-//! Small random damage to known inputs, the same for the same seed.
+//! Applies small random changes to known inputs; the same seed gives the same changes.
 
-/// xorshift64*: good enough to pick places, and no crate.
+/// xorshift64*: good enough for choosing positions, and needs no crate.
 struct Dice(u64);
 
 impl Dice {
@@ -11,9 +11,9 @@ impl Dice {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// 0 ≤ n < `end`; 0 for an empty range.
+    /// A number n with 0 ≤ n < `end`; 0 for an empty range.
     fn below(&mut self, end: usize) -> usize {
-        // The upper bits are the better ones.
+        // The upper bits are more random.
         ((self.roll() >> 32) as usize).checked_rem(end).unwrap_or(0)
     }
 }
@@ -24,18 +24,18 @@ pub(crate) struct Mutator {
     bytes_max: usize,
 }
 
-/// Numbers at which lengths and counts break.
+/// Numbers that often break lengths and counts.
 const EDGES: &[u64] =
     &[0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 19, 20, 127, 128, 255, 256, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0xffff_ffff];
 
 impl Mutator {
     /// The same `seed` gives the same inputs for the same corpus.
     pub(crate) fn new(seed: u64, bytes_max: usize) -> Mutator {
-        // Zero is xorshift's one dead state.
+        // Zero is the one state that xorshift cannot leave.
         Mutator { dice: Dice(seed | 1), bytes_max }
     }
 
-    /// Writes the next input into `out`: a seed with one to eight damages.
+    /// Writes the next input into `out`: a seed with one to eight changes.
     pub(crate) fn next(&mut self, corpus: &[Vec<u8>], out: &mut Vec<u8>) {
         out.clear();
         let base = self.dice.below(corpus.len());

@@ -1,16 +1,16 @@
-//! The list of targets. Adding one: a line here and one in fuzz/Cargo.toml.
+//! The list of fuzz targets. A new target needs a line here and one in fuzz/Cargo.toml.
 
-/// A parser of outside bytes.
+/// A parser of untrusted bytes.
 pub(crate) struct Target {
-    /// Name, also of its folder in fuzz/seeds and of its binary in fuzz/.
+    /// The name of the target, of its folder in fuzz/seeds and of its binary in fuzz/.
     pub(crate) name: &'static str,
-    /// Takes any bytes and must neither panic nor hang.
+    /// The function to run; for any bytes it must neither panic nor hang.
     pub(crate) run: fn(&[u8]),
-    /// Extensions of the files below fixtures/ that are of its kind.
+    /// Extensions of the files below fixtures/ that this parser reads.
     pub(crate) fixtures: &'static [&'static str],
-    /// Small inputs that lead into every branch.
+    /// Small inputs that reach every branch.
     pub(crate) examples: &'static [&'static [u8]],
-    /// Inputs that are made anew, because they differ from machine to machine.
+    /// Generated inputs, which differ from machine to machine.
     pub(crate) made: fn() -> Vec<Vec<u8>>,
 }
 
@@ -25,7 +25,7 @@ impl Target {
     }
 }
 
-/// All of them.
+/// The list of all targets.
 pub(crate) const ALL: &[Target] = &[
     Target::new("netlink_attrs", |data| _ = netlink::fuzz_attrs(data), &["nl"], ATTRS),
     Target::new("netlink_dump", |data| netlink::fuzz_dump(data, 4096), &["nl"], MESSAGES),
@@ -83,7 +83,7 @@ const DROP_MONITOR: &[&[u8]] =
     &[b"\x05\x02\0\0\x0c\0\x02\0\xaa\xd2\xa3\xa5\xff\xff\xff\xff\x0e\0\x17\0NO_SOCKET\0\0\0\
     \x13\0\x03\0tcp_v4_rcv+0x9\0\0\x06\0\x06\0\0\x08\0\0"];
 
-/// A page of the kernel's trace with one event, and the format of its events.
+/// A page of the kernel's trace with one event, and the format description of events.
 const DROP_TRACES: &[&[u8]] = &[
     b"\x17\x35\x35\x15\0\x58\x18\0\x30\0\0\0\0\0\0\0\x0a\0\0\0\x07\0\x10\x01\x07\x2a\0\0\
       aaaaaaaabbbbbbbbcccccccc\0\x08\0\0\x0c\0\0\0",
@@ -91,7 +91,7 @@ const DROP_TRACES: &[&[u8]] = &[
       print fmt: __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" })\n",
 ];
 
-/// A block of single drops: 88 bytes of events of 88 bytes, then a name.
+/// A block of single drops: a header with 88 bytes of events of 88 bytes each, then a name.
 const DROP_EVENTS: &[&[u8]] = &[&drop_events()];
 
 const fn drop_events() -> [u8; 56 + 88 + 13] {
@@ -107,17 +107,18 @@ const fn drop_events() -> [u8; 56 + 88 + 13] {
     block
 }
 
-/// One CPU and one call chain of one function with its name: seven words of header, six of the CPU, four of the chain.
+/// One CPU and one call chain of one named function: seven words of header, six words of the CPU, four words of the
+/// chain.
 const CPU_SAMPLES: &[&[u8]] = &[&words::<{ 8 * 17 + 11 }>(
     *b"nwsampl1",
     &[(24, 64), (32, 99), (40, 1), (48, 1), (64, 100), (112, 7), (120, 1), (128, 255)],
     b"ff tcp_rcv\n",
 )];
 
-/// One stage of IPv4: eight words of header, thirteen of the row.
+/// One stage of IPv4: eight words of header, thirteen words of the row.
 const PATH_STAGES: &[&[u8]] = &[&words::<{ 8 * 21 }>(*b"nwstage1", &[(56, 1), (104, 100), (120, 90)], b"")];
 
-/// A block of words: its magic, single bytes at their places, zeros between, and its end.
+/// A block of words: its magic, the given bytes at their offsets, zeros elsewhere, and `end`.
 const fn words<const N: usize>(magic: [u8; 8], bytes: &[(usize, u8)], end: &[u8]) -> [u8; N] {
     let (mut block, mut at) = ([0; N], 0);
     while at < magic.len() {
@@ -153,7 +154,7 @@ const PCAP_FILTERS: &[&[u8]] = &[
     b"ip6 protochain \\tcp and ether proto 0x42 or llc rnr or decnet host 1.13",
 ];
 
-/// LLDP with entries of every organisation, ARP, IEEE 802.2 with a spanning tree, a tag.
+/// LLDP with TLVs of every organisation, ARP, IEEE 802.2 with spanning tree, a VLAN tag.
 const CARRIED_BY_FRAMES: &[&[u8]] = &[
     b"\0\x02\x07\x04\x02\0\0\0\0\x01\x04\x05\x05eth0\x06\x02\0\x78\x0a\x03sw1\x0e\x04\0\x14\0\x04\
       \x10\x0c\x05\x01\xc0\0\x02\x01\x02\0\0\0\x09\0\
@@ -166,8 +167,8 @@ const CARRIED_BY_FRAMES: &[&[u8]] = &[
     b"\x03\0\x07\x08\0\x45\0\0\x1c\0\x01\0\0\x40\x11\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\0\x02\0\x08\0\0",
 ];
 
-/// Protocol, version, message: advertisements of routers with every option, an error that quotes headers, one with
-/// labels of MPLS, reports of listeners.
+/// IP protocol, version and message: router advertisements with every option, an error that quotes headers, an error
+/// with MPLS labels, multicast listener reports.
 const CARRIED_BY_IP: &[&[u8]] = &[
     b"\x3a\x01\x86\0\0\0\x40\xc8\x07\x08\0\0\x01\0\0\0\x02\0\x01\x01\x02\0\0\0\0\x01\
       \x03\x04\x40\xc0\0\0\x0e\x10\xff\xff\xff\xff\0\0\0\0CCCCCCCCCCCCCCCC\
@@ -180,7 +181,7 @@ const CARRIED_BY_IP: &[&[u8]] = &[
       \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
       \x20\0\0\0\0\x0c\x01\x01\x12\x34\x5e\x07\x12\x34\x5f\x08\0\x06\x02\x09ab",
     b"\x3a\x01\x8f\0\0\0\0\0\0\x01\x01\0\0\x01CCCCCCCCCCCCCCCCDDDDDDDDDDDDDDDD",
-    // Node information with labels; a command that renumbers.
+    // Node information with labels; router renumbering.
     b"\x3a\x01\x8c\0\0\0\0\x02\0\x01\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\x09\x04host\x03org\0",
     b"\x3a\x01\x8a\0\0\0\0\0\0\x09\x03\xf8\0\x64\0\0\0\0\x01\x07\x07\x30\x01\x80\0\0CCCCCCCCCCCCCCCC\
       \x10\x30\xc0\x80\xff\xff\xff\xff\0\0\x01\0\xc0\0\0\0DDDDDDDDDDDDDDDD",
@@ -189,8 +190,8 @@ const CARRIED_BY_IP: &[&[u8]] = &[
     b"\x2f\0\xb0\0\x65\x58\0\0\0\0\0\0\0\x09\0\0\0\x01\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xcc\0\0",
 ];
 
-/// A port's number in the list, message: a name that points, DHCP with every kind of option, time, DHCPv6 with options
-/// within options, VXLAN, HTTP.
+/// Index of a port and the message: DNS with a compressed name, DHCP with every kind of option, NTP, DHCPv6 with
+/// nested options, VXLAN, HTTP.
 const CARRIED_BY_PORTS: &[&[u8]] = &[
     b"\0\x12\x34\x81\x80\0\x01\0\x01\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\xc0\x0c\0\x0f\0\x01\0\0\0\x09\0\x06\
       \0\x0a\x01m\xc0\x0c\
@@ -217,7 +218,7 @@ const CARRIED_BY_PORTS: &[&[u8]] = &[
     b"\x09GET / HTTP/1.1\r\nHost: a\r\n\r\n",
 ];
 
-/// Files that names come from.
+/// Files with names of hosts, ports and protocols.
 const NAME_FILES: &[&[u8]] = &[
     b"hosts: files [NOTFOUND=return] dns # x\nservices:db files\nethers : files\n",
     b"02:0:00:00:00:1 name # x\n1:2:3:4:5 short\n",
@@ -225,11 +226,11 @@ const NAME_FILES: &[&[u8]] = &[
     b"127.0.0.1 localhost\n::1 six # x\n::ffff:10.0.0.2 mapped\n300.0.0.1 no\n",
 ];
 
-/// Host name, prefix, user and text between zeros.
+/// Host name, prefix, user and text, separated by zeros.
 const SYSLOG_PARTS: &[&[u8]] =
     &[b"fw1\0in \"a]\": \\\0root\0in: IN=eth0 OUT= \n", b"a b\xff\0][x\x1b\0\xe2\x80\xae=\0\\\n\xc3", b"\0\0\0"];
 
-/// Counters of a CPU and one that is cut; a file of them; slab caches; netlink sockets.
+/// Counters of a CPU and truncated counters; a file of them; slab caches; netlink sockets.
 const CT_STATS: &[&[u8]] = &[
     b"\0\0\0\x01\x08\0\x0a\0\0\0\0\x07\x08\0\x0f\0\0",
     b"entries clashres found drop chainlength\n000003e8 00000001 00000002 ffffffff 0000000a\n",
@@ -237,7 +238,7 @@ const CT_STATS: &[&[u8]] = &[
     b"sk Eth Pid Groups\n0000000006a05a7a 12 2211 00000007 0 0\n",
 ];
 
-/// An interface with its name and counters that end early; an IPv4 address and its label; a line of if_inet6.
+/// An interface with its name and truncated counters; an IPv4 address with its label; a line of if_inet6.
 const LINKS: &[&[u8]] = &[
     b"\0\0\x01\0\x02\0\0\0\x43\x10\0\0\0\0\0\0\x09\0\x03\0eth0\0\0\0\0\x0c\0\x17\0\x01\0\0\0\0\0\0\0",
     b"\x02\x18\0\0\x02\0\0\0\x08\0\x02\0\xc0\0\x02\x01\x09\0\x03\0eth0\0\0\0\0",
@@ -259,7 +260,7 @@ const LINK_MODES: &[&[u8]] = &[
       \x1c\0\x03\x80\x0c\0\x04\0\x2f\x20\0\0\0\0\0\0\x0c\0\x05\0\x2f\x20\0\0\0\0\0\0",
 ];
 
-/// The forms of counters in /proc/net; an interface whose counters are cut; a queueing discipline.
+/// The forms of counters in /proc/net; an interface whose counters are truncated; a queueing discipline.
 const COUNTERS: &[&[u8]] = &[
     b"sockets: used 20\nTCP: inuse 1 orphan 0 tw 54 alloc 7 mem\n",
     b"Tcp: RtoAlgorithm MaxConn\nTcp: 1 -1\nUdp: InDatagrams NoPorts\nUdp: 5\n",
@@ -270,7 +271,7 @@ const COUNTERS: &[&[u8]] = &[
       \x14\0\x07\0\x10\0\x03\0\x01\0\0\0\x02\0\0\0\x03\0\0\0",
 ];
 
-/// A route with metrics; one with two next hops, the second of them cut; a line of ipv6_route.
+/// A route with metrics; a route with two next hops, the second of them truncated; a line of ipv6_route.
 const ROUTES: &[&[u8]] = &[
     b"\x02\x18\0\0\xfe\x03\0\x01\0\0\0\0\x08\0\x01\0\xcb\0\x71\0\x0c\0\x08\0\x08\0\x08\0\xb0\x04\0\0",
     b"\x02\x18\0\0\xfe\x03\0\x01\0\0\0\0\x18\0\x09\0\x10\0\0\0\x02\0\0\0\x08\0\x05\0\xc0\0\x02\x01\x10\0\0\0",
@@ -278,15 +279,15 @@ const ROUTES: &[&[u8]] = &[
       fe800000000000000000000000000001 ffffffff 00000003 00000000 80200003     eth0\n",
 ];
 
-/// Both files of groups.
+/// The two files that contain groups.
 const GROUPS: &[&[u8]] = &[
     b"Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n\
       1\tlo        :     1      V3\n\t\t\t\t010000E0     1 0:00000000\t\t0\n",
     b"1    lo              ff020000000000000000000000000001     1 0000000C 0\n",
 ];
 
-/// A process with one socket and the totals, as /proc's walk writes them; a task with a socket and the end, as the BPF
-/// program does.
+/// A process with one socket and the totals, in the format of the /proc walk; a task with a socket and the end, in the
+/// format of the BPF program.
 const OWNERS: &[&[u8]] = &[
     &[
         1, 7, 0, 0, 0, 2, b's', b'h', 1, 0, 0, 0, 3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -298,7 +299,7 @@ const OWNERS: &[&[u8]] = &[
     ],
 ];
 
-/// A command line, a cgroup file and a status of one process; what was unreadable.
+/// A command line, a cgroup file and a status file of one process; a file that could not be read.
 const PROCESSES: &[&[u8]] = &[
     &[
         7, 0, 0, 0, 0, 5, 0, 0, 0, b's', b'h', 0, b'x', 0, 7, 0, 0, 0, 1, 5, 0, 0, 0, b'0', b':', b':', b'/', b'a', 7,
@@ -307,7 +308,7 @@ const PROCESSES: &[&[u8]] = &[
     &[0, 0, 0, 0, 0, 2, 0, 0, 0, 13, 0, 0, 0],
 ];
 
-/// The forms of paths that are known.
+/// The known forms of cgroup paths.
 const CGROUPS: &[&[u8]] = &[
     b"0::/system.slice/docker-01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e.scope\n",
     b"1:name=systemd:/kubepods/besteffort/podc0ffee00-1234-4abc-8def-0123456789ab/01be9fb0c4dd8ca41f4bd0d667a6d8c08\
@@ -316,7 +317,7 @@ const CGROUPS: &[&[u8]] = &[
     b"0::/lxc.payload.box/system.slice/ssh.service\n4:pids:/default/plain1\n",
 ];
 
-/// Two attributes, the second one nested; one that claims more than is there; the length 0.
+/// Two attributes, the second one nested; an attribute longer than the buffer; an attribute of length 0.
 const ATTRS: &[&[u8]] = &[
     &[8, 0, 1, 0, 1, 2, 3, 4, 12, 0, 2, 0x80, 5, 0, 1, 0, 9, 0, 0, 0],
     &[40, 0, 1, 0, 1, 2, 3, 4],
@@ -335,14 +336,14 @@ const MESSAGES: &[&[u8]] = &[
     ],
 ];
 
-/// A row of 32 bytes, IPv4, without parts; one whose length is 0; one that claims more than there is.
+/// An IPv4 row of 32 bytes without parts; a row of length 0; a row longer than the buffer.
 const WALK_ROWS: &[&[u8]] = &[
     &[8, 2, 1, 0, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1],
     &[0, 2, 1, 0],
     &[200, 10, 6, 1, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
 
-/// Rows of the walk of connection tracking: IPv4 without parts; no length; a length that is not there.
+/// Rows of the connection tracking walk: IPv4 without parts; length 0; a row longer than the buffer.
 const CONNTRACK_WALK: &[&[u8]] = &[
     b"\x0a\x02\x06\x03\x8e\x01\0\0\xe8\x03\0\0\x30\x39\0\x50\0\0\x03\0\0\0\0\0\x01\0\0\0\x09\0\0\0\x0a\0\0\x01\x0a\
       \0\0\
@@ -351,7 +352,7 @@ const CONNTRACK_WALK: &[&[u8]] = &[
     &[200, 10, 132, 1, 0, 0, 0, 0],
 ];
 
-/// A question for one PTR name and its answer, the name compressed; a name that points to itself.
+/// A question for one PTR name and its answer with a compressed name; a name that points to itself.
 const DNS: &[&[u8]] = &[
     b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x011\x010\x010\x03127\x07in-addr\x04arpa\0\0\x0c\0\x01\xc0\x0c\0\x0c\0\
       \x01\0\
@@ -367,7 +368,7 @@ const FILTERS: &[&[u8]] = &[
     b"uid != 0 and iface = \"eth0\" and mark = 0x7 and process = null",
 ];
 
-/// An inet_diag_msg: TCP, listening on port 80, two attributes behind it. A unix_diag_msg with a name.
+/// An inet_diag_msg (TCP, listening on port 80) with two attributes; a unix_diag_msg with a name.
 const SOCK_DIAG: &[&[u8]] = &[
     &[
         2, 10, 0, 0, 0, 80, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -383,7 +384,7 @@ const SOCK_DIAG: &[&[u8]] = &[
     ],
 ];
 
-/// An entry with both tuples, the second with a port that is cut; an expectation's tuple alone.
+/// An entry with both tuples, the second with a truncated port; an expectation's tuple alone.
 const CTNETLINK: &[&[u8]] = &[
     &[
         2, 0, 0, 0, 52, 0, 1, 0x80, 20, 0, 1, 0x80, 8, 0, 1, 0, 10, 0, 0, 1, 8, 0, 2, 0, 10, 0, 0, 2, 28, 0, 2, 0x80,
@@ -393,7 +394,7 @@ const CTNETLINK: &[&[u8]] = &[
     &[2, 0, 0, 0, 16, 0, 2, 0x80, 12, 0, 2, 0x80, 5, 0, 1, 0, 17, 0, 0, 0],
 ];
 
-/// A TCP line with everything, an ICMP one, one of GRE without a timeout; names of labels.
+/// A TCP line with all fields, an ICMP line, a GRE line without a timeout; names of labels.
 const CONNTRACK_LINES: &[&[u8]] = &[
     b"ipv4     2 tcp      6 119 TIME_WAIT src=10.0.0.1 dst=10.0.0.2 sport=4000 dport=80 packets=6 bytes=338 \
         src=10.0.0.2 dst=10.0.0.1 sport=80 dport=4000 packets=4 bytes=256 [ASSURED] mark=7 secctx=a zone=5 \
@@ -406,7 +407,7 @@ const CONNTRACK_LINES: &[&[u8]] = &[
     b"# labels\n0 audit\n5 web\n",
 ];
 
-/// A line of each file, the column of the sl number overflown in one.
+/// A line of each file, one of them with an overflowing sl number.
 const PROC_LINES: &[&[u8]] = &[
     b"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 31337 1 \
         0000000000000000 100 0 0 10 0\n",
@@ -420,7 +421,7 @@ const PROC_LINES: &[&[u8]] = &[
         00000000 0002 03 31341 @abstract\n",
 ];
 
-/// Magic and version, then nothing: what a mutation needs to get past the first check.
+/// Only magic and version, which lets mutations pass the first check.
 const TAPES: &[&[u8]] = &[b"NETWREN-TAPE\x01\0", b"NETWREN-TAPE\x02\0"];
 
 /// The committed BPF objects.
@@ -430,7 +431,7 @@ fn objects() -> Vec<Vec<u8>> {
     files.filter_map(|file| std::fs::read(file.path()).ok()).collect()
 }
 
-/// Their types: what begins with the magic, a version and no flags.
+/// The BTF of the objects: each part that begins with the magic, a version and no flags.
 fn objects_types() -> Vec<Vec<u8>> {
     let types = |object: Vec<u8>| {
         let at = object.windows(8).position(|head| head == [0x9f, 0xeb, 1, 0, 24, 0, 0, 0])?;
@@ -439,7 +440,7 @@ fn objects_types() -> Vec<Vec<u8>> {
     objects().into_iter().filter_map(types).collect()
 }
 
-/// A whole recording of three small files.
+/// A complete recording of three small files.
 fn recordings() -> Vec<Vec<u8>> {
     let path = std::env::temp_dir().join(format!("netwren-fuzz-seed-{}", std::process::id()));
     if let Ok(host) = sys::Host::live().recording(&path) {
@@ -456,14 +457,14 @@ fn recordings() -> Vec<Vec<u8>> {
     recorded.into_iter().collect()
 }
 
-/// Bytes as a log record, in every format of ulogd2.
+/// Formats the bytes as a log record in every format of ulogd2.
 fn ulogd_formats(data: &[u8]) {
     if let Ok(row) = nflog::decode_record(data, 0, &mut 0) {
         sinks::face::ulogd::fuzz_ulogd_formats(&row);
     }
 }
 
-/// Bytes as a recording: opened, asked for what it may hold, closed.
+/// Opens the bytes as a recording, lists its content and closes it.
 fn tape(data: &[u8]) {
     let path = std::env::temp_dir().join(format!("netwren-fuzz-tape-{}", std::process::id()));
     if std::fs::write(&path, data).is_err() {
@@ -489,26 +490,27 @@ const PACKETS: &[&[u8]] = &[
       \x9c\x40\0\x16\0\0\0\x01\0\0\0\0\x50\x02\xff\xff\0\0\0\0",
     b"\x60\0\0\0\0\x10\x2c\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x11\0\0\x01\0\0\0\x07\0\x35\0\x35\0\x08\0\0",
     b"\x60\0\0\0\0\x10\0\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x3a\0\0\0\0\0\0\0\x80\0\0\0\0\x01\0\x01",
-    // GRE with a key, and a frame within.
+    // GRE with a key and an inner frame.
     b"\x45\0\0\x36\0\x01\0\0\x40\x2f\0\0\x7f\0\0\x01\x7f\0\0\x01\x20\0\x65\x58\0\0\0\x09\
       \x02\0\0\0\0\x01\x02\0\0\0\0\x02\0\x08\x42\x42\x03\0\0\0\0\0",
     // SCTP: data and a selective acknowledgement.
     b"\x45\0\0\x48\0\x01\0\0\x40\x84\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\0\x02\0\0\0\x03\0\0\0\0\
       \0\x03\0\x14\0\0\0\x01\0\0\0\0\0\0\0\0abcd\x03\0\0\x14\0\0\0\x01\0\0\0\x02\0\x01\0\0\0\x01\0\x02",
-    // An authentication header before IPv4 before UDP with VXLAN.
+    // IPv4 with an authentication header, an inner IPv4 header, UDP and VXLAN.
     b"\x45\0\0\x60\0\x01\0\0\x40\x33\0\0\x7f\0\0\x01\x7f\0\0\x01\x04\x02\0\0\0\0\0\x01\0\0\0\x02abcd\
       \x45\0\0\x40\0\x01\0\0\x40\x11\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\x12\xb5\0\x1e\0\0\x08\0\0\0\0\0\x2a\0\
       \x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xcc\x0a\x01a\0\0",
-    // A segment with options of multipath TCP.
+    // A TCP segment with multipath TCP options.
     b"\x45\0\0\x40\0\x01\0\0\x40\x06\0\0\x7f\0\0\x01\x7f\0\0\x01\0\x01\0\x02\0\0\0\x03\0\0\0\x04\xa0\x10\0\0\0\0\0\0\
       \x1e\x14\x20\x05\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\x04\0\x05",
-    // Segment routing behind options, before Geneve.
+    // IPv6 with options, segment routing and Geneve.
     b"\x60\0\0\0\0\x38\0\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x2b\0\x05\x02\0\0\0\0\x11\x02\x04\x01\0\0\0\0\
       CCCCCCCCCCCCCCCC\
       \x17\xc1\x17\xc1\0\x18\0\0\x01\0\x65\x58\0\0\x2a\0\x01\x02\x80\0\0\0\0\0",
 ];
 
-/// Ethernet with two tags and UDP to port 53; ARP; "cooked" packets of both kinds; the first messages of TLS and QUIC.
+/// Ethernet with two VLAN tags and UDP to port 53; ARP; "cooked" packets of both kinds; the first messages of TLS and
+/// QUIC.
 const FRAMES: &[&[u8]] = &[
     b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xa8\0\x4d\x81\0\0\x4e\x08\0\x45\0\0\x1c\0\0\0\0\x40\x11\0\0\
       \x0a\0\0\x01\x0a\0\0\x02\0\x35\0\x35\0\x08\0\0",
@@ -529,7 +531,7 @@ const LOG_RECORDS: &[&[u8]] = &[
     b"\x0a\0\0\x05\x14\0\x03\0\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x03\x0c\0\x14\x80\x06\0\x02\0\xe0\x2a\0\0",
 ];
 
-/// A pcap file, and a pcapng file with each block that is read.
+/// A pcap file, and a pcapng file with each supported block.
 fn packet_files() -> Vec<Vec<u8>> {
     let numbers = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let pcap = numbers(&[0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1, 1_700_000_000, 7, 4, 60, 0x0806_0202, 9, 9, 0, 0]);

@@ -1,4 +1,4 @@
-//! One of the twins: hosts, fault, traffic, and the answer of `doctor`.
+//! Plays one twin: sets up hosts, fault and traffic, and runs `doctor`.
 
 use super::scenes::{At, Incident};
 use anyhow::{Context, Result, ensure};
@@ -9,21 +9,22 @@ use testkit::knob::HostKnob;
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// The helpers of the traffic.
+/// The Python functions that generate traffic.
 const TRAFFIC: &str = include_str!("traffic.py");
 
-/// How long `doctor` watches.
+/// Seconds that `doctor` watches.
 const WATCHES_S: &str = "2";
 
-/// What `doctor` said.
+/// The answer of `doctor`.
 pub(super) struct Answer {
-    /// The findings, the first one first; of the namespace, and of the machine where the incident changes it.
+    /// The IDs of the findings in their order; findings about the whole machine are included only if the incident
+    /// changes the machine.
     pub(super) ids: Vec<String>,
 }
 
 /// Plays the incident, or its healthy twin; `doctor` records into `tape`.
 pub(super) fn play(incident: &Incident, is_ill: bool, binary: &Path, tape: Option<&Path>) -> Result<Answer> {
-    // Before anything is made: it waits for whoever else has changed the machine.
+    // First wait until no other run has changed the machine's settings.
     let mut knobs = incident.knobs.iter().filter(|_| is_ill);
     let _knob = knobs
         .next()
@@ -40,7 +41,7 @@ pub(super) fn play(incident: &Incident, is_ill: bool, binary: &Path, tape: Optio
     }
     let twin = if is_ill { "ill" } else { "healthy" };
     let mut waiting = Vec::new();
-    // The fault is there before the clients come, and after the servers have begun.
+    // The fault is set up after the servers have started and before the clients start.
     let (servers, clients): (Vec<_>, Vec<_>) = incident.traffic.iter().copied().partition(|(at, _)| *at == At::Server);
     for (place, (at, script)) in servers.into_iter().chain(clients).enumerate() {
         let lab = of(at);
@@ -59,7 +60,7 @@ pub(super) fn play(incident: &Incident, is_ill: bool, binary: &Path, tape: Optio
     diagnose(incident, of(incident.at), binary, tape)
 }
 
-/// A line of a shell in one of the hosts.
+/// Runs a line of shell in one of the hosts.
 fn shell(lab: &Lab, line: &str, hosts: &Routed) -> Result<()> {
     let mut command = lab.command("sh");
     let out = command.args(["-ec", line]).env("SERVER_NETNS", hosts.server.name()).output()?;
@@ -71,7 +72,7 @@ fn diagnose(incident: &Incident, lab: &Lab, binary: &Path, tape: Option<&Path>) 
     let mut command = match (incident.at, tape) {
         (At::Machine, _) => Command::new(binary),
         (_, None) => lab.command(binary),
-        // In a process namespace of its own: a recording tells of no other process of the machine.
+        // Use a separate pid namespace, so that the recording contains no other process of the machine.
         (_, Some(_)) => {
             let mut command = lab.command("unshare");
             command.args(["--pid", "--fork", "--mount-proc"]).arg(binary);

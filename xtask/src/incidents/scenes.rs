@@ -1,10 +1,10 @@
-//! The incidents: for each what makes it, what goes on meanwhile, and the finding that must come first.
+//! The incidents: for each, its set-up, its fault, its traffic and the finding that must come first.
 //!
-//! A client, a router and a server in a row ([`testkit::routed::Routed`]). Lines for a shell and for Python run inside
-//! the hosts; Python has the helpers of `traffic.py`, and `ILL` tells the twins apart where the traffic itself is the
-//! fault.
+//! The hosts are a client, a router and a server in a row ([`testkit::routed::Routed`]). Lines of shell and Python run
+//! inside the hosts; Python has the functions of `traffic.py`, and `ILL` distinguishes the twins if the traffic itself
+//! is the fault.
 
-/// One of the three hosts, or the machine that they are on.
+/// One of the three hosts, or the machine that they run on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum At {
     Client,
@@ -23,32 +23,32 @@ pub(super) struct Incident {
     pub(super) name: &'static str,
     /// The finding that names the cause.
     pub(super) expected: &'static str,
-    /// Where `doctor` looks.
+    /// The host on which `doctor` runs.
     pub(super) at: At,
-    /// Shell: what both twins have.
+    /// Shell: the set-up of both twins.
     pub(super) set_up: Lines,
     /// Shell: the fault.
     pub(super) fault: Lines,
-    /// Python: what goes on in both.
+    /// Python: the traffic of both twins.
     pub(super) traffic: Lines,
     /// Settings of the whole machine that are part of the fault.
     pub(super) knobs: &'static [(&'static str, &'static str)],
-    /// True for those that the tests play, too.
+    /// True if the tests also play this incident.
     pub(super) is_quick: bool,
 }
 
 const NONE: Incident =
     Incident { name: "", expected: "", at: Router, set_up: &[], fault: &[], traffic: &[], knobs: &[], is_quick: false };
 
-/// A web server, and a client that asks it.
+/// A web server and a client that sends requests to it.
 const WEB: Lines = &[(Server, "web(80); ready()"), (Client, "ask(SERVER, 80); ready(0.3)")];
-/// The same with much more to be sent.
+/// A web server with much larger answers and its client.
 const BULK: Lines = &[(Server, "web(80, 300000); ready()"), (Client, "ask(SERVER, 80, 0.05); ready(0.3)")];
 /// Datagrams that are answered.
 const ECHO: Lines = &[(Server, "echo(7); ready()"), (Client, "datagrams(SERVER, 7); ready(0.2)")];
-/// Connections are tracked by the router.
+/// Makes the router track connections.
 const TRACK: &str = "nft 'table ip t { chain c { type filter hook forward priority 0; ct state new counter; }; }'";
-/// Waits until the kernel has settled the IPv6 addresses that it gave itself, ten seconds at most.
+/// Waits until the kernel has finished duplicate address detection for its IPv6 addresses, at most ten seconds.
 const SETTLED: &str = "n=0; while ip -6 addr show tentative | grep -q inet6 && [ $n -lt 100 ]; do sleep 0.1; \
                        n=$((n + 1)); done";
 /// A table for rules of the IP packet filter.
@@ -777,7 +777,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         name: "two hosts have one IPv6 address",
         expected: "dad-failed",
         at: Client,
-        // Before its own addresses are settled the router does not hear the question.
+        // The router does not receive the solicitation before its own addresses are confirmed.
         set_up: &[(Router, SETTLED), (Client, SETTLED)],
         fault: &[(Client, "ip -6 addr add 2001:db8::1/64 dev c0")],
         traffic: &[(Server, "echo(7); ready()"), (Client, "datagrams(SERVER, 7); ready(4)")],

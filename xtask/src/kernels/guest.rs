@@ -1,4 +1,4 @@
-//! What runs on the emulated kernel: busybox, the binary, and a script that compares the backends.
+//! The content of the emulated machine: busybox, the binary, and a script that compares the backends.
 
 use super::{Kernel, must};
 use anyhow::{Context, Result, ensure};
@@ -7,10 +7,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the script's own lines begin with on the console.
+/// The prefix of the script's own lines on the console.
 pub(super) const SAYS: &str = "netwren-guest: ";
 
-/// Folders of the package that hold what the backends need; those of the simulated device not every kernel has.
+/// Module folders that the backends need; not every kernel has the folders of the simulated device.
 const MODULES: &[&str] =
     &["kernel/net", "kernel/lib", "kernel/crypto", "kernel/drivers/net/netdevsim", "kernel/drivers/ptp"];
 
@@ -20,7 +20,7 @@ const APPLETS: &[&str] = &[
     "sed", "uniq",
 ];
 
-/// Connections are made, then every backend is asked for the same columns.
+/// Makes connections, then reads the same columns with every backend.
 const INIT: &str = r#"#!/bin/sh
 export PATH=/bin
 say() { echo "netwren-guest: $*"; }
@@ -156,8 +156,8 @@ netwren nat --cost --limit 1 > /dev/null 2> /err; say "nat cost: $(cat /err)"
 netwren nat advise > /rows 2> /err; say "nat advise: $(head -n 3 /rows | tr '\n' ' ')"
 "#;
 
-/// Commands that watch for a while, by every way that they have. What a kernel lacks they say; that a program is turned
-/// away, or an exit code that tells of no reason, is a mistake of ours.
+/// Runs the watching commands with each of their backends. They may report that the kernel lacks a feature; a program
+/// that the kernel rejects, or an exit code without a reason, is a bug in netwren.
 const WATCHING: &str = r#"
 answered() {
     if grep -q "kernel refused" /err || [ $code = 1 ] || [ $code = 2 ] || [ $code -gt 4 ]; then
@@ -325,20 +325,20 @@ say end
 poweroff -f
 "#;
 
-/// Connections are tracked, one port is rewritten to another.
+/// Tracks connections and rewrites one port to another.
 const RULES: &str = "table ip guest {
     chain track { type filter hook input priority 0; ct state new counter; }
     chain publish { type nat hook output priority -100; tcp dport 284 redirect to :285; }
 }
 ";
 
-/// Packets for a program that nobody has started.
+/// Queues packets for a program that is not running.
 const QUEUE: &str = "table ip handed {
     chain in { type filter hook input priority 0; tcp dport 9 counter queue num 5; }
 }
 ";
 
-/// A file system in memory with the script as its first process.
+/// Builds a file system in memory with the script as its first process.
 pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<PathBuf> {
     let tree = folder.join("guest");
     if tree.exists() {
@@ -357,7 +357,7 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
     for name in ["nft", "devlink", "dropwatch"] {
         copy_program(&testkit::tool::find(name).with_context(|| format!("{name} is gone"))?, name, &tree)?;
     }
-    // With it a program writes each line at once.
+    // With libstdbuf a program writes each line at once.
     fs::create_dir_all(tree.join("lib"))?;
     fs::copy("/usr/libexec/coreutils/libstdbuf.so", tree.join("lib/libstdbuf.so"))?;
     fs::write(tree.join("nat.nft"), RULES)?;
@@ -369,7 +369,7 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
     pack(&tree, &folder.join("initrd.gz"))
 }
 
-/// A program of this host with the libraries that it names; a static one has none.
+/// Copies a program of this host together with its shared libraries.
 fn copy_program(program: &Path, name: &str, tree: &Path) -> Result<()> {
     let listed = Command::new("ldd").arg(program).output().context("ldd")?;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -382,7 +382,7 @@ fn copy_program(program: &Path, name: &str, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The modules, unpacked: busybox may not know their compression.
+/// Copies the modules and decompresses them, because busybox may not support their compression.
 fn copy_modules(kernel: &Kernel, tree: &Path) -> Result<()> {
     let to = tree.join("lib/modules").join(&kernel.version);
     fs::create_dir_all(to.join("kernel"))?;
@@ -390,7 +390,7 @@ fn copy_modules(kernel: &Kernel, tree: &Path) -> Result<()> {
         must(Command::new("cp").arg("-r").arg(kernel.modules.join(part)).arg(to.join("kernel")))?;
     }
     for file in ["modules.order", "modules.builtin", "modules.builtin.modinfo"] {
-        // Old packages lack some; depmod only warns.
+        // Old packages lack some of these files; depmod then only warns.
         let _ = fs::copy(kernel.modules.join(file), to.join(file));
     }
     let unpack = "find \"$1\" -name '*.ko.xz' -exec xz -d {} +; find \"$1\" -name '*.ko.zst' -exec zstd -dq --rm {} +";

@@ -1,4 +1,4 @@
-//! A kernel out of a distribution's archive, downloaded once.
+//! Downloads a kernel from a distribution's archive, once.
 
 use super::{Kernel, Origin, must};
 use anyhow::{Context, Result, ensure};
@@ -16,7 +16,7 @@ pub(super) fn fetch(origin: &Origin, folder: &Path) -> Result<Kernel> {
             Origin::Debian { suite, package } => vec![format!("{ARCHIVE}/{}", newest(suite, package, folder)?)],
             Origin::Ubuntu(files) => files.iter().map(|file| format!("{UBUNTU}/{file}")).collect(),
         };
-        // A download that breaks off leaves no folder that looks whole.
+        // An interrupted download leaves no folder that looks complete.
         let (file, begun) = (folder.join("kernel.deb"), folder.join("begun"));
         for url in urls {
             println!("kernels: downloading {url}");
@@ -38,7 +38,7 @@ pub(super) fn fetch(origin: &Origin, folder: &Path) -> Result<Kernel> {
     Ok(Kernel { image, modules, version })
 }
 
-/// Path in the archive of the newest package whose name is `prefix…-amd64`.
+/// The path of the newest package in the archive whose name is `prefix…-amd64`.
 fn newest(suite: &str, prefix: &str, folder: &Path) -> Result<String> {
     let list = folder.join("Packages.xz");
     curl(&format!("{ARCHIVE}/dists/{suite}/main/binary-amd64/Packages.xz"), &list)?;

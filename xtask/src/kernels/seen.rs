@@ -1,23 +1,23 @@
-//! What the emulated kernels showed, as a file that is committed: docs/kernels.json.
+//! The results from the emulated kernels, in the committed file docs/kernels.json.
 //!
-//! A name for each thing that was tried, and whether it worked; no figures, which differ from run to run.
+//! The file has a name for each attempt and whether it worked. It has no figures, because they differ from run to run.
 
 use crate::root;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The file.
+/// The path of the file.
 pub(crate) const FILE: &str = "docs/kernels.json";
 
-/// What became of a thing that was tried.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It worked, and showed what it should.
+    /// It worked and showed the expected rows.
     Works,
-    /// The kernel has it not, and that was said.
+    /// The kernel does not have the feature, and netwren reported that.
     Absent,
-    /// It showed something else than it should.
+    /// It showed something else than expected.
     Different,
 }
 
@@ -34,28 +34,28 @@ impl Outcome {
     }
 }
 
-/// What was tried on a kernel.
+/// The attempts on one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// As uname says it.
+    /// The version as printed by uname.
     pub(crate) version: String,
-    /// By name.
+    /// The outcomes by name.
     pub(crate) outcomes: BTreeMap<String, Outcome>,
 }
 
-/// Kernels by the names that the command line knows them by.
+/// The results of all kernels, by their names on the command line.
 pub(crate) type SeenKernels = BTreeMap<String, Seen>;
 
-/// Lines that tell figures, or what was done, and try nothing.
+/// Lines with figures or actions, which are not attempts.
 const NO_TRIALS: &[&str] = &["cost", "nat cost", "nat advise", "end"];
 
-/// Reads the lines of a guest.
+/// Parses the lines of a guest.
 pub(super) fn of_lines(version: &str, lines: &[String]) -> Seen {
     let outcomes = lines.iter().filter_map(|line| of_line(line)).collect();
     Seen { version: version.to_owned(), outcomes }
 }
 
-/// What a line tells of; `None` for those that continue another one.
+/// Parses one line; `None` for lines that continue another line.
 fn of_line(line: &str) -> Option<(String, Outcome)> {
     if line.starts_with(' ') {
         return None;
@@ -82,7 +82,7 @@ fn of_line(line: &str) -> Option<(String, Outcome)> {
     Some((name.to_owned(), outcome))
 }
 
-/// The committed file.
+/// Reads the committed file.
 pub(crate) fn read() -> Result<SeenKernels> {
     let path = root::path().join(FILE);
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -100,7 +100,7 @@ fn parse(text: &str) -> Option<SeenKernels> {
     whole.as_object()?.iter().map(|(name, seen)| Some((name.clone(), of(seen)?))).collect()
 }
 
-/// Puts what a kernel showed in the place of what it showed before.
+/// Replaces the earlier results of a kernel.
 pub(super) fn write(name: &str, seen: Seen) -> Result<()> {
     let mut all = read().unwrap_or_default();
     all.insert(name.to_owned(), seen);

@@ -1,10 +1,10 @@
-//! The collapse of a NAT box, and two ways out.
+//! The collapse of a NAT box, and two ways to avoid it.
 //!
-//! A client asks a web server behind a box, one connection a request. Routed without NAT; by DNAT with a table that is
-//! large enough; by DNAT with a table of 1,000 entries, which is full after 1,000 connections, because an entry
-//! outlives its connection by two minutes; and without state. Beside the requests a second stands what `netwren nat`
-//! and `netwren doctor` said meanwhile: of the full table, and of no other, the doctor must say so first, within
-//! [`DIAGNOSIS_MAX`].
+//! A client requests pages from a web server that is connected through the box, one connection per request. The modes
+//! are: routed without NAT; DNAT with a table that is large enough; DNAT with a table of 1,000 entries, which is full
+//! after 1,000 connections, because an entry outlives its connection by two minutes; and stateless NAT. The report
+//! shows the requests per second and the output of `netwren nat` and `netwren doctor` during the run. The doctor must
+//! report the full table first, and only in the mode that has it, within [`DIAGNOSIS_MAX`].
 
 use super::Options;
 use crate::bench::{binary, machine, report};
@@ -17,14 +17,14 @@ use testkit::knob::HostKnob;
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// Entries that are too few.
+/// A maximum of entries that is too small.
 const SMALL_TABLE: &str = "1000";
 const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
-/// ab(1) gives up when nothing has come for so many seconds.
+/// ab(1) gives up when it has received nothing for this many seconds.
 const PATIENCE_S: &str = "3";
-/// A round of one mode ends after this, whatever happens.
+/// A round of one mode is ended after this time.
 const BOUND: Duration = Duration::from_secs(60);
-/// A diagnosis takes no longer.
+/// The longest acceptable time for a diagnosis.
 const DIAGNOSIS_MAX: Duration = Duration::from_secs(5);
 /// The finding that names the collapse.
 const FULL: &str = "ct-full";
@@ -63,14 +63,14 @@ struct Seen {
     requests_per_s: f64,
     completed: u64,
     failed: u64,
-    /// What `nat stats` said at the end.
+    /// The output of `nat stats` at the end.
     stats: Value,
-    /// What `nat advise` said while it ran.
+    /// The output of `nat advise` during the run.
     advice: Value,
     diagnosis: Diagnosis,
 }
 
-/// What `doctor` said while it ran.
+/// The output of `doctor` during the run.
 struct Diagnosis {
     /// The findings, the most harmful first.
     findings: Vec<String>,
@@ -100,7 +100,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
 }
 
 fn one(mode: Mode, options: &Options, netwren: &Path) -> Result<Seen> {
-    // Before anything is made: it waits for whoever else has changed the machine's table.
+    // First wait until no other run has changed the limit of the machine's table.
     let small = (mode == Mode::DnatFull).then(|| HostKnob::set(LIMIT, SMALL_TABLE));
     let hosts = Routed::new("lab");
     behind_a_bridge(&hosts);
@@ -128,7 +128,7 @@ fn one(mode: Mode, options: &Options, netwren: &Path) -> Result<Seen> {
     Ok(Seen { mode, requests_per_s, completed, failed, stats, advice, diagnosis })
 }
 
-/// Runs `netwren doctor` as it is, on the box.
+/// Runs `netwren doctor` without options on the box.
 fn diagnose(router: &Lab, netwren: &Path) -> Result<Diagnosis> {
     let begun = Instant::now();
     let output = router.command(netwren).args(["doctor", "-o", "json"]).output()?;
@@ -141,7 +141,7 @@ fn diagnose(router: &Lab, netwren: &Path) -> Result<Diagnosis> {
     Ok(Diagnosis { findings, took })
 }
 
-/// The box has its server on a bridge, as docker has.
+/// Connects the server to the box through a bridge, as Docker does.
 fn behind_a_bridge(hosts: &Routed) {
     let router = &hosts.router;
     router.ip(&["link", "add", "br0", "type", "bridge"]);
@@ -187,18 +187,18 @@ fn prepare(mode: Mode, hosts: &Routed, netwren: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The first object that a command prints inside; null if it prints none.
+/// The first object that a command prints in the namespace; null if it prints none.
 fn ask(lab: &Lab, netwren: &Path, words: &[&str]) -> Result<Value> {
     let output = Command::output(lab.command(netwren).args(words))?;
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().next().map_or(Ok(Value::Null), serde_json::from_str)?)
 }
 
-/// Requests a second, answered and failed ones.
+/// Requests per second, answered requests and failed requests.
 fn told_by_ab(output: &Output, elapsed: Duration) -> Result<(f64, u64, u64)> {
     let text = [&output.stdout[..], &output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
-    // What ab says when it gives up, and otherwise.
+    // The words that ab prints when it gives up, and those that it prints otherwise.
     let number = |heads: &[&str]| {
         let line = text.lines().find_map(|line| heads.iter().find_map(|head| Some(line.split_once(head)?.1)));
         line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok())

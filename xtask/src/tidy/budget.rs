@@ -1,18 +1,18 @@
-//! How many crates a build pulls in.
+//! Limits the number of crates in a build.
 
 use super::Findings;
 use crate::root;
 use anyhow::Result;
 use std::collections::BTreeSet;
 
-/// One set of features and how many outside crates it may have (normal and build, this host).
+/// A set of features and its maximum number of third-party crates (normal and build dependencies on this host).
 struct Budget {
     name: &'static str,
     flags: &'static [&'static str],
     most: usize,
 }
 
-/// 55: compiles in a minute on two cores, and a person can still read the list.
+/// 55 crates compile within a minute on two cores, and a person can still read the list.
 const BUDGETS: &[Budget] = &[
     Budget { name: "default", flags: &[], most: 55 },
     Budget { name: "as released", flags: &["--features", "postgres"], most: 80 },
@@ -37,7 +37,7 @@ fn outside(flags: &[&str]) -> Result<usize> {
     args.extend(["--prefix", "none", "--format", "{p}"]);
     args.extend(flags);
     let tree = root::output(&root::cargo(), &args)?;
-    // `name v1.2.3`, ours with ` (/path)`, repeated ones with ` (*)`.
+    // `name v1.2.3`; our own crates have ` (/path)`, repeated ones ` (*)`.
     let names = tree.lines().filter(|line| !line.contains("(/")).filter_map(|line| line.split_once(" v"));
     Ok(names.map(|(name, rest)| (name, rest.split(' ').next())).collect::<BTreeSet<_>>().len())
 }

@@ -1,10 +1,10 @@
-//! Files of a crate that use each other in a circle.
+//! Finds files of a crate that use each other in a circle.
 //!
 //! File A imports file B if A names an item that B declares, in a `use` or in a path; a re-export leads on to the file
-//! that declares the item. Three things are no import:
+//! that declares the item. Three things are not imports:
 //! - code under `#[cfg(test)]`;
-//! - `mod child;` and `pub use child::Item;`, which say where an item is and do not use it;
-//! - what passes between a module and a module inside it. The outer one contains the inner one, which sees its private
+//! - `mod child;` and `pub use child::Item;`, which only locate an item;
+//! - uses between a module and a module inside it. The outer module contains the inner one, which sees its private
 //!   items, so a reader opens both in any case.
 
 use super::Findings;
@@ -13,7 +13,7 @@ use super::items::SourceFile;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// A finding for each circle, with the imports that it is made of.
+/// One finding for each circle, listing its imports.
 pub(super) fn check(sources: &[SourceFile]) -> Findings {
     let folders: BTreeSet<PathBuf> = sources.iter().filter_map(|source| source_folder(&source.file)).collect();
     folders.iter().flat_map(|folder| circles(&Crate::new(folder, sources))).collect()
@@ -55,7 +55,7 @@ fn describe(krate: &Crate<'_>, imports: &[Import], circle: &BTreeSet<usize>) -> 
     text
 }
 
-/// Which file leads to which, over any number of imports.
+/// Which file imports which, directly or through other files.
 fn reachable(len: usize, imports: &[Import]) -> Vec<Vec<bool>> {
     let mut reach = vec![vec![false; len]; len];
     imports.iter().for_each(|import| reach[import.from][import.to] = true);
@@ -73,7 +73,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    /// Findings about a crate of these files.
+    /// The findings for a crate with these files.
     fn found(files: &[(&str, &str)]) -> Findings {
         let parse = |(file, source): &(&str, &str)| SourceFile::parse(Path::new("crates/x/src").join(file), source);
         check(&files.iter().map(parse).collect::<Vec<_>>())

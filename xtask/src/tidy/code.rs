@@ -1,4 +1,4 @@
-//! Length of functions, where `unsafe` may be, and syntax that is younger than our oldest compiler.
+//! Checks the length of functions, the use of `unsafe`, and syntax newer than the oldest supported compiler.
 
 use super::Findings;
 use super::scan::{code_only, line_of, words};
@@ -6,18 +6,18 @@ use crate::root;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// A function that does not fit a screen is not understood at one look.
+/// A function that does not fit on a screen is hard to understand.
 const LINES_MAX: usize = 70;
 
-/// Where `unsafe` may stand, with SAFETY comments; everything else forbids it. Tests that count allocations need none
-/// of their own: `testkit::allocator::Counting`.
+/// Paths where `unsafe` is allowed, with SAFETY comments; it is forbidden elsewhere. Tests that count allocations use
+/// `testkit::allocator::Counting` and need no `unsafe`.
 const UNSAFE_HERE: &[&str] = &["crates/sys/"];
 
 /// Standard library functions that open a file for writing. They follow links and do not check who owns the file.
 const WRITERS: &[&str] = &["OpenOptions", "File::create", "File::options", "fs::write", "fs::copy"];
 
-/// Code that may use them: `sys`, whose `outfile` all other code uses, programs for tests and chores, and code that
-/// writes only to kernel files (tracefs, /proc).
+/// Code that may use them: `sys`, whose `outfile` all other code uses, programs for tests and development, and code
+/// that writes only to kernel files (tracefs, /proc).
 const WRITERS_HERE: &[&str] = &[
     "crates/sys/",
     "crates/testkit/",
@@ -40,7 +40,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
     Ok(findings)
 }
 
-/// `… && let …` needs Rust 1.88; clippy, which knows our `rust-version`, does not say so.
+/// Finds `… && let …`, which needs Rust 1.88; clippy does not report it although it knows our `rust-version`.
 fn let_chains(file: &Path, code: &str) -> Findings {
     let chained =
         words(code, "let").filter(|at| code.get(..*at).is_some_and(|before| before.trim_end().ends_with("&&")));
@@ -80,7 +80,7 @@ fn long_functions(file: &Path, source: &str, code: &str) -> Findings {
     long.collect()
 }
 
-/// Offset of the brace that closes the function beginning at `at`; None without a body.
+/// Offset of the brace that closes the function beginning at `at`; `None` if it has no body.
 fn body_end(code: &str, at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (i, byte) in code.bytes().enumerate().skip(at) {
@@ -88,7 +88,7 @@ fn body_end(code: &str, at: usize) -> Option<usize> {
             b'{' => depth += 1,
             b'}' if depth == 1 => return Some(i),
             b'}' => depth = depth.checked_sub(1)?,
-            // `fn name(…);` in a trait, and fn pointers. `[u8; 4]` among the arguments has brackets around.
+            // `fn name(…);` in a trait, and fn pointers. A semicolon in brackets belongs to a type such as `[u8; 4]`.
             b';' if depth == 0 && !in_brackets(&code[at..i]) => return None,
             b',' | b')' | b'=' | b'>' if depth == 0 && is_pointer(&code[at..i]) => return None,
             _ => {}
@@ -106,7 +106,7 @@ fn is_pointer(text: &str) -> bool {
     text.strip_prefix("fn").is_some_and(|rest| rest.trim_start().starts_with('('))
 }
 
-/// `// long:` with a reason in the lines of comments and attributes right above.
+/// True if the comments and attributes right above contain `// long:` with a reason.
 fn excused(lines: &[&str], first: usize) -> bool {
     let above = lines.iter().take(first - 1).rev().map(|line| line.trim_start());
     let mut above = above.take_while(|line| line.starts_with("//") || line.starts_with("#["));
@@ -129,13 +129,13 @@ fn unsafe_code(file: &Path, source: &str, code: &str) -> Findings {
     wrong.collect()
 }
 
-/// SAFETY in the same statement or the comment right above it: up to the next empty line.
+/// True if the statement or the comment right above it contains SAFETY; the search ends at the next empty line.
 fn has_safety(lines: &[&str], line: usize) -> bool {
     let above = lines.iter().take(line).rev().take(15);
     above.take_while(|text| !text.trim().is_empty()).any(|text| text.contains("SAFETY:"))
 }
 
-/// A crate's root must forbid unsafe, so that no module can allow it again.
+/// The root of a crate must forbid unsafe, so that no module can allow it again.
 fn unguarded(file: &Path, source: &str) -> Findings {
     let name = file.to_string_lossy();
     let parts: Vec<&str> = name.split('/').collect();

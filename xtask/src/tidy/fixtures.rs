@@ -1,10 +1,10 @@
-//! Recorded bytes are worth nothing when nobody knows how they were made.
+//! Checks that every fixture has a description of how it was recorded.
 
 use super::Findings;
 use std::path::{Path, PathBuf};
 
-/// `case.nl` and `case.tape` need `case.HOW` beside them, or a `HOW` for their whole folder; a container runtime's
-/// files need one for the runtime.
+/// `case.nl` and `case.tape` need a file `case.HOW` next to them, or a `HOW` for their whole folder; the files of a
+/// container runtime need one `HOW` for the runtime.
 pub(super) fn check(files: &[PathBuf]) -> Findings {
     unexplained_recordings(files).into_iter().chain(unexplained_runtimes(files)).collect()
 }

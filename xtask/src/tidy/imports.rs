@@ -1,4 +1,4 @@
-//! Which file of a crate uses items of which other file of that crate.
+//! Finds which file of a crate uses items of which other file of that crate.
 
 use super::items::SourceFile;
 use super::scan::{is_word, line_of, words};
@@ -18,7 +18,7 @@ struct Module<'s> {
     uses: Vec<Use>,
 }
 
-/// One name that a `use` binds.
+/// One name bound by a `use`.
 #[derive(Debug, PartialEq, Eq)]
 struct Use {
     /// `*` for a glob.
@@ -28,22 +28,22 @@ struct Use {
     is_public: bool,
 }
 
-/// One file uses an item of another.
+/// One file uses an item of another file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Import {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Line in the file that uses.
+    /// Line in the importing file.
     pub(super) line: usize,
-    /// The path as it is written there.
+    /// The path as written in that file.
     pub(super) what: String,
 }
 
-/// Names of names may lead to names; no chain in the repository is longer.
+/// Longest chain of names that refer to other names; no chain in the repository is longer.
 const CHAIN_MAX: u8 = 8;
 
 impl<'s> Crate<'s> {
-    /// The modules below `src`, a crate's source folder. Modules for tests are left out.
+    /// The modules below `src`, a crate's source folder, without modules for tests.
     pub(super) fn new(src: &Path, files: &'s [SourceFile]) -> Crate<'s> {
         let inside = files.iter().filter_map(|file| Some((module_path(file.file.strip_prefix(src).ok()?)?, file)));
         let found: BTreeMap<Vec<String>, &SourceFile> = inside.collect();
@@ -59,7 +59,7 @@ impl<'s> Crate<'s> {
         Crate { modules, by_path }
     }
 
-    /// How many files it has.
+    /// The number of files.
     pub(super) fn len(&self) -> usize {
         self.modules.len()
     }
@@ -75,7 +75,7 @@ impl<'s> Crate<'s> {
         a.starts_with(b) || b.starts_with(a)
     }
 
-    /// Every use of an item of another file, the first line of each pair of files.
+    /// Every use of an item of another file; for each pair of files, the first line.
     pub(super) fn imports(&self) -> Vec<Import> {
         let mut found: BTreeMap<(usize, usize), Import> = BTreeMap::new();
         for from in 0..self.modules.len() {
@@ -105,8 +105,8 @@ impl<'s> Crate<'s> {
         })
     }
 
-    /// The file that declares what `path` means in module `at`, and whether it is that whole module;
-    /// None for what is of another crate.
+    /// The file that declares what `path` means in module `at`, and true if `path` is that whole module. `None` if the
+    /// path leads to another crate.
     fn resolve(&self, at: usize, path: &[String], chain: u8) -> Option<(usize, bool)> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -117,7 +117,7 @@ impl<'s> Crate<'s> {
         }
     }
 
-    /// A path that begins with a name that is bound in module `at`: by a `use`, or as a child.
+    /// Resolves a path whose first name is bound in module `at` by a `use` or as a child module.
     fn bound(&self, at: usize, name: &str, rest: &[String], chain: u8) -> Option<(usize, bool)> {
         let module = &self.modules[at];
         if let Some(one) = module.uses.iter().find(|one| one.name == name) {
@@ -174,7 +174,7 @@ impl<'s> Module<'s> {
     }
 }
 
-/// `a/b.rs` and `a/b/mod.rs` are `[a, b]`, `lib.rs` and `main.rs` are the root. None for programs in `bin`.
+/// `a/b.rs` and `a/b/mod.rs` are `[a, b]`; `lib.rs` and `main.rs` are the root. `None` for programs in `bin`.
 fn module_path(file: &Path) -> Option<Vec<String>> {
     let mut path: Vec<String> =
         file.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -186,7 +186,7 @@ fn module_path(file: &Path) -> Option<Vec<String>> {
     (path.first().map(String::as_str) != Some("bin")).then_some(path)
 }
 
-/// Every name that a `use` of the file binds.
+/// Every name bound by a `use` of the file.
 fn uses(code: &str) -> Vec<Use> {
     let mut found = Vec::new();
     for at in words(code, "use") {
@@ -236,7 +236,7 @@ fn split_top(tree: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.trim().is_empty())
 }
 
-/// Paths of two and more segments outside `use`, with their offset.
+/// Paths of two or more segments outside `use`, with their offsets.
 fn paths(code: &str) -> impl Iterator<Item = (usize, Vec<String>)> + '_ {
     let bytes = code.as_bytes();
     code.match_indices("::").filter_map(move |(at, _)| {

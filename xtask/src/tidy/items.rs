@@ -7,9 +7,9 @@ use std::path::PathBuf;
 /// One Rust file of the repository.
 pub(super) struct SourceFile {
     pub(super) file: PathBuf,
-    /// The text with comments, strings and whatever is compiled for tests only blanked out.
+    /// The text with comments, strings and test-only code blanked out.
     pub(super) code: String,
-    /// Modules that are compiled for tests only and live in files of their own.
+    /// Test-only modules in files of their own.
     pub(super) test_modules: Vec<String>,
     pub(super) items: Vec<Item>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Item {
     pub(super) is_top_level: bool,
 }
 
-/// What a name was declared as.
+/// The kind of a declaration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A function, module, constant or static.
@@ -34,7 +34,7 @@ pub(super) enum Kind {
     Member,
 }
 
-/// Words that begin a declaration.
+/// Keywords that begin a declaration.
 const KEYWORDS: &[(&str, Kind)] = &[
     ("fn", Kind::Value),
     ("mod", Kind::Value),
@@ -69,7 +69,7 @@ impl SourceFile {
     }
 }
 
-/// Blanks every item under `#[cfg(test)]`; the names of those that are modules in files of their own.
+/// Blanks every item under `#[cfg(test)]`; returns the names of test modules in files of their own.
 fn blank_tests(code: &mut [u8]) -> Vec<String> {
     let mut modules = Vec::new();
     let mut from = 0;
@@ -90,7 +90,7 @@ fn find(code: &[u8], what: &[u8]) -> Option<usize> {
     code.windows(what.len()).position(|window| window == what)
 }
 
-/// Offset after the item that begins at `at`: after its `;`, its `,`, or the brace that closes it.
+/// Offset after the item that begins at `at`: after its `;`, its `,`, or its closing brace.
 fn item_end(code: &[u8], at: usize) -> usize {
     let mut depth = 0_usize;
     for (i, byte) in code.iter().enumerate().skip(at) {
@@ -139,7 +139,7 @@ fn is_top_level(code: &str, at: usize) -> bool {
     !line.starts_with(' ')
 }
 
-/// Fields and variants of the type whose name begins at `at`.
+/// Fields or variants of the type whose name begins at `at`.
 fn members(code: &str, at: usize, are_fields: bool) -> Vec<Item> {
     let Some(open) = code[at..].find(['{', ';', '(']).map(|n| at + n).filter(|open| code[*open..].starts_with('{'))
     else {
@@ -156,7 +156,7 @@ fn members(code: &str, at: usize, are_fields: bool) -> Vec<Item> {
     members
 }
 
-/// The name of one field or variant, after attributes and visibility; a field has a type.
+/// The name of one field or variant, after attributes and visibility; a field must have a type.
 fn member(code: &str, from: usize, to: usize, is_field: bool) -> Option<Item> {
     let mut text = code.get(from..to)?.trim_start();
     while text.starts_with('#') {
@@ -168,7 +168,7 @@ fn member(code: &str, from: usize, to: usize, is_field: bool) -> Option<Item> {
     }
     let name = word_at(text, 0);
     let at = to - text.len();
-    // What follows a comma inside `Map<K, V>` is no field.
+    // The part after the comma in `Map<K, V>` is not a field.
     let has_type = text[name.len()..].starts_with(':') && !text[name.len()..].starts_with("::");
     (!name.is_empty() && (has_type || !is_field)).then(|| Item {
         kind: Kind::Member,

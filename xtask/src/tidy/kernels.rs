@@ -1,10 +1,11 @@
-//! docs/interfaces.md says of kernels what `cargo xtask kernels` saw (docs/kernels.json).
+//! Checks the claims of docs/interfaces.md about kernels against the results of `cargo xtask kernels`
+//! (docs/kernels.json).
 //!
-//! A row of a table that tells on which kernels it was run, and names one of the emulated ones, has a comment in its
-//! first cell: `<!-- kernels: NAME -->`, the name of what was tried. What the row says then must be so:
+//! A table row that lists the kernels on which it was run, including an emulated one, has a comment in its first cell:
+//! `<!-- kernels: NAME -->` with the name of the attempt. The row must then agree with the results:
 //! - on the kernels of "run on" it worked;
-//! - on kernels older than the first one that the row names it did not;
-//! - on later ones it did.
+//! - on kernels older than the first kernel that the row names it did not work;
+//! - on later kernels it worked.
 
 use super::Findings;
 use crate::kernels::seen::{self, Outcome, SeenKernels};
@@ -12,7 +13,7 @@ use crate::{kernels, root};
 use anyhow::Result;
 
 const PAGE: &str = "docs/interfaces.md";
-/// The comment that names what was tried.
+/// The comment that names the attempt.
 const MARK: &str = "<!-- kernels: ";
 
 pub(super) fn check() -> Result<Findings> {
@@ -29,7 +30,7 @@ fn findings(page: &str, seen: &SeenKernels) -> Findings {
     rows.flat_map(of_row).collect()
 }
 
-/// What is wrong with a row.
+/// The errors in a row.
 fn of_row(line: &str, seen: &SeenKernels) -> Vec<String> {
     let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
     let (Some(first), Some(last)) = (cells.first(), cells.last()) else { return Vec::new() };
@@ -50,10 +51,10 @@ fn of_row(line: &str, seen: &SeenKernels) -> Vec<String> {
     kernels::NAMES.iter().filter_map(wrong).collect()
 }
 
-/// What the last cell of a row says.
+/// The claims in the last cell of a row.
 #[derive(Debug, Default, PartialEq)]
 struct Claims {
-    /// The first version that it names, unless that was run alone.
+    /// The first version that it names, unless that version only appears in "run on".
     since: Option<(u32, u32)>,
     /// Kernels on which it was run.
     run_on: Vec<String>,
@@ -70,7 +71,7 @@ impl Claims {
         Claims { since: words(before).first().and_then(|word| version(word)), run_on: words(runs) }
     }
 
-    /// What contradicts the claims on this kernel.
+    /// The contradiction between the claims and the result on this kernel.
     fn contradiction(&self, kernel: &str, outcome: Option<Outcome>) -> Option<String> {
         let is_run = self.run_on.iter().any(|name| name == kernel);
         let is_there = outcome == Some(Outcome::Works);

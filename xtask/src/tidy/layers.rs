@@ -1,20 +1,20 @@
-//! Which crate may name which.
+//! Which crate may name which other crates.
 
 use super::{Findings, members};
 use serde_json::Value;
 
-/// One crate's place in the house.
+/// A crate's layer and its allowed dependencies.
 struct Place {
     name: &'static str,
-    /// Arrows point to lower layers only; crates of one layer never name each other.
+    /// A crate may name only crates of lower layers, and none of its own layer.
     layer: u8,
-    /// Our crates that it may name; `*`: all.
+    /// Our crates that it may name; `*` means all.
     ours: &'static [&'static str],
-    /// Outside crates that it may name. A new one is a line here and one in docs/adr/0002.
+    /// Third-party crates that it may name. A new one needs a line here and one in docs/adr/0002.
     theirs: &'static [&'static str],
 }
 
-/// The table of ARCHITECTURE.md. Layer 9 is for what nobody ships.
+/// The table of ARCHITECTURE.md. Layer 9 is for code that is not shipped.
 const HOUSE: &[Place] = &[
     Place { name: "record", layer: 0, ours: &[], theirs: &[] },
     Place { name: "sys", layer: 0, ours: &[], theirs: &["libc"] },
@@ -52,7 +52,7 @@ const HOUSE: &[Place] = &[
     Place { name: "xtask", layer: 10, ours: &["*"], theirs: &["anyhow", "clap", "clap_mangen", "serde_json"] },
 ];
 
-/// Any crate's tests may use these.
+/// Crates that the tests of any crate may use.
 const IN_TESTS: &[&str] = &["testkit", "proptest", "snapbox", "serde_json", "tempfile"];
 
 pub(super) fn check(metadata: &Value) -> Findings {

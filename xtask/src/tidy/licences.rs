@@ -1,4 +1,4 @@
-//! Licences of everything in the lock file, against the list in deny.toml.
+//! Compares the licences of everything in the lock file with the list in deny.toml.
 
 use super::{Findings, packages};
 use crate::root;
@@ -16,7 +16,7 @@ pub(super) fn check(metadata: &Value) -> Result<Findings> {
     Ok(wrong.collect())
 }
 
-/// The strings of `allow = […]` in `[licenses]`. Not a TOML reader: our own file, one shape.
+/// The strings of `allow = […]` in `[licenses]`. This is not a TOML parser; it reads one form, which our own file has.
 fn allowed(deny: &str) -> Option<Vec<&str>> {
     let (_, section) = deny.split_once("[licenses]")?;
     let (_, list) = section.split_once("allow = [")?;
@@ -24,7 +24,7 @@ fn allowed(deny: &str) -> Option<Vec<&str>> {
     Some(list.split('"').skip(1).step_by(2).collect())
 }
 
-/// Whether an SPDX expression lets us choose from `allowed` only.
+/// True if the SPDX expression can be satisfied with licences from `allowed`.
 fn fits(expression: &str, allowed: &[&str]) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -35,7 +35,7 @@ fn any_of(words: &mut &[&str], allowed: &[&str]) -> bool {
     let mut fits = all_of(words, allowed);
     while words.first() == Some(&"OR") {
         *words = &words[1..];
-        // Both sides are read: the cursor must move.
+        // Both sides are parsed, because the cursor must advance.
         fits |= all_of(words, allowed);
     }
     fits

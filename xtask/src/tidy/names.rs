@@ -1,11 +1,11 @@
-//! Names of files, and words that may not be in any.
+//! Checks the names of files and forbids certain words in all files.
 
 use super::Findings;
 use crate::root;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
-/// They say nothing about what is inside, so everything ends up there.
+/// Such names say nothing about the content, so they attract everything.
 const EMPTY_NAMES: &[&str] = &["utils", "util", "common", "types", "helpers", "helper", "misc"];
 
 pub(super) fn check_names(files: &[PathBuf]) -> Findings {
@@ -15,8 +15,7 @@ pub(super) fn check_names(files: &[PathBuf]) -> Findings {
     empty.map(|(file, _)| format!("{}: a name by topic, not by kind", file.display())).collect()
 }
 
-/// What belongs to the place where somebody worked and not to the project. Split, so that
-/// this file passes its own check.
+/// Words that belong to a workplace and not to the project. They are split, so that this file passes its own check.
 fn workplace() -> Vec<String> {
     vec![["/wo", "rk/"].concat(), [".lib", "rary/"].concat(), ["arti", "factory"].concat()]
 }
@@ -39,7 +38,7 @@ pub(super) fn check_words(files: &[PathBuf]) -> Result<Findings> {
     Ok(findings)
 }
 
-/// Whether `line` has `word`; one that begins with a slash only as the beginning of a path.
+/// True if `line` contains `word`; a word that begins with a slash counts only at the beginning of a path.
 fn names(line: &str, word: &str) -> bool {
     let lower = line.to_lowercase();
     lower.match_indices(word).any(|(at, _)| {

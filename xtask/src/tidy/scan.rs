@@ -1,7 +1,6 @@
-//! Just enough of Rust's lexis to tell code from comments and strings.
+//! A minimal lexer of Rust that separates code from comments and strings.
 
-/// The source with every comment, string and character literal blanked out; lines and
-/// columns stay where they were.
+/// The source with every comment, string and character literal blanked out; lines and columns are unchanged.
 pub(super) fn code_only(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut out = bytes.to_vec();
@@ -58,7 +57,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// End of `r"…"`, `r#"…"#`; `at` itself when it is an identifier.
+/// End of `r"…"` or `r#"…"#`; `at` itself if it is an identifier.
 fn raw_end(bytes: &[u8], at: usize) -> usize {
     let hashes = bytes[at + 1..].iter().take_while(|b| **b == b'#').count();
     if bytes.get(at + 1 + hashes) != Some(&b'"') {
@@ -70,7 +69,7 @@ fn raw_end(bytes: &[u8], at: usize) -> usize {
     found.map_or(bytes.len(), |n| body + n + close.len())
 }
 
-/// End of a character literal; `at` itself when it is a lifetime.
+/// End of a character literal; `at` itself if it is a lifetime.
 fn char_end(bytes: &[u8], at: usize) -> usize {
     if bytes.get(at + 1) == Some(&b'\\') {
         let close = bytes[at + 3..].iter().position(|b| *b == b'\'');
@@ -89,18 +88,18 @@ fn one_char(bytes: &[u8]) -> bool {
 }
 
 fn is_word_before(bytes: &[u8], at: usize) -> bool {
-    // `b` of br"…" counts as the literal's own prefix.
+    // The `b` of br"…" is part of the literal's prefix.
     let before = at.checked_sub(1).map(|i| bytes[i]);
     let prefix = before == Some(b'b') && !at.checked_sub(2).is_some_and(|i| is_word(bytes[i]));
     before.is_some_and(is_word) && !prefix
 }
 
-/// A byte of an identifier.
+/// True for a byte of an identifier.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Offsets of `word` standing alone in `code`.
+/// Offsets of `word` in `code` where it is a whole word.
 pub(super) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
     code.match_indices(word).map(|(at, _)| at).filter(move |at| {

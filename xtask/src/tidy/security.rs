@@ -1,4 +1,4 @@
-//! SECURITY.md makes no claim without a test: each test that its tables name must exist.
+//! Checks that every claim in SECURITY.md has a test: each test named in its tables must exist.
 
 use super::Findings;
 use crate::root;
@@ -19,7 +19,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
     Ok(findings(&page, &code))
 }
 
-/// Rows whose column of tests is empty or names a test that no file has.
+/// Rows whose test column is empty or names a test that does not exist.
 fn findings(page: &str, code: &[(PathBuf, String)]) -> Findings {
     let mut findings = Findings::new();
     let mut column = None;
@@ -39,19 +39,19 @@ fn findings(page: &str, code: &[(PathBuf, String)]) -> Findings {
     findings
 }
 
-/// The cells of a table's line; none for any other line.
+/// The cells of a table's line; empty for any other line.
 fn cells(line: &str) -> Vec<&str> {
     let inner = line.trim().strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
     inner.map_or_else(Vec::new, |inner| inner.split('|').map(str::trim).collect())
 }
 
-/// The line below a table's heading.
+/// True for the line below a table's heading.
 fn is_rule(cell: &str) -> bool {
     cell.starts_with("---") || cell.starts_with(":--")
 }
 
 fn missing(cell: &str, code: &[(PathBuf, String)]) -> Vec<String> {
-    // Every second piece stands between backticks.
+    // Every second piece is between backticks.
     let named: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
     if named.is_empty() {
         return vec!["a claim without a test".to_owned()];
@@ -60,7 +60,7 @@ fn missing(cell: &str, code: &[(PathBuf, String)]) -> Vec<String> {
     absent.map(|name| format!("no test `{name}`")).collect()
 }
 
-/// Whether `module::function` (or `function` alone) is a function of a file below a folder or file of that name.
+/// True if `module::function` (or `function` alone) is a function of a file in a folder or file with that name.
 fn exists(name: &str, code: &[(PathBuf, String)]) -> bool {
     let (module, function) = name.rsplit_once("::").unwrap_or(("", name));
     let head = format!("fn {function}(");

@@ -1,14 +1,14 @@
-//! Lines that do not fit beside another file.
+//! Finds lines that are too long to show two files side by side.
 
 use super::Findings;
 use crate::root;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Columns of a line, strings and comments included.
+/// The longest line in columns, including strings and comments.
 const COLUMNS_MAX: usize = 120;
 
-/// Suffixes of files that hold code.
+/// Suffixes of files that contain code.
 const CODE: &[&str] = &["rs", "c", "h", "sh"];
 
 pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {

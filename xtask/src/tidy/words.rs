@@ -1,4 +1,4 @@
-//! Names of items and files: no retired word, no name that stands for many types.
+//! Checks the names of items and files: no retired words, and no type name that is used for many types.
 
 use super::Findings;
 use super::items::{Kind, SourceFile};
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const GLOSSARY: &str = "docs/glossary.md";
-/// The heading above the table that is read.
+/// The heading above the table to read.
 const HEADING: &str = "## Retired words";
 
-/// One type name may stand for this many things.
+/// A type name may be used for this many types.
 const SAME_NAMES_MAX: usize = 3;
 
-/// A line of the glossary's table.
+/// A row of the glossary's table.
 struct Retired {
     word: String,
     instead: String,
-    /// The beginning of the paths where it is retired; empty for everywhere.
+    /// The prefix of the paths where the word is retired; empty means everywhere.
     inside: String,
 }
 
-/// Names of items and files that contain a retired word.
+/// Finds names of items and files that contain a retired word.
 pub(super) fn check_retired(sources: &[SourceFile]) -> Result<Findings> {
     let page = std::fs::read_to_string(root::path().join(GLOSSARY)).context(GLOSSARY)?;
     let table = table(&page);
@@ -41,7 +41,7 @@ pub(super) fn check_retired(sources: &[SourceFile]) -> Result<Findings> {
     Ok(findings)
 }
 
-/// Names of types that more than [`SAME_NAMES_MAX`] modules of the product declare.
+/// Finds names of types that more than [`SAME_NAMES_MAX`] modules of the product declare.
 pub(super) fn check_types(sources: &[SourceFile]) -> Findings {
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for source in sources.iter().filter(|source| is_product(&source.file)) {
@@ -49,7 +49,7 @@ pub(super) fn check_types(sources: &[SourceFile]) -> Findings {
             places.entry(&item.name).or_default().push(format!("{}:{}", source.file.display(), item.line));
         }
     }
-    // A single letter is an alias that leaves no file.
+    // A single letter is an alias that is used only in its own file.
     let many = places.into_iter().filter(|(name, places)| name.len() > 1 && places.len() > SAME_NAMES_MAX);
     many.map(|(name, places)| {
         let first = places.first().map_or("", String::as_str);
@@ -58,13 +58,13 @@ pub(super) fn check_types(sources: &[SourceFile]) -> Findings {
     .collect()
 }
 
-/// A crate's sources without files of tests.
+/// True for sources of a crate that are not test files.
 fn is_product(file: &Path) -> bool {
     let mut parts = file.iter().filter_map(|part| part.to_str());
     parts.next() == Some("crates") && parts.nth(1) == Some("src") && !parts.any(|part| part.starts_with("tests"))
 }
 
-/// The file's name without its suffix.
+/// The file name without its suffix.
 fn stem(file: &Path) -> String {
     file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
@@ -79,7 +79,7 @@ fn table(page: &str) -> Vec<Retired> {
     lines.filter_map(row).collect()
 }
 
-/// What to write instead, if `name` has a retired word.
+/// The replacement to suggest if `name` contains a retired word.
 fn first_hit(table: &[&Retired], name: &str, is_type: bool) -> Option<String> {
     let parts = parts(name);
     let hit = table.iter().find(|one| {
@@ -89,7 +89,7 @@ fn first_hit(table: &[&Retired], name: &str, is_type: bool) -> Option<String> {
     Some(format!("`{}` is retired, use `{}`", hit.word, hit.instead))
 }
 
-/// The words of a name in lower case: `BpfDoor` and `bpf_door` are `bpf` and `door`.
+/// The words of a name in lower case: `BpfDoor` and `bpf_door` both give `bpf` and `door`.
 fn parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut was_lower = false;

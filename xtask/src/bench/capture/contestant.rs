@@ -1,4 +1,4 @@
-//! A program that captures: started, seen to listen, ended, and what it says in the end.
+//! Runs a capturing program: starts it, waits until it listens, ends it and reads its final figures.
 
 use super::super::live::on_cpu_ns;
 use anyhow::{Context, Result, ensure};
@@ -9,22 +9,22 @@ use testkit::netns::Lab;
 
 use super::load::IFACE;
 
-/// A program and its words.
+/// A program and its arguments.
 #[derive(Clone)]
 pub(super) struct Contestant {
-    /// As it is shown: without the path of ours, and without what is about this bench only.
+    /// The label in the report: without the path of our binary and without options that only this bench needs.
     pub(super) label: String,
     pub(super) program: String,
     pub(super) args: Vec<String>,
 }
 
 impl Contestant {
-    /// Ours, with the words behind `netwren`; `IFACE` stands for the interface.
+    /// netwren with these arguments; `IFACE` is replaced by the interface.
     pub(super) fn ours(binary: &Path, words: &str) -> Contestant {
         Contestant::new("netwren", &binary.to_string_lossy(), words)
     }
 
-    /// tcpdump: its own user is that of the bench, else it cannot write its files.
+    /// tcpdump, running as the user of the bench; its own user could not write the files.
     pub(super) fn tcpdump(words: &str) -> Contestant {
         let mut contestant = Contestant::new("tcpdump", "tcpdump", words);
         contestant.args.splice(0..0, ["-Z".to_owned(), "root".to_owned()]);
@@ -36,13 +36,13 @@ impl Contestant {
         Contestant { label: format!("{name} {words}"), program: program.to_owned(), args }
     }
 
-    /// The same with a file as last word.
+    /// Adds a file as the last argument.
     pub(super) fn with(mut self, file: &Path) -> Contestant {
         self.args.push(file.to_string_lossy().into_owned());
         self
     }
 
-    /// Starts it in the namespace and waits until its packet socket is bound.
+    /// Starts the program in the namespace and waits until its packet socket is bound.
     pub(super) fn start(&self, lab: &Lab, stdout: Stdio) -> Result<Listening> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).env("LC_ALL", "C");
@@ -58,24 +58,24 @@ impl Contestant {
     }
 }
 
-/// Bound packet sockets of the calling thread's namespace: the fourth word is the protocol.
+/// Number of bound packet sockets in the calling thread's namespace; the fourth word is the protocol.
 fn sockets() -> usize {
     let list = std::fs::read_to_string("/proc/thread-self/net/packet").unwrap_or_default();
     list.lines().filter(|line| line.split_whitespace().nth(3) == Some("0003")).count()
 }
 
-/// A contestant at work; dropped, it is killed.
+/// A running contestant; it is killed on drop.
 pub(super) struct Listening {
     pub(super) child: Child,
     label: String,
 }
 
-/// What it said in the end.
+/// The figures that a contestant printed when it ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Figures {
-    /// Packets that it showed or wrote.
+    /// Packets that it printed or wrote.
     pub(super) taken: u64,
-    /// Those that the kernel had no room for.
+    /// Packets that the kernel dropped because its buffer was full.
     pub(super) dropped: u64,
 }
 
@@ -88,7 +88,7 @@ impl Listening {
         self.child.stdout.take()
     }
 
-    /// Ctrl-C, and what it then says on stderr.
+    /// Interrupts the program as Ctrl-C does; returns its figures and everything it wrote to stderr.
     pub(super) fn end(mut self) -> Result<(Figures, String)> {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-INT", &pid]).status()?;
@@ -125,7 +125,7 @@ fn figures(said: &str) -> Option<Figures> {
     Some(Figures { taken, dropped: dropped.or_else(|| before(" dropped by the ring"))? })
 }
 
-/// How long the reader took of 99 of 100 packets, as ours says it: `…, 12 µs for 99 of 100`.
+/// The latency of 99 of 100 packets, as netwren printed it: `…, 12 µs for 99 of 100`.
 pub(super) fn latency_said(said: &str) -> Option<&str> {
     let end = said.find(" for 99 of 100")?;
     said.get(..end)?.rsplit(", ").next()

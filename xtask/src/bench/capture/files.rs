@@ -1,4 +1,4 @@
-//! Files of packets, the last packets before Ctrl-C, and long filters.
+//! Measures printing packet files, the last packets before Ctrl-C, and long filters.
 
 use super::super::log::Folder;
 use super::contestant::Contestant;
@@ -10,14 +10,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Packets of the file whose lines are printed.
+/// Packets in the file that is printed.
 const LINES: u32 = 400_000;
-/// Packets before Ctrl-C, and how long before.
+/// Number of packets sent before Ctrl-C, and the delay between the last one and Ctrl-C.
 const LAST: (u32, Duration) = (400, Duration::from_millis(100));
-/// Hosts of a filter; of one that libpcap compiles in seconds, too.
+/// Hosts in the long filter, and in a shorter one that libpcap can also compile within seconds.
 const HOSTS: (u32, u32) = (1_000, 200);
 
-/// Lines of a file, which must be the same: byte for byte.
+/// Measures printing the lines of a file; both outputs must be identical byte for byte.
 pub(super) fn text(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>> {
     let folder = Folder::in_memory()?;
     let file = folder.0.join("all.pcap");
@@ -66,7 +66,7 @@ fn weigh(contestant: &Contestant, keep: &str) -> Result<f64> {
     Ok((user_us + system_us) as f64)
 }
 
-/// How many of the packets just before Ctrl-C are in the file.
+/// Counts how many of the packets sent just before Ctrl-C are in the file.
 pub(super) fn last_packets(binary: &Path, rounds: u32) -> Result<Vec<Row>> {
     let (packets, pause) = LAST;
     let mut found = [const { Vec::new() }; 2];
@@ -96,7 +96,7 @@ pub(super) fn last_packets(binary: &Path, rounds: u32) -> Result<Vec<Row>> {
     }])
 }
 
-/// Packets of a pcap file of this machine's byte order.
+/// Number of packets in a pcap file with this machine's byte order.
 fn records(bytes: &[u8]) -> usize {
     let (mut at, mut count) = (24, 0);
     while let Some(length) = bytes.get(at + 8..at + 12) {
@@ -112,7 +112,7 @@ fn hosts(count: u32) -> String {
     (0..count).map(host).collect::<Vec<_>>().join(" or ")
 }
 
-/// How long a filter of many hosts takes to be compiled, and whether the kernel takes it.
+/// Measures how long compiling a filter with many hosts takes, and whether the kernel accepts it.
 pub(super) fn filter(binary: &Path, rounds: u32) -> Result<Vec<Row>> {
     let timed = |program: &str, words: &[&str]| -> Result<f64> {
         let start = Instant::now();

@@ -1,6 +1,7 @@
-//! How long a packet takes from the sender to the line about it at the other end of a pipe. The sender has one CPU, who
-//! captures and who reads have the other: left to the scheduler, a sender that is interrupted has the reader woken on
-//! an idle CPU, which takes longer than all the rest, and that happens in one run and not in the next.
+//! Measures the time from sending a packet until its line arrives at the other end of a pipe. The sender runs on one
+//! CPU, the capturing program and the reader of the pipe on the other. Left to the scheduler, an interrupted sender
+//! would in some runs, and not in others, have the reader woken on an idle CPU, which takes longer than everything
+//! else.
 
 use super::super::cpus;
 use super::contestant::Contestant;
@@ -14,14 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Packets a second, and how many packets.
+/// Packets per second, and number of packets.
 const RATES: [(u32, u32); 4] = [(10, 60), (100, 300), (1_000, 1_500), (10_000, 10_000)];
-/// When no line has come for so long, it was all; tcpdump gathers for a second.
+/// A run is over when no line has arrived for this long; tcpdump buffers for up to a second.
 const SILENCE: Duration = Duration::from_millis(1_500);
-/// The first packets find caches cold.
+/// The first packets, which find cold caches, are not counted.
 const COLD: usize = 3;
 
-/// Latencies of one run in µs, sorted, and packets without a line.
+/// Sorted latencies of one run in µs, and the number of packets without a line.
 struct Lines {
     us: Vec<f64>,
     missing: usize,
@@ -34,7 +35,7 @@ impl Lines {
     }
 }
 
-/// All rates that are asked for by `latency RATE`, all contestants in turn.
+/// Measures all rates selected by `latency RATE`, with the contestants in turn.
 pub(super) fn rows(binary: &Path, rounds: u32, is_quick: bool, is_asked: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
     let ours = Contestant::ours(binary, super::live_text(binary));
     let immediate = Contestant::tcpdump("--immediate-mode -n -l -i IFACE");
@@ -100,8 +101,8 @@ fn one(contestant: &Contestant, load: Load) -> Result<Lines> {
     Ok(Lines { us, missing })
 }
 
-/// Reads lines until the pipe is closed; returns how old each packet was, in µs, in their order. What comes after
-/// Ctrl-C is as late as it is.
+/// Reads lines until the pipe is closed and returns the latency of each packet in µs, in order. Lines that arrive only
+/// after Ctrl-C count with their full delay.
 fn read(mut stdout: ChildStdout, begin: Instant, sent: &[AtomicU64], last_ns: &AtomicU64) -> Vec<f64> {
     let (mut us, mut rest, mut buffer) = (Vec::with_capacity(sent.len()), Vec::new(), vec![0; 1 << 16]);
     while let Ok(count @ 1..) = stdout.read(&mut buffer) {

@@ -1,5 +1,5 @@
-//! Packets with a number of their own, sent into one end of a pair of interfaces; what captures is at the other.
-//! Or, several times as fast, packets that the kernel makes there as if they had come in.
+//! Sends numbered packets into one end of a pair of interfaces; contestants capture at the other end. Alternatively,
+//! and several times as fast, the kernel generates packets at that end as if they had been received.
 
 use super::super::log::packets::{index_of, open};
 use anyhow::{Result, ensure};
@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 use sys::bpf;
 use testkit::netns::Lab;
 
-/// The interface that contestants capture.
+/// The interface that contestants capture from.
 pub(super) const IFACE: &str = "to0";
-/// First octet of every source address. The other three are the packet's number.
+/// First octet of every source address; the other three hold the packet's number.
 const NETWORK: u8 = 45;
-/// Ethernet, IPv4 and UDP headers.
+/// Length of the Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
-/// How long a sender rests that is ahead of its rate.
+/// How long a sender sleeps when it is ahead of its rate.
 const AHEAD: Duration = Duration::from_micros(100);
 
-/// A namespace with the pair, in which nobody else sends: no addresses, so no neighbours are asked for.
+/// A namespace with the pair of interfaces. They have no addresses, so the kernel sends no neighbour requests and only
+/// the bench sends packets.
 pub(super) fn pair() -> Lab {
     let lab = Lab::new("benchcapture");
     lab.ip(&["link", "add", "from0", "type", "veth", "peer", "name", IFACE]);
@@ -31,8 +32,8 @@ pub(super) fn pair() -> Lab {
 /// `BPF_PROG_TYPE_XDP`
 const XDP: u32 = 6;
 
-/// `r6 = delay; do { bpf_ktime_get_ns(); } while (--r6); return XDP_PASS`: a call of the kernel makes all frames, so
-/// the program itself takes the time between two of them.
+/// `r6 = delay; do { bpf_ktime_get_ns(); } while (--r6); return XDP_PASS`. One system call makes the kernel generate
+/// all frames, so the program itself has to add the delay between two of them.
 fn pass(delay: u32) -> Vec<[u8; 8]> {
     let [a, b, c, d] = delay.to_le_bytes();
     let wait = [
@@ -45,37 +46,39 @@ fn pass(delay: u32) -> Vec<[u8; 8]> {
     if delay == 0 { pass.to_vec() } else { [&wait[..], &pass].concat() }
 }
 
-/// Where packets come from.
+/// The source of the packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A socket at the other end, which sends one after the other.
+    /// A socket at the other end that sends them one by one.
     Socket,
-    /// The kernel, on the receiving side: all alike, with a delay between two of them in readings of its clock.
+    /// The kernel, on the receiving side. All packets are identical; `delay` is the number of clock readings between
+    /// two of them.
     Kernel { delay: u32 },
 }
 
-/// What is sent.
+/// The packets to send.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) source: Source,
     pub(super) packets: u32,
-    /// Packets a second; as fast as it goes without.
+    /// Packets per second; `None` sends as fast as possible.
     pub(super) rate: Option<u32>,
-    /// Bytes of a packet without the checksum of Ethernet.
+    /// Bytes of a packet without the Ethernet checksum.
     pub(super) bytes: usize,
 }
 
-/// How sending went.
+/// The result of sending.
 #[derive(Clone, Copy)]
 pub(super) struct Sent {
     pub(super) took: Duration,
-    /// CPU of the sending thread a packet: in it the way to the other end, and what a packet socket there costs.
+    /// CPU of the sending thread per packet; it includes the way to the other end and the cost of a packet socket
+    /// there.
     pub(super) cpu_ns: f64,
 }
 
 impl Load {
-    /// Sends them from the calling thread, which is in the namespace; `sent_ns` gets when each left, in ns since
-    /// `begin`.
+    /// Sends the packets from the calling thread, which is in the namespace. `sent_ns` receives the time of each
+    /// packet in ns since `begin`.
     pub(super) fn send(&self, begin: Instant, sent_ns: &[AtomicU64]) -> Result<Sent> {
         if let Source::Kernel { delay } = self.source {
             return self.inject(delay);
@@ -124,7 +127,8 @@ impl Load {
 }
 
 fn wait_for_turn(start: Instant, number: u32, rate: u32) {
-    // Thousands a second come some at a time: a sleep takes longer than they are apart.
+    // At high rates packets are sent in groups of 16, as the shortest sleep is longer than the gap between two
+    // packets.
     if rate > 20_000 && number % 16 > 0 {
         return;
     }
@@ -134,13 +138,13 @@ fn wait_for_turn(start: Instant, number: u32, rate: u32) {
     }
 }
 
-/// CPU of the calling thread so far; the scheduler counts nanoseconds.
+/// CPU time of the calling thread so far; the scheduler counts nanoseconds.
 fn own_cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }
 
-/// A datagram for another host: the machine itself drops it as soon as it has come.
+/// A datagram for another host, which the receiving machine drops immediately.
 fn packet(bytes: usize) -> Vec<u8> {
     let mut packet = vec![2, 0, 0, 0, 0, 99, 2, 0, 0, 0, 0, 1, 8, 0];
     let length = (bytes - 14) as u16;
@@ -164,7 +168,7 @@ fn put_number(packet: &mut [u8], number: u32) {
     packet[24..26].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
 }
 
-/// The number of the packet that a line is about. Seconds may look like the first octet.
+/// The number of the packet that a line describes. A timestamp may also contain the first octet.
 pub(super) fn number_in(line: &[u8]) -> Option<u32> {
     let word = [NETWORK / 10 + b'0', NETWORK % 10 + b'0', b'.'];
     let is_inner = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';

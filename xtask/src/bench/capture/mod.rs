@@ -1,8 +1,8 @@
-//! `bench capture`: how late packets are shown, and what each costs, beside tcpdump.
+//! `bench capture` compares latency, CPU per packet and losses of packet capture with tcpdump.
 //!
-//! A sender makes packets, each with a number of its own, at one end of a pair of interfaces in a namespace;
-//! contestants take turns at the other end on the same load. CPU is that of the whole process, between the moment it
-//! listens and half a second after the last packet. What is lost is counted: packets sent less packets shown.
+//! A sender emits numbered packets at one end of a pair of interfaces in a namespace; contestants take turns at the
+//! other end with the same load. The CPU of the whole process is measured from the moment it listens until half a
+//! second after the last packet. The loss is the number of sent packets minus the number of shown packets.
 
 mod contestant;
 mod files;
@@ -18,12 +18,12 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 
-/// Rounds unless it is said otherwise.
+/// Default number of rounds.
 const ROUNDS: u32 = 3;
-/// A smoke test takes this part of the packets.
+/// A smoke test sends one packet in this many.
 const QUICK_SHARE: u32 = 20;
 
-/// Runs the tasks and writes the files; with `--only` nothing is written.
+/// Runs the tasks and writes the result files, except with `--only`.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     ensure!(testkit::tool::have("tcpdump"), "bench capture needs tcpdump: ./netwren.sh bench installs it");
     let rounds = options.runs.unwrap_or(if options.quick { 1 } else { ROUNDS });
@@ -64,7 +64,7 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
 /// Measures some rows of the table.
 type Part<'p> = dyn Fn() -> Result<Vec<Row>> + 'p;
 
-/// The words that show packets in lines: tcpdump's own, where this netwren captures by its face.
+/// The arguments that print live packets as lines: tcpdump's own where this netwren captures under that name.
 fn live_text(binary: &Path) -> &'static str {
     let help = Command::new(binary).args(["tcpdump", "--help"]).output().map(|out| out.stdout).unwrap_or_default();
     match String::from_utf8_lossy(&help).contains("-i interface") {

@@ -1,4 +1,4 @@
-//! What a packet costs whoever captures it, and whoever sends it.
+//! Measures the CPU per packet for the capturing program and for the sender.
 
 use super::super::cpus;
 use super::super::log::Folder;
@@ -11,29 +11,29 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use testkit::netns::Lab;
 
-/// Packets of a run as fast as the kernel makes them.
+/// Packets of a run at the kernel's full speed.
 const BURST: u32 = 3_000_000;
-/// Into files in memory: 600 MB of full packets, several times what rings hold.
+/// Packets written to a file in memory: 600 MB of full-size packets, several times the size of a ring.
 const FILED: u32 = 400_000;
-/// Delays between two of those, in readings of the kernel's clock: nobody loses with the first, for what each packet
-/// costs then; each next one is shorter by a step.
+/// Delay between two packets written to a file, in readings of the kernel's clock. No contestant loses packets at this
+/// delay, which is used to measure the cost per packet; each following run shortens it by `STEP`.
 const EASY: u32 = 150;
 const STEP: u32 = 10;
-/// Packets of a run at 100,000 a second.
+/// Packets of a run at 100,000 per second.
 const STEADY: u32 = 200_000;
 const SMALL: usize = 60;
 const FULL: usize = 1514;
-/// Room of tcpdump's ring, in its KiB: as much as ours.
+/// tcpdump's arguments; its ring has the size of ours (`-B` is in KiB).
 const THEIRS: &str = "-n -B 65536 -i IFACE";
 
 /// One run of one contestant.
 struct Measured {
     sent: Sent,
-    /// CPU of the contestant for a packet that it took.
+    /// The contestant's CPU per captured packet.
     cpu_ns: f64,
     figures: Figures,
     said: String,
-    /// Packets taken a second, in thousands.
+    /// Captured packets per second, in thousands.
     kpps: f64,
 }
 
@@ -46,7 +46,7 @@ fn measure(contestant: &Contestant, load: Load) -> Result<Measured> {
     std::thread::sleep(Duration::from_millis(200));
     let before = listening.cpu_ns()?;
     let sent = sent(&lab, load)?;
-    // What is in the ring, or in a block that is not full.
+    // Leave time to read the packets that are still in the ring or in a partly filled block.
     std::thread::sleep(Duration::from_millis(500));
     let cpu = listening.cpu_ns()? - before;
     let (figures, said) = listening.end()?;
@@ -55,7 +55,7 @@ fn measure(contestant: &Contestant, load: Load) -> Result<Measured> {
     Ok(Measured { sent, cpu_ns, figures, said, kpps })
 }
 
-/// Sends; as fast as it goes, on another CPU than contestants are on.
+/// Sends the load; without a rate limit the sender runs on a different CPU from the contestants.
 fn sent(lab: &Lab, load: Load) -> Result<Sent> {
     lab.inside(|| {
         if load.rate.is_none() {
@@ -65,7 +65,7 @@ fn sent(lab: &Lab, load: Load) -> Result<Sent> {
     })
 }
 
-/// Ours and theirs, round by round, in turn.
+/// The runs of netwren and of the peer, alternating.
 struct Pairs {
     ours: Vec<Measured>,
     theirs: Vec<Measured>,
@@ -102,7 +102,7 @@ impl Pairs {
         }
     }
 
-    /// The rate that was sent, and what each has not seen: packets sent less packets taken.
+    /// The rate that was sent and the packets that each contestant missed: sent minus captured.
     fn note(&self) -> String {
         let all = || self.ours.iter().chain(&self.theirs);
         let slowest = all().map(|run| f64::from(self.load.packets) / run.sent.took.as_secs_f64() / 1000.0);
@@ -121,7 +121,7 @@ impl Pairs {
     }
 }
 
-/// To nowhere at the source's maximum; what the sender pays for it.
+/// Measures captures to /dev/null at the source's full speed, and their cost for the sender.
 pub(super) fn to_nowhere(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (bytes, most) in [(SMALL, 0.5), (FULL, 0.75)] {
@@ -147,7 +147,7 @@ pub(super) fn to_nowhere(binary: &Path, rounds: u32, share: u32) -> Result<Vec<R
     Ok(rows)
 }
 
-/// Full packets into a file in memory.
+/// Measures writing full-size packets to a file in memory.
 pub(super) fn to_file(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>> {
     let make = |folder: &Path| {
         let ours = Contestant::ours(binary, "capture -i IFACE -w").with(&folder.join("all.pcapng"));
@@ -175,13 +175,14 @@ pub(super) fn to_file(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>
     Ok(vec![rate, pairs.row("CPU a packet to a file, 1514 bytes", "ns", Goal::RatioAtMost(0.8), |run| run.cpu_ns)])
 }
 
-/// The highest rate at which nothing is lost, in thousands a second.
+/// The highest rate without loss, in thousands per second.
 fn loss_free(load: Load, make: &dyn Fn(&Path) -> Contestant) -> Result<f64> {
     let mut best: f64 = 0.0;
     for delay in (0..=EASY).rev().step_by(STEP as usize) {
         let folder = Folder::in_memory()?;
         let run = measure(&make(&folder.0), Load { source: Source::Kernel { delay }, ..load })?;
-        // Of tcpdump's packets the last are missing, which it has not seen yet: those are no loss of the ring.
+        // tcpdump does not count the packets that it had not read when it ended, so only the ring's own counter counts
+        // as loss.
         if run.figures.dropped > 0 {
             break;
         }
@@ -190,7 +191,8 @@ fn loss_free(load: Load, make: &dyn Fn(&Path) -> Contestant) -> Result<f64> {
     Ok(best)
 }
 
-/// 100,000 a second with the latency of text, beside a poll for each packet; lines of text at that rate.
+/// Measures 100,000 packets per second at the latency of text output, against a peer that polls for each packet; then
+/// lines of text at the same rate.
 pub(super) fn steady(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>> {
     let load = Load { source: Source::Socket, packets: STEADY / share, rate: Some(100_000), bytes: 100 };
     let pairs = Pairs::of("100,000 a second", load, rounds, |_| {
@@ -207,10 +209,10 @@ pub(super) fn steady(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>>
     Ok(vec![row, lines.row("CPU a line, live", "ns", Goal::RatioAtMost(0.1), |run| run.cpu_ns)])
 }
 
-/// How long the timers of an idle host are looked at.
+/// How long the timers of an idle host are counted.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// Timers of the kernel and wake-ups of the program while nothing comes.
+/// Measures kernel timers and wake-ups of the program while no packets arrive.
 pub(super) fn idle(binary: &Path, rounds: u32) -> Result<Vec<Row>> {
     let shown = Contestant::ours(binary, super::live_text(binary));
     let written = Contestant::ours(binary, "capture -i IFACE -w /dev/null");
@@ -248,7 +250,7 @@ fn wakeups(contestant: &Contestant) -> Result<f64> {
     Ok((with - alone).max(0.0) + own)
 }
 
-/// Timers of high resolution that fired in soft interrupts, on all CPUs: those of blocks are among them.
+/// High-resolution timers that fired in soft interrupts on all CPUs, including the timers of ring blocks.
 fn timers() -> u64 {
     let text = std::fs::read_to_string("/proc/softirqs").unwrap_or_default();
     let line = text.lines().find_map(|line| line.trim().strip_prefix("HRTIMER:")).unwrap_or_default();

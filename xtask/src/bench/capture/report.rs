@@ -1,24 +1,24 @@
-//! Rows of the table, with what was wanted of them.
+//! Rows of the result table with their goals.
 
 use super::super::report::Spread;
 use serde_json::{Value, json};
 
-/// What is wanted.
+/// The goal of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Goal {
-    /// Ours is at most so many times theirs.
+    /// Our value divided by the peer's is at most this.
     RatioAtMost(f64),
-    /// Ours is at least so many times theirs.
+    /// Our value divided by the peer's is at least this.
     RatioAtLeast(f64),
-    /// Ours is at most so much.
+    /// Our value is at most this.
     AtMost(f64),
-    /// Ours is at least so much.
+    /// Our value is at least this.
     AtLeast(f64),
-    /// Shown only.
+    /// The value has no goal and is for information.
     None,
 }
 
-/// A task: ours and a peer's figures, round by round.
+/// A task with our figures and a peer's, round by round.
 pub(super) struct Row {
     pub(super) task: String,
     pub(super) unit: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Ours by theirs, round by round.
+    /// Our value divided by the peer's, round by round.
     fn ratio(&self) -> Option<Spread> {
         let (_, theirs) = self.peer.as_ref()?;
         Some(Spread::of(self.ours.1.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect()))
@@ -59,7 +59,7 @@ impl Row {
         format!("{word}{}{unit}: {reached}", (number * 100.0).round() / 100.0)
     }
 
-    /// Its line of Markdown.
+    /// The row as a line of Markdown.
     pub(super) fn line(&self) -> String {
         let shown = |values: &[f64]| {
             let Spread { median, min, max } = Spread::of(values.to_vec());

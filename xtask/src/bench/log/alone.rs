@@ -1,4 +1,5 @@
-//! What has no peer: records at the sender's highest steady rate, memory afterwards, and what a spool costs.
+//! Measures what has no peer to compare with: the highest steady rate of records, the memory afterwards, and the cost
+//! of a spool.
 
 use super::contestants::{self, Chain};
 use super::place::Place;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 const TO: &str = "syslog+tcp://ADDR";
-/// Packets of the steady part, and how many a second: more than any other program takes without loss.
+/// Packets of the steady part, and packets per second: more than any other program handles without loss.
 const FAST: (u32, u32) = (690_000, 230_000);
 
 fn rounds(
@@ -24,7 +25,7 @@ fn rounds(
     Ok(rounds)
 }
 
-/// Runs them; text for people and the values.
+/// Runs the measurements; returns the text of the report and the values.
 pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     let ours = |place: &Place<'_>| contestants::ours(binary, TO, "50ms", place);
     let (mut without, mut in_memory, mut on_disk) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Who ships records: netwren, ulogd2 alone and before a syslog daemon, tcpdump.
+//! The programs that ship records: netwren, ulogd2 alone and with a syslog daemon, tcpdump.
 
 use super::packets::GROUP;
 use super::place::Place;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// How records are looked for in what was written.
+/// The form in which the output holds the records; it decides how they are found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Text,
@@ -16,29 +16,29 @@ pub(crate) enum Content {
     Packets,
 }
 
-/// One thing to be done with records, by netwren and by the chain that is usual.
+/// One task with log records, done by netwren and by the usual chain of programs.
 pub(crate) struct Task {
     pub(crate) label: &'static str,
-    /// The target of `--to`; `FILE` and `ADDR` are put in.
+    /// The target of `--to`, with the placeholders `FILE` and `ADDR`.
     pub(crate) to: &'static str,
     pub(crate) peer_label: &'static str,
     pub(crate) peer: Peer,
     pub(crate) content: Content,
-    /// The peer's CPU over ours is to be at least this.
+    /// The goal: the peer's CPU divided by ours is at least this.
     pub(crate) at_least: f64,
 }
 
 impl Task {
-    /// What `--only` looks at.
+    /// The name that `--only` is compared with.
     pub(crate) fn name(&self) -> String {
         format!("{}, {}", self.label, self.peer_label)
     }
 }
 
 pub(crate) enum Peer {
-    /// The stack behind BASE, and the section of its output; `FILE`, `HOST` and `PORT` are put in.
+    /// The stack after BASE and the section of its output plugin, with the placeholders `FILE`, `HOST` and `PORT`.
     Ulogd { stack: &'static str, section: &'static str },
-    /// The output SYSLOG, and this daemon, which sends on by TCP.
+    /// The output plugin SYSLOG and this daemon, which forwards via TCP.
     UlogdSyslog(SyslogDaemon),
     /// `tcpdump -i nflog:N -w`.
     Tcpdump,
@@ -112,13 +112,13 @@ pub(crate) const TASKS: &[Task] = &[
     },
 ];
 
-/// A chain of processes at work; ends with its owner.
+/// A running chain of processes; they are killed on drop.
 pub(crate) struct Chain {
     pub(crate) children: Vec<Child>,
 }
 
 impl Chain {
-    /// The processes and those that they have started.
+    /// The processes and their children.
     pub(super) fn pids(&self) -> Vec<u32> {
         let mut all = Vec::new();
         for pid in self.children.iter().map(Child::id) {
@@ -129,7 +129,7 @@ impl Chain {
         all
     }
 
-    /// Keeps all of them away from the CPU on which a burst is made.
+    /// Keeps all processes off the CPU that sends the burst.
     pub(super) fn keep_apart(&self) -> Result<()> {
         self.pids().into_iter().try_for_each(cpus::keep_on_second)
     }
@@ -144,12 +144,12 @@ impl Drop for Chain {
     }
 }
 
-/// Netwren with this latency.
+/// Starts netwren with this latency.
 pub(crate) fn ours(binary: &Path, to: &str, latency: &str, place: &Place<'_>) -> Result<Chain> {
     ours_with(binary, to, latency, &[], place)
 }
 
-/// The same with more words on its command line.
+/// Starts netwren with this latency and additional arguments.
 pub(crate) fn ours_with(binary: &Path, to: &str, latency: &str, words: &[&str], place: &Place<'_>) -> Result<Chain> {
     let mut command = place.lab.command(binary);
     command.args(["log", "--group", &GROUP.to_string(), "--buffer", "64MiB", "--latency", latency]);
@@ -157,7 +157,7 @@ pub(crate) fn ours_with(binary: &Path, to: &str, latency: &str, words: &[&str], 
     started(vec![command], place)
 }
 
-/// The peer, with buffers as large as ours; `None` if it is not installed.
+/// Starts the peer with buffers as large as ours; `None` if it is not installed.
 pub(crate) fn peer(task: &Task, place: &Place<'_>) -> Result<Option<Chain>> {
     let commands = match task.peer {
         Peer::Tcpdump if !testkit::tool::have("tcpdump") => return Ok(None),
@@ -199,7 +199,7 @@ fn is_bound() -> bool {
     list.lines().any(|line| line.split_whitespace().next() == Some(&GROUP.to_string()))
 }
 
-/// ulogd2 with the stack behind NFLOG and BASE.
+/// The command of ulogd2 with `stack` after NFLOG and BASE.
 pub(crate) fn ulogd(stack: &str, section: &str, place: &Place<'_>) -> Result<Option<Command>> {
     let Some(plugins) = plugins() else { return Ok(None) };
     let mut conf = format!("[global]\nlogfile=\"{}\"\nloglevel=5\n", place.dir.join("ulogd.log").display());

@@ -1,4 +1,5 @@
-//! Records into SQLite and PostgreSQL, by netwren and by ulogd2. What the server takes is shown beside it.
+//! Measures storing records in SQLite and PostgreSQL, with netwren and with ulogd2. The server's CPU is shown
+//! separately.
 
 use super::contestants::{self, Chain, ulogd};
 use super::place::Place;
@@ -12,11 +13,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use testkit::postgres::Server;
 
-/// Packets of a burst: ulogd2 takes 4 s of CPU for them.
+/// Packets of a burst; ulogd2 needs 4 s of CPU for them.
 const BURST: u32 = 100_000;
-/// When no row has come for so long, it was all.
+/// A round is over when no row has arrived for this long.
 const SILENCE: Duration = Duration::from_secs(2);
-/// The table that ulogd2 fills: what netwren stores by itself, as far as ulogd2 has it.
+/// The table that ulogd2 fills: netwren's default columns, as far as ulogd2 knows them.
 const COLUMNS: [(&str, &str); 12] = [
     ("oob_time_sec", "bigint"),
     ("oob_time_usec", "bigint"),
@@ -32,25 +33,25 @@ const COLUMNS: [(&str, &str); 12] = [
     ("udp_dport", "integer"),
 ];
 
-/// What stands before the output.
+/// The plugins before the output plugin.
 const STACK: &str = "ifi1:IFINDEX,ip2str1:IP2STR,db1:";
 
-/// One database, and how far the peer's CPU is to be above ours.
+/// One database, and the goal for the peer's CPU divided by ours.
 struct Task<'s> {
     label: &'static str,
     server: Option<&'s Server>,
     at_least: f64,
 }
 
-/// What one of them did with one burst.
+/// The result of one program storing one burst.
 struct Stored {
     cpu_ns: u64,
     server_ns: u64,
-    /// Different packets.
+    /// Number of distinct packets.
     packets: u64,
 }
 
-/// Runs them; lines of the table, and the values.
+/// Runs the measurements; returns lines of the table and the values.
 pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     let server = Server::start("bench");
     let mut tasks = vec![Task { label: "SQLite", server: None, at_least: 15.0 }];
@@ -75,7 +76,7 @@ pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     Ok((lines, values))
 }
 
-/// Netwren, or ulogd2 where no binary is given, stores a burst; `None` if it is not here.
+/// Stores a burst with netwren, or with ulogd2 if `binary` is `None`; returns `None` if that program is not installed.
 fn one(task: &Task<'_>, binary: Option<&Path>) -> Result<Option<Stored>> {
     let lab = packets::logging("benchdb");
     let dir = Folder::in_memory()?;
@@ -113,13 +114,13 @@ fn target(task: &Task<'_>) -> String {
     task.server.map_or("sqlite:FILE".to_owned(), |server| server.url(""))
 }
 
-/// What makes the table that ulogd2 fills.
+/// The statement that creates the table for ulogd2.
 pub(crate) fn table_of_ulogd() -> String {
     let columns: Vec<String> = COLUMNS.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
     format!("CREATE TABLE bench_ulogd ({})", columns.join(", "))
 }
 
-/// ulogd2 that stores in a server's table; `None` if it is not installed.
+/// The command of ulogd2 that stores into a server's table; `None` if it is not installed.
 pub(crate) fn ulogd_into(server: &Server, place: &Place<'_>) -> Result<Option<Command>> {
     let section = format!(
         "[db1]\ndb=\"postgres\"\nhost=\"{}\"\nport={}\nuser=\"postgres\"\ntable=\"bench_ulogd\"\n\
@@ -130,7 +131,7 @@ pub(crate) fn ulogd_into(server: &Server, place: &Place<'_>) -> Result<Option<Co
     ulogd(&format!("{STACK}PGSQL"), &section, place)
 }
 
-/// ulogd2 with an empty table.
+/// Starts ulogd2 with an empty table.
 fn peer(task: &Task<'_>, place: &Place<'_>) -> Result<Option<Chain>> {
     let command = if let Some(server) = task.server {
         server.query(&table_of_ulogd());
@@ -145,7 +146,7 @@ fn peer(task: &Task<'_>, place: &Place<'_>) -> Result<Option<Chain>> {
     command.map(|command| contestants::started(vec![command], place)).transpose()
 }
 
-/// A number that a table has; 0 while it cannot be read.
+/// A number computed from the table; 0 while it cannot be read.
 fn counted(task: &Task<'_>, place: &Place<'_>, is_ours: bool, what: &str) -> u64 {
     let table = if is_ours { "log" } else { "bench_ulogd" };
     let asked = format!("SELECT {what} FROM {table}");
@@ -156,7 +157,7 @@ fn counted(task: &Task<'_>, place: &Place<'_>, is_ours: bool, what: &str) -> u64
     said.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Runs a statement by Python's library; its first cell.
+/// Runs a statement with Python's SQLite library; returns the first cell.
 fn sqlite(file: &Path, sql: &str) -> Option<String> {
     let script = "import sqlite3, sys\nwith sqlite3.connect(sys.argv[1]) as db:\n  for row in db.execute(sys.argv[2]): \
                   print(row[0])";
@@ -164,7 +165,7 @@ fn sqlite(file: &Path, sql: &str) -> Option<String> {
     out.status.success().then(|| String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-/// CPU of a process and of those that it has started; what has ended is in its own time.
+/// CPU of a process and of its children; the CPU of ended children is included in the process's own.
 fn children_ns(pid: u32) -> Result<u64> {
     let mut all = on_cpu_ns(pid)?;
     let path = format!("/proc/{pid}/task/{pid}/children");

@@ -1,8 +1,9 @@
-//! `bench log`: what it costs to ship log records, beside the chains that are usual, and whether all of them arrive.
+//! `bench log` compares the cost of shipping log records with the usual chains of programs, and checks that all
+//! records arrive.
 //!
-//! A sender makes packets, each with a number of its own, that a rule logs and drops. Contestants take turns on the
-//! same burst. CPU is that of every process of the chain, from before the first packet until the receiver or the file
-//! has been still for a while; the receiver's own is not in it. Each packet is looked for in what was written.
+//! A sender emits numbered packets that a rule logs and drops. Contestants take turns with the same burst. The CPU
+//! covers every process of the chain, from before the first packet until the receiver or the file has not grown for a
+//! while; it excludes the receiver. Each packet is then searched for in the output.
 
 mod alone;
 pub(crate) mod contestants;
@@ -30,20 +31,20 @@ use testkit::netns::Lab;
 
 /// Packets of a burst.
 const BURST: u32 = 400_000;
-/// Packets at a steady rate, and how many a second: ten seconds, beside which the first records count little.
+/// Packets at a steady rate, and packets per second: ten seconds, so that the first records have little weight.
 const STEADY: (u32, u32) = (60_000, 6_000);
-/// When nothing more was written for so long, it was all: ulogd2 gathers for a second.
+/// A round is over when nothing has been written for this long; ulogd2 buffers for up to a second.
 const SILENCE: Duration = Duration::from_millis(1_500);
 
-/// What a contestant did in one round.
+/// The result of one contestant in one round.
 struct Shipped {
     /// CPU of the chain.
     cpu_ns: u64,
     packets: u64,
     records: u64,
-    /// How long sending took.
+    /// The time that sending took.
     took: Duration,
-    /// Memory of the chain's first program afterwards, before it was asked to end.
+    /// Memory of the chain's first program after the round, before it was asked to end.
     rss_kib: u64,
 }
 
@@ -53,20 +54,20 @@ impl Shipped {
     }
 }
 
-/// What was measured so far.
+/// The results so far.
 #[derive(Default)]
 struct Report {
     /// Lines of the table.
     rows: String,
-    /// What is said below it.
+    /// Text below the table.
     below: String,
     values: Vec<Value>,
-    /// Parts that could not be measured.
+    /// Number of parts that could not be measured.
     failed: u32,
 }
 
 impl Report {
-    /// Adds the lines of a part, and prints them: what comes later may fail, or be interrupted.
+    /// Adds and prints the lines of a part; printing at once keeps them if a later part fails or is interrupted.
     fn add_rows(&mut self, name: &str, part: Result<(String, Vec<Value>)>) {
         let rows = self.taken(name, part);
         self.rows.push_str(&rows);
@@ -90,7 +91,7 @@ impl Report {
     }
 }
 
-/// Runs the tasks and writes the files; with `--only` nothing is written.
+/// Runs the tasks and writes the result files, except with `--only`.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let runs = options.runs.unwrap_or(3);
     let is_asked = |name: &str| options.asks_for(name);
@@ -121,10 +122,10 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Text for people and the values, of some rounds of this binary.
+/// Measures a number of rounds with a binary; returns the text of the report and the values.
 type Part = fn(&Path, u32) -> Result<(String, Vec<Value>)>;
 
-/// Ours and the peer's, in turn: a line of the table, and the values.
+/// Runs netwren and the peer in turn; returns a line of the table and the values.
 fn compared(task: &Task, binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 1..=runs {
@@ -142,7 +143,7 @@ fn compared(task: &Task, binary: &Path, runs: u32) -> Result<(String, Vec<Value>
     Ok((line(task, &ours, &theirs), vec![outcome(task, &ours, &theirs)]))
 }
 
-/// One contestant ships one burst; `None` if it is not here.
+/// Ships one burst with one contestant; `None` if it is not installed.
 fn one(
     content: Content,
     count: u32,
@@ -154,7 +155,7 @@ fn one(
     let receiver = Receiver::start(&lab)?;
     let place = Place { lab: &lab, dir: &dir.0, addr: receiver.addr };
     let Some(chain) = start(&place)? else { return Ok(None) };
-    // Connections are made, files opened.
+    // Wait until connections are made and files are open.
     settle(&place, &receiver, Duration::from_millis(300));
     let before = cpu_ns(&chain)?;
     let took = match rate {
@@ -164,21 +165,21 @@ fn one(
     settle(&place, &receiver, SILENCE);
     let cpu_ns = cpu_ns(&chain)? - before;
     let rss_kib = chain.children.first().map_or(0, |child| rss_kib(child.id()));
-    // What lies in a buffer of a program that writes files is written at its end.
+    // Programs that write files flush their buffers when they end.
     drop(ended(chain));
     let written = std::fs::read(place.file()).unwrap_or_default();
     let received = receiver.into_bytes();
     let bytes = if written.is_empty() { received } else { written };
     let found = match content {
         Content::Text => Found::none(count).in_text(&bytes, ""),
-        // Beside the text there are parameters.
+        // Skip the structured data, which contains the addresses as well.
         Content::Syslog => Found::none(count).in_text(&bytes, "SRC="),
         Content::Packets => Found::none(count).in_packets(&bytes),
     };
     Ok(Some(Shipped { cpu_ns, packets: found.packets(), records: found.records, took, rss_kib }))
 }
 
-/// Sends as fast as it goes, on another CPU than the chain is on; how long it took.
+/// Sends as fast as possible, on a different CPU from the chain; returns the time it took.
 fn send_burst(lab: &Lab, chain: &Chain, count: u32) -> Result<Duration> {
     chain.keep_apart()?;
     lab.inside(|| cpus::stay_on_first().and_then(|()| packets::send(count, None)))
@@ -191,7 +192,7 @@ fn rss_kib(pid: u32) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// A folder that goes with its owner.
+/// A folder that is removed on drop.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -199,7 +200,7 @@ impl Folder {
         Folder::below(Path::new("/dev/shm"))
     }
 
-    /// A folder beside the built programs: /tmp may be memory, too.
+    /// A folder next to the built programs, because /tmp may be in memory.
     fn on_disk() -> Result<Folder> {
         let parent = super::target();
         std::fs::create_dir_all(&parent).with_context(|| parent.display().to_string())?;
@@ -210,7 +211,7 @@ impl Folder {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("netwren-{}-{number}", std::process::id()));
-        // Not one that somebody has put there.
+        // This fails if the folder already exists, so it never uses one that another user made.
         std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
         Ok(Folder(path))
     }
@@ -222,7 +223,7 @@ impl Drop for Folder {
     }
 }
 
-/// The chain after its programs were asked to end.
+/// Asks the programs of the chain to end and waits for them.
 fn ended(mut chain: Chain) -> Chain {
     for child in &mut chain.children {
         let _ = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
@@ -231,7 +232,7 @@ fn ended(mut chain: Chain) -> Chain {
     chain
 }
 
-/// Waits until nothing more was written for so long.
+/// Waits until nothing has been written for `silence`.
 fn settle(place: &Place<'_>, receiver: &Receiver, silence: Duration) {
     let size = || receiver.count() + std::fs::metadata(place.file()).map_or(0, |facts| facts.len());
     let mut last = (size(), Instant::now());
@@ -243,7 +244,7 @@ fn settle(place: &Place<'_>, receiver: &Receiver, silence: Duration) {
     }
 }
 
-/// CPU of the chain's processes and of those that they have started.
+/// CPU of the chain's processes and of their children.
 fn cpu_ns(chain: &Chain) -> Result<u64> {
     chain.pids().into_iter().map(on_cpu_ns).sum()
 }
@@ -252,7 +253,7 @@ fn spread(rounds: &[Shipped], of: impl Fn(&Shipped) -> f64) -> Spread {
     Spread::of(rounds.iter().map(of).collect())
 }
 
-/// The peer's CPU over ours, round by round.
+/// The peer's CPU divided by ours, round by round.
 fn ratio(ours: &[Shipped], theirs: &[Shipped]) -> Spread {
     Spread::of(ours.iter().zip(theirs).map(|(our, their)| their.ns_per_record() / our.ns_per_record()).collect())
 }
@@ -299,7 +300,7 @@ fn outcome(task: &Task, ours: &[Shipped], theirs: &[Shipped]) -> Value {
     })
 }
 
-/// RFC 5424 by TCP at a rate that many hosts have: part of a core.
+/// Measures RFC 5424 via TCP at a rate typical of many hosts, which uses only a part of a core.
 fn steady(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     let to = "syslog+tcp://ADDR";
     let mut parts = Vec::new();

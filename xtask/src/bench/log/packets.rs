@@ -1,4 +1,4 @@
-//! Packets that a rule logs, each with a number of its own: its source address.
+//! Packets that a rule logs; each has its number in its source address.
 
 use anyhow::{Context, Result, ensure};
 use std::net::UdpSocket;
@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 use sys::socket;
 use testkit::netns::Lab;
 
-/// First octet of every source address. The other three are the packet's number.
+/// First octet of every source address; the other three hold the packet's number.
 pub(crate) const NETWORK: u8 = 45;
 /// The group that the rule logs to.
 pub(crate) const GROUP: u16 = 2;
-/// Ethernet header.
+/// Length of an Ethernet header.
 const ETHERNET: usize = 14;
-/// How long a sender rests that is ahead of its rate.
+/// How long a sender sleeps when it is ahead of its rate.
 const AHEAD: Duration = Duration::from_micros(200);
 
-/// A namespace with a pair of interfaces: what is sent into one end meets, at the other, a rule that logs and drops it.
+/// A namespace with a pair of interfaces: packets sent into one end reach a rule at the other that logs and drops
+/// them.
 pub(crate) fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.ip(&["link", "set", "lo", "up"]);
@@ -33,7 +34,7 @@ pub(crate) fn logging(purpose: &str) -> Lab {
     lab
 }
 
-/// Sends packets `0..count` in the calling thread's namespace, at most `rate` a second; how long it took.
+/// Sends packets `0..count` in the calling thread's namespace, at most `rate` per second; returns the time it took.
 pub(crate) fn send(count: u32, rate: Option<u32>) -> Result<Duration> {
     ensure!(count < 1 << 24, "a packet's number has 24 bits");
     let sender = open()?;
@@ -52,7 +53,7 @@ pub(crate) fn send(count: u32, rate: Option<u32>) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// A packet socket at one end of the pair, which sends as any other does.
+/// A packet socket at one end of the pair, which sends in the usual way.
 pub(crate) fn open() -> Result<UdpSocket> {
     let index = index_of("from0")?;
     let fd = socket::open(socket::AF_PACKET, socket::SOCK_RAW, 0)?;
@@ -63,9 +64,9 @@ pub(crate) fn open() -> Result<UdpSocket> {
     Ok(UdpSocket::from(OwnedFd::from(fd)))
 }
 
-/// The number of an interface of the calling thread's namespace.
+/// The index of an interface in the calling thread's namespace.
 pub(crate) fn index_of(iface: &str) -> Result<u32> {
-    // /sys shows the namespace in which it was mounted: asked of the kernel where that is another one.
+    // /sys shows the namespace in which it was mounted; if that is a different one, ask the kernel.
     let index = std::fs::read_to_string(format!("/sys/class/net/{iface}/ifindex"));
     index.ok().and_then(|text| text.trim().parse().ok()).map_or_else(|| by_name(iface), Ok)
 }
@@ -77,7 +78,7 @@ fn by_name(iface: &str) -> Result<u32> {
     index.with_context(|| format!("ip shows no index of {iface}"))
 }
 
-/// Of ten packets five are TCP, three UDP, two ICMP.
+/// Five of ten packets are TCP, three are UDP and two are ICMP.
 fn packet(number: u32) -> Vec<u8> {
     let [_, a, b, c] = number.to_be_bytes();
     let (proto, rest) = match number % 10 {
@@ -105,7 +106,7 @@ fn tcp(number: u32) -> Vec<u8> {
     bytes
 }
 
-/// Of an IPv4 header (RFC 1071).
+/// Checksum of an IPv4 header (RFC 1071).
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
     let mut sum: u32 = words.sum();
@@ -115,10 +116,10 @@ fn checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// Which packets are named in what was written, and how often altogether.
+/// The packets found in an output, and the total number of records.
 pub(crate) struct Found {
     seen: Vec<bool>,
-    /// Times that a packet was named.
+    /// Number of records, including repeated ones.
     pub(crate) records: u64,
 }
 
@@ -127,7 +128,7 @@ impl Found {
         Found { seen: vec![false; count as usize], records: 0 }
     }
 
-    /// Different packets.
+    /// Number of distinct packets.
     pub(crate) fn packets(&self) -> u64 {
         self.seen.iter().filter(|seen| **seen).count() as u64
     }
@@ -140,7 +141,7 @@ impl Found {
         }
     }
 
-    /// Looks for source addresses in text: `45.A.B.C` behind `label`, or after anything that is no digit and no dot.
+    /// Searches text for source addresses: `45.A.B.C` after `label`, or after any character except a digit or a dot.
     pub(crate) fn in_text(mut self, text: &[u8], label: &str) -> Found {
         let word = format!("{label}{NETWORK}.");
         let mut at = 0;
@@ -158,7 +159,7 @@ impl Found {
         self
     }
 
-    /// Looks for source addresses in packets: an IPv4 header of ours.
+    /// Searches for packets by the source address in their IPv4 header.
     pub(crate) fn in_packets(mut self, bytes: &[u8]) -> Found {
         for (at, window) in bytes.windows(20).enumerate() {
             let is_ours =
@@ -175,7 +176,7 @@ fn position(text: &[u8], word: &[u8]) -> Option<usize> {
     text.windows(word.len()).position(|window| window == word)
 }
 
-/// Three numbers with dots between, at the beginning of the text.
+/// Three numbers separated by dots at the beginning of the text.
 fn octets(text: &[u8]) -> Option<[u8; 3]> {
     let end = text.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
     let text = std::str::from_utf8(text.get(..end)?).ok()?;

@@ -1,10 +1,10 @@
-//! Where a contestant writes, and what is put into its configuration.
+//! The files and addresses that a contestant writes to, and their placeholders in its configuration.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use testkit::netns::Lab;
 
-/// Where a contestant writes.
+/// The namespace, folder and address for one contestant.
 pub(crate) struct Place<'p> {
     pub(crate) lab: &'p Lab,
     pub(crate) dir: &'p Path,

@@ -1,5 +1,5 @@
-//! What a logged packet pays on its way, before anybody reads the record: CPU of the sender, in whose time the rule's
-//! hook runs, with a reader less CPU with none.
+//! Measures the cost of a logged packet on its way, without reading the record. The rule's hook runs on the sender's
+//! time, so the cost is the sender's CPU with a reader minus its CPU without one.
 
 use super::contestants::{self, Chain, ulogd};
 use super::place::Place;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Packets of a round, and how many a second: the reader is to keep up.
+/// Packets of a round, and packets per second: a rate that the reader keeps up with.
 const PACKETS: (u32, u32) = (100_000, 50_000);
-/// In nanoseconds.
+/// The goal in nanoseconds.
 const AT_MOST: f64 = 1_000.0;
 
-/// Runs it; text for people and the values.
+/// Runs the measurement; returns the text of the report and the values.
 pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 1..=runs {
@@ -43,7 +43,7 @@ pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     Ok((text, vec![json!({"task": "price on the packet path", "ours_ns": own.json(), "ulogd2_ns": peer.json()})]))
 }
 
-/// CPU of the sender for each packet; `None` if the reader is not here.
+/// The sender's CPU per packet; `None` if the reader is not installed.
 fn sent(start: impl Fn(&Place<'_>) -> Result<Option<Chain>>) -> Result<Option<f64>> {
     let lab = packets::logging("benchprice");
     let dir = Folder::in_memory()?;

@@ -1,4 +1,4 @@
-//! A collector that takes connections and keeps what it reads: its CPU is nobody's.
+//! A collector that accepts connections and keeps the bytes it reads; its CPU is not part of any result.
 
 use anyhow::Result;
 use std::io::Read;
@@ -9,16 +9,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use testkit::netns::Lab;
 
-/// Room that is made and touched before anything comes: more than a burst of the longest messages. A receiver that
-/// waits for memory is a slow one, and holds senders up.
+/// Size of the buffer, which is allocated and touched before any data arrives; it exceeds a burst of the longest
+/// messages. A receiver that waits for memory would delay the senders.
 const ROOM: usize = 320 << 20;
-/// Room for at least so much is kept free.
+/// At least this many bytes are kept free.
 const READ: usize = 1 << 20;
 
-/// Takes connections one after the other, in a namespace.
+/// Accepts connections one after the other in a namespace.
 pub(super) struct Receiver {
     pub(super) addr: SocketAddr,
-    /// None once it was waited for.
+    /// `None` once it has been joined.
     thread: Option<JoinHandle<Vec<u8>>>,
     count: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -36,12 +36,12 @@ impl Receiver {
         Ok(Receiver { addr, thread: Some(thread), count, stop })
     }
 
-    /// Bytes so far.
+    /// Bytes received so far.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Everything that was received.
+    /// The received bytes.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -54,7 +54,7 @@ impl Drop for Receiver {
     }
 }
 
-/// Views the received `bytes`, which are overwritten.
+/// Reads from connections into `bytes`, overwriting its content; returns the received part.
 fn take(listener: &TcpListener, mut bytes: Vec<u8>, count: &AtomicU64, stop: &AtomicBool) -> Vec<u8> {
     let mut at = 0;
     while !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The session log of a NAT box: sessions end at a rate, and each is to have its line.
+//! Measures the session log of a NAT box: sessions end at a high rate, and every one of them must be logged.
 
 use super::{Folder, Spread};
 use crate::bench::live::on_cpu_ns;
@@ -11,24 +11,24 @@ use std::time::{Duration, Instant};
 use testkit::knob::HostKnob;
 use testkit::netns::Lab;
 
-/// Sessions a second that are opened, and in how many parts they end.
+/// Sessions opened per second, and the number of parts in which they end.
 const OPENED: (u64, u32) = (100_000, 30);
-/// How far apart the parts are ended: a little more than 50,000 sessions a second.
+/// Interval between the ends of two parts, which results in slightly more than 50,000 sessions per second.
 const APART: Duration = Duration::from_millis(99);
-/// When no line has come for so long, it was all.
+/// A round is over when no line has arrived for this long.
 const SILENCE: Duration = Duration::from_millis(1_500);
 
-/// One round.
+/// The result of one round.
 struct Ended {
     sessions: u64,
     lines: u64,
-    /// Sessions that ended in a second.
+    /// Sessions that ended per second.
     rate: f64,
     cpu_ns: u64,
     percent_of_core: f64,
 }
 
-/// Runs it; text for people and the values.
+/// Runs the measurement; returns the text of the report and the values.
 pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
     if !testkit::tool::have("conntrack") {
         println!("bench: conntrack is not installed: the session log is not measured");
@@ -81,7 +81,7 @@ fn one(binary: &Path) -> Result<Ended> {
     command.arg(format!("json:{}", file.display())).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().context("netwren")?;
     let lines = || std::fs::read(&file).map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count() as u64);
-    // It listens once a session that ends has its line.
+    // It is listening as soon as a session that ends is logged.
     lab.wait_until("it listens", || {
         let _ = lab.inside(|| std::net::UdpSocket::bind("10.99.0.1:0")?.send_to(b"x", "10.98.0.1:9"));
         lab.output("conntrack", &["-F"]);
@@ -106,7 +106,7 @@ fn one(binary: &Path) -> Result<Ended> {
     Ok(Ended { sessions, lines, rate: sessions as f64 / took.as_secs_f64(), cpu_ns, percent_of_core })
 }
 
-/// Waits until nothing more comes.
+/// Waits until no more lines arrive.
 fn still(lines: impl Fn() -> u64) {
     let mut last = (lines(), Instant::now());
     while last.1.elapsed() < SILENCE {

@@ -1,4 +1,5 @@
-//! Syslog daemons between ulogd2 and the receiver: what comes by their socket goes on by TCP, octet-counted.
+//! Syslog daemons between ulogd2 and the receiver: they forward messages from their socket via TCP with octet
+//! counting.
 
 use super::place::Place;
 use anyhow::{Context, Result};
@@ -6,19 +7,19 @@ use std::path::PathBuf;
 use std::process::Command;
 use testkit::unpacked::Unpacked;
 
-/// Which one.
+/// The syslog daemon to use.
 #[derive(Clone, Copy)]
 pub(crate) enum SyslogDaemon {
     Rsyslog,
     SyslogNg,
 }
 
-/// Where the daemon is written to, instead of /dev/log.
+/// The daemon's socket, used instead of /dev/log.
 pub(super) fn socket(place: &Place<'_>) -> PathBuf {
     place.dir.join("log.sock")
 }
 
-/// The daemon; `None` if it is not here.
+/// The daemon's command; `None` if it is not installed.
 pub(super) fn command(daemon: SyslogDaemon, place: &Place<'_>) -> Result<Option<Command>> {
     match daemon {
         SyslogDaemon::Rsyslog => rsyslog(place),
@@ -26,7 +27,7 @@ pub(super) fn command(daemon: SyslogDaemon, place: &Place<'_>) -> Result<Option<
     }
 }
 
-/// As Debian has it, but without its limit of messages per second.
+/// Debian's configuration without the limit of messages per second.
 const RSYSLOG: &str = r#"global(workDirectory="DIR" net.enableDNS="off")
 module(load="imuxsock" SysSock.Use="off")
 input(type="imuxsock" socket="DIR/log.sock" ratelimit.interval="0")
@@ -43,7 +44,7 @@ fn rsyslog(place: &Place<'_>) -> Result<Option<Command>> {
     Ok(Some(command))
 }
 
-/// What waits for the receiver holds up who writes.
+/// If messages wait for the receiver, the daemon makes the writer wait.
 const SYSLOG_NG: &str = r#"@version: VERSION
 options { use-dns(no); dns-cache(no); };
 log {
@@ -78,8 +79,8 @@ fn environment(daemon: &Unpacked, place: &Place<'_>) -> Command {
     command
 }
 
-/// Runs a command with a /dev of its own, whose `log` is the daemon's socket. The lab has a mount namespace for each
-/// program.
+/// Runs a command with its own /dev, whose `log` is the daemon's socket. Each program of the lab has a separate mount
+/// namespace.
 const PRIVATE_DEV: &str = r#"set -e
 dir=$1; shift
 mkdir "$dir/dev"
@@ -95,11 +96,11 @@ mount --rbind "$dir/dev" /dev
 exec "$@"
 "#;
 
-/// `logs`, which writes to the daemon as to /dev/log.
+/// Wraps `logs` so that it finds the daemon's socket at /dev/log.
 pub(super) fn before(logs: Command, place: &Place<'_>) -> Command {
     let mut command = place.lab.command("sh");
     command.args(["-c", PRIVATE_DEV, "sh"]).arg(place.dir);
-    // Behind `ip netns exec NAME`.
+    // Skip `ip netns exec NAME`.
     command.args(logs.get_args().skip(3));
     command
 }

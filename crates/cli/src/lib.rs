@@ -7,6 +7,7 @@
 mod append_map;
 mod ascii;
 mod asked;
+mod beside;
 mod bundle;
 mod command;
 mod commands;
@@ -82,6 +83,9 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
     if name == commands::capture::entries::NAME {
         return commands::capture::entries::run(args) as u8;
+    }
+    if name == packet_files::PACKER {
+        return packet_files::run_packing() as u8;
     }
     if name == packet_files::RUNNER {
         return packet_files::run_commands(args) as u8;

@@ -708,7 +708,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         File("FILE"),
         OPTIONS,
         "Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces' \
-         names, as pcap if the name ends in .pcap; packed if it ends in .gz. With \
+         names, as pcap if the name ends in .pcap; packed if it ends in .gz or .zst. With \
          --rotate-size, --rotate-age (from 1s on) or --rotate-packets \
          files follow one another: all.pcapng stands for all_00001_20261124080512.pcapng, all_00002_… With \
          --rotate-keep the last N are kept, the one that is written included, else all. The mode is 0640 at most; a \
@@ -740,7 +740,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         File("FILE"),
         OPTIONS,
         "The file that is written, - for standard output: pcapng with all that the input says, pcap if the name ends \
-         in .pcap; packed if it ends in .gz",
+         in .pcap; packed if it ends in .gz or .zst",
     ),
     flag(
         Scope::CUT,

@@ -8,6 +8,7 @@ mod file_commands;
 mod limits;
 mod numbered_names;
 mod output_file;
+mod packing;
 mod place;
 mod series;
 
@@ -15,6 +16,7 @@ pub(crate) use command_runner::{RUNNER, run as run_commands};
 pub(crate) use file_commands::{CommandRequest, FileCommands};
 pub(crate) use limits::{FileLimits, FileState};
 pub(crate) use numbered_names::NumberedNames;
-pub(crate) use output_file::{OutputFile, is_pcap, is_same, words_of};
+pub(crate) use output_file::{OutputFile, is_same, words_of};
+pub(crate) use packing::{NAME as PACKER, Packing, is_pcap, run as run_packing};
 pub(crate) use place::{folder_of, is_ours, place_of};
 pub(crate) use series::{BegunFile, FileSeries, NextName, SeriesReport};

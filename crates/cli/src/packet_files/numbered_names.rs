@@ -1,5 +1,6 @@
 //! Names with a number and the time when the file was started, in dumpcap's form: `all_00001_20261124080512.pcap`.
 
+use super::packing::unpacked_name;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use std::path::Path;
 pub(crate) struct NumberedNames {
     /// For example `all_`.
     stem: OsString,
-    /// For example `.pcap`; may be empty.
+    /// `.pcap`, `.pcap.gz`, or nothing.
     ending: OsString,
     number: u64,
     now: fn() -> i64,
@@ -21,12 +22,13 @@ impl NumberedNames {
     }
 
     fn at(path: &Path, now: fn() -> i64) -> NumberedNames {
-        let mut stem = path.file_stem().unwrap_or_default().to_owned();
+        let mut stem = unpacked_name(path).file_stem().unwrap_or_default().to_owned();
         stem.push("_");
         let mut ending = OsString::new();
-        if let Some(extension) = path.extension() {
+        let endings = [unpacked_name(path).extension(), path.extension().filter(|_| unpacked_name(path) != path)];
+        for one in endings.into_iter().flatten() {
             ending.push(".");
-            ending.push(extension);
+            ending.push(one);
         }
         NumberedNames { stem, ending, number: 0, now }
     }
@@ -61,6 +63,8 @@ mod tests {
         assert_eq!(first.len(), "all_00001_20231114221320.pcapng".len());
         names.number = 99_999;
         assert!(names.next().into_string().unwrap_or_default().starts_with("all_100000_2023"));
+        let packed = NumberedNames::at(Path::new("dir/all.pcap.gz"), || 0);
+        assert_eq!((packed.stem.to_str(), packed.ending.to_str()), (Some("all_"), Some(".pcap.gz")));
         let mut plain = NumberedNames::at(Path::new("dump"), || 1_700_000_000);
         assert_eq!(plain.next().len(), "dump_00001_20231114221320".len());
     }

@@ -1,5 +1,6 @@
 //! A file that packets are written to, each completely or not at all.
 
+use super::packing::Packing;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
@@ -25,9 +26,9 @@ pub(crate) struct OutputFile {
     pub(crate) buffer: Vec<u8>,
     file: File,
     is_regular: bool,
-    /// True if each write becomes a member of a gzip file. Any reader treats the members as one stream.
-    is_gzip: bool,
-    /// Buffer for a member, reused to save allocations.
+    /// How each write is packed; `None` if it is not.
+    packing: Option<Packing>,
+    /// Buffer for a packed write, reused to save allocations.
     packed: Vec<u8>,
     /// True if a reader may be waiting for packets.
     has_reader: bool,
@@ -79,9 +80,16 @@ impl OutputFile {
         Ok(OutputFile { is_regular: made.is_regular && !is_stdout, has_reader: made.has_reader || is_stdout, ..made })
     }
 
-    /// Creates the file like [`OutputFile::create`], and compresses it with gzip if the name ends in `.gz`.
+    /// Creates the file like [`OutputFile::create`], and packs it if the name ends in `.gz` or `.zst`. Starts a
+    /// process for `.zst`: call it before rights are given up.
     pub(crate) fn create_packed(path: &Path) -> io::Result<OutputFile> {
-        Ok(OutputFile { is_gzip: is_gzip(path), ..OutputFile::create(path)? })
+        let packing = Packing::of(path)?;
+        Ok(OutputFile { packing, ..OutputFile::create(path)? })
+    }
+
+    /// Returns the file, packed from now on.
+    pub(crate) fn packed(self, packing: Option<Packing>) -> OutputFile {
+        OutputFile { packing, ..self }
     }
 
     /// Wraps an open, empty file.
@@ -90,7 +98,7 @@ impl OutputFile {
         Ok(OutputFile {
             buffer: Vec::with_capacity(CHUNK + (256 << 10)),
             is_regular: facts.is_file(),
-            is_gzip: false,
+            packing: None,
             packed: Vec::new(),
             has_reader: has_reader(&facts),
             name,
@@ -148,11 +156,13 @@ impl OutputFile {
     /// the file ends with a whole record.
     pub(crate) fn write_out(&mut self) -> (u64, Option<NotWritten>) {
         let (mut at, mut failure, mut end) = (0, None, None);
-        self.packed.clear();
-        if self.is_gzip && !self.buffer.is_empty() {
-            capture::put_gzip(&self.buffer, &mut self.packed);
-        }
-        let bytes = if self.is_gzip { &self.packed } else { &self.buffer };
+        let bytes = match &mut self.packing {
+            Some(packing) if !self.buffer.is_empty() => {
+                packing.pack(&self.buffer, &mut self.packed);
+                &self.packed
+            }
+            _ => &self.buffer,
+        };
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             match self.file.write(rest) {
                 Ok(0) => failure = Some(io::ErrorKind::WriteZero.into()),
@@ -170,8 +180,8 @@ impl OutputFile {
         self.last = Instant::now();
         let whole = match &failure {
             None => self.ends.len(),
-            // A partial gzip member is useless.
-            Some(_) if self.is_gzip => 0,
+            // A part of a packed write is useless.
+            Some(_) if self.packing.is_some() => 0,
             Some(_) => self.ends.partition_point(|end| *end <= at),
         };
         self.bytes += at as u64;
@@ -202,17 +212,6 @@ impl OutputFile {
 /// The kernel's text for an error, or std's.
 pub(crate) fn words_of(error: &io::Error) -> String {
     error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string())
-}
-
-/// True for the name of a file in pcap format.
-pub(crate) fn is_pcap(path: &Path) -> bool {
-    let unpacked = path.file_stem().filter(|_| is_gzip(path)).map(Path::new);
-    unpacked.unwrap_or(path).extension().is_some_and(|ending| ending == "pcap")
-}
-
-/// True if a file with this name is compressed with gzip.
-pub(crate) fn is_gzip(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "gz")
 }
 
 /// True if both names refer to the same file.

@@ -1,6 +1,5 @@
 //! `netwren capture`: shows packets of interfaces as they arrive, and packets of files.
 
-mod beside;
 mod copying;
 pub(crate) mod cut;
 pub(crate) mod entries;
@@ -332,14 +331,6 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
         let limit = number.map(|number| format!("; --limit {number} (-n {number}) ends after so many packets"));
         return Err(format!("--{flag} goes with what is shown, not with --write FILE{}", limit.unwrap_or_default()));
     }
-    let output = line.file("write").map(Path::new).and_then(Path::extension);
-    if output.is_some_and(|ending| ending == "zst") {
-        return Err("--write packs by gzip only (FILE.gz): `zstd FILE` packs a file afterwards".to_owned());
-    }
-    let rotates = ["rotate-size", "rotate-age", "rotate-packets"].into_iter().find(|flag| line.is_given(flag));
-    if let Some(flag) = rotates.filter(|_| output.is_some_and(|ending| ending == "gz")) {
-        return Err(format!("--{flag} goes with a FILE that is not packed; --rotate-command gzip packs each file"));
-    }
     let identity = |flag| line.file(flag).and_then(|path| std::fs::canonicalize(path).ok());
     if identity("read").is_some_and(|read| identity("write") == Some(read)) {
         return Err("--write would empty the file that is read".to_owned());
@@ -509,7 +500,7 @@ mod tests {
             ("-w - --rotate-size 1MiB", "--rotate-size goes with the name of a file"),
             ("-w x --rotate-keep 5", "--rotate-keep needs --rotate-size, --rotate-age or --rotate-packets"),
             ("-w x --rotate-command gzip", "--rotate-command needs --rotate-size"),
-            ("-w x --rotate-age 1h --rotate-zstd", "--rotate-zstd goes with --to; with --write, --rotate-command"),
+            ("-w x --rotate-age 1h --rotate-zstd", "--rotate-zstd goes with --to; with --write, a FILE that ends in"),
             ("-w x --rotate-packets 0", "--rotate-packets takes a number of packets"),
             ("--record x", "packets are recorded by --to pcapng:FILE"),
         ] {

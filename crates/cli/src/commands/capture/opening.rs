@@ -3,17 +3,25 @@
 use super::Capture;
 use super::rotation::{Rotation, RotationRequest};
 use super::writing::{PacketWriter, not_made};
-use crate::packet_files::FileCommands;
+use crate::packet_files::{FileCommands, Packing};
 use crate::service::RunState;
 use engine::RunError;
 use std::io;
 use std::path::PathBuf;
 
-/// The output of `-w` before privileges are dropped: a single file is created, and for a series the command runner is
-/// started.
+/// The output of `-w` before rights are given up: one file is made, of several the processes that pack them and that
+/// run commands with them are started.
 pub(super) enum Opened {
     One(Box<PacketWriter>),
-    Several(PathBuf, RotationRequest, Option<FileCommands>),
+    Several(Box<SeveralFiles>),
+}
+
+/// Files that follow one another, none of which is made yet.
+pub(super) struct SeveralFiles {
+    path: PathBuf,
+    request: RotationRequest,
+    packing: Option<Packing>,
+    commands: Option<FileCommands>,
 }
 
 impl Opened {
@@ -27,8 +35,9 @@ impl Opened {
         let (commands, first, user) = (request.clone(), path.clone(), capture.user.clone());
         let started = run.at_origin(move || commands.start_commands(&first, user.as_deref()));
         let commands = started.unwrap_or_else(|error| Err(io::Error::from_raw_os_error(error.errno.0)));
-        let commands = commands.map_err(failed)?;
-        Ok(Some(Opened::Several(path.clone(), request.clone(), commands)))
+        let (commands, packing) = (commands.map_err(failed)?, Packing::of(path).map_err(failed)?);
+        let files = SeveralFiles { path: path.clone(), request: request.clone(), packing, commands };
+        Ok(Some(Opened::Several(Box::new(files))))
     }
 
     /// The writer, opened after privileges were dropped: if the first file of a series can be created, so can the
@@ -36,9 +45,12 @@ impl Opened {
     pub(super) fn writer(self) -> Result<PacketWriter, RunError> {
         match self {
             Opened::One(writer) => Ok(*writer),
-            Opened::Several(path, request, commands) => Rotation::open(&path, &request, commands)
-                .and_then(|rotation| PacketWriter::begin(&path, rotation))
-                .map_err(|error| not_made(&path, &error)),
+            Opened::Several(files) => {
+                let SeveralFiles { path, request, packing, commands } = *files;
+                let rotation = Rotation::open(&path, &request, commands);
+                let begun = rotation.and_then(|rotation| PacketWriter::begin(&path, rotation, packing));
+                begun.map_err(|error| not_made(&path, &error))
+            }
         }
     }
 }

@@ -38,7 +38,7 @@ impl RotationRequest {
             return Err(format!("--{given} goes with the name of a file"));
         }
         if words.has("rotate-zstd") {
-            return Err("--rotate-zstd goes with --to; with --write, --rotate-command has files packed".to_owned());
+            return Err("--rotate-zstd goes with --to; with --write, a FILE that ends in .zst is packed".to_owned());
         }
         let given_value = |flag| words.value(flag).filter(|_| words.is_given(flag));
         let packets = |text: &str| {

@@ -3,7 +3,7 @@
 use super::figures::{Figures, Written};
 use super::rotation::Rotation;
 use crate::messages::say;
-use crate::packet_files::{BegunFile, OutputFile, is_pcap, words_of};
+use crate::packet_files::{BegunFile, OutputFile, Packing, is_pcap, words_of};
 use crate::packet_notes::{ConnectionNotes, NoteFields};
 use capture::{CaptureReport, PacketStream};
 use engine::{CellsOf, Disposition, Ended, Plan, RenewedLookups, RowSink, Run, RunError};
@@ -62,9 +62,9 @@ impl PacketWriter {
     }
 
     /// Creates the first file of a series.
-    pub(super) fn begin(path: &Path, mut rotation: Rotation) -> io::Result<PacketWriter> {
+    pub(super) fn begin(path: &Path, mut rotation: Rotation, packing: Option<Packing>) -> io::Result<PacketWriter> {
         let BegunFile { file, path: begun } = rotation.begin()?;
-        let file = OutputFile::new(file, begun.display().to_string())?;
+        let file = OutputFile::new(file, begun.display().to_string())?.packed(packing);
         Ok(PacketWriter::new(path, file, Some(rotation)))
     }
 

@@ -9,7 +9,8 @@ mod stream;
 pub(crate) use process::{NAME, run};
 pub(super) use stream::EntryPackets;
 
-use super::{Capture, beside};
+use super::Capture;
+use crate::beside;
 use crate::messages::say;
 use crate::packet_entries::{EntryLookups, RemoteAnswers, UnknownWords, receive};
 use engine::Plan;

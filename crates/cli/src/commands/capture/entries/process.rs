@@ -1,6 +1,6 @@
 //! The process that queries entries from the kernel.
 
-use super::super::beside;
+use crate::beside;
 use crate::exit::Exit;
 use crate::packet_entries::{answer_all, open_queries, send};
 use crate::session::{Session, SessionTarget};

@@ -1,9 +1,10 @@
 //! The end of the process that reads packets.
 
-use super::super::{Capture, beside};
+use super::super::Capture;
 use super::message::{First, OwnerMessage, SharedWords, ToldEvent, first};
 use super::options::OwnerOptions;
 use super::process;
+use crate::beside;
 use ::owners::{PacketSockets, SocketNews};
 use capture::WakeUp;
 use engine::Plan;

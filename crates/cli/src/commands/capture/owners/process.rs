@@ -1,10 +1,10 @@
 //! The process that looks up sockets and their owners.
 
-use super::super::beside;
 use super::events;
 use super::options::OwnerOptions;
 use super::outbox::{EventsOf, Outbox};
 use super::reading::SocketReader;
+use crate::beside;
 use crate::exit::Exit;
 use crate::session::{Session, SessionTarget};
 use std::ffi::OsString;

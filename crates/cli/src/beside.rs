@@ -13,7 +13,7 @@ const PROGRAM: &str = "/proc/self/exe";
 
 /// Starts this program under the name `name`, in the calling thread's network namespace. Returns the other end of the
 /// socket that is its standard input; the process ends when it is closed.
-pub(super) fn start(name: &str, words: impl IntoIterator<Item: AsRef<OsStr>>) -> io::Result<UnixStream> {
+pub(crate) fn start(name: &str, words: impl IntoIterator<Item: AsRef<OsStr>>) -> io::Result<UnixStream> {
     let (stream, other) = UnixStream::pair()?;
     let mut command = Command::new(PROGRAM);
     command.arg0(name).args(words).env_clear();
@@ -24,7 +24,7 @@ pub(super) fn start(name: &str, words: impl IntoIterator<Item: AsRef<OsStr>>) ->
 }
 
 /// Returns the started process's end of the socket; `None` if a user started it without one.
-pub(super) fn begin(name: &str) -> Option<UnixStream> {
+pub(crate) fn begin(name: &str) -> Option<UnixStream> {
     let stream = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from).ok()?;
     stream.peer_addr().ok()?;
     // The name that ps(1) and similar tools show for this process.

@@ -130,3 +130,30 @@ fn root_pcapng_is_read_by_tcpdump() {
     assert_eq!(read("udp and dst port 7009 and inbound"), 20);
     assert_eq!(read("udp and dst port 7009 and ip6 and greater 20000"), 4);
 }
+
+/// ARP has no place in a pcap file of IP packets: those records are counted, and none is in the file.
+#[test]
+fn root_records_that_are_not_ip_are_not_in_a_file_of_ip() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("arppcap");
+    lab.ip(&["link", "add", "d0", "type", "veth", "peer", "name", "d1"]);
+    lab.ip(&["addr", "add", "10.9.9.1/24", "dev", "d0"]);
+    ["d0", "d1"].iter().for_each(|name| lab.ip(&["link", "set", name, "up"]));
+    lab.nft("table arp t { chain o { type filter hook output priority 0\nlog group 6\n}\n}\n");
+    lab.nft("table ip t { chain o { type filter hook output priority 0\nudp dport 7009 log group 6\n}\n}\n");
+    let [pcap, pcapng] = ["log.pcap", "log.pcapng"].map(|name| lab.dir().join(name));
+    let targets = [&pcap, &pcapng].map(|path| format!("{}:{}", path.extension().unwrap().display(), path.display()));
+    let going = shipping(&lab, &["--to", &targets[0], "--to", &targets[1]], 1);
+    let shown =
+        |path: &Path| crate::run::netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "proto"]).stdout;
+    testkit::wait_until("a datagram and a question for its receiver are logged", || {
+        lab.inside(|| _ = UdpSocket::bind("10.9.9.1:0").unwrap().send_to(b"x", "10.9.9.2:7009"));
+        pcapng.exists() && shown(&pcapng).contains("arp") && shown(&pcapng).contains("udp")
+    });
+    let ran = going.end().1;
+    ran.says(3, &["rows not written to pcap:", "they are not IP (ARP, say)"]);
+    let (ip, all) = (shown(&pcap), shown(&pcapng));
+    assert!(ip.lines().all(|proto| proto == "udp") && !ip.is_empty(), "{ip}");
+    assert_eq!(ip.lines().count(), all.lines().filter(|proto| *proto == "udp").count());
+}

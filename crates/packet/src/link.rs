@@ -2,8 +2,7 @@
 
 use crate::bytes::array;
 use crate::headers::read_headers;
-use record::Addr;
-use record::rows::{ArpHeader, CapturedPacket, LinkHeader, LinkType, PacketHeaders, ip_proto};
+use record::rows::{ArpHeader, CapturedPacket, LinkHeader, LinkType};
 
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_ARP: u16 = 0x0806;
@@ -24,24 +23,12 @@ pub fn read_frame(row: &mut CapturedPacket<'_>) {
     match row.link.ether_type {
         ETH_P_IP | ETH_P_IPV6 => {
             row.packet = read_headers(row.link.payload);
-            if row.packet.as_ref().is_some_and(|packet| lacks_length(packet, row.link.payload)) {
+            if row.packet.as_ref().is_some_and(|packet| packet.known_length().is_none()) {
                 set_length(row);
             }
         }
         ETH_P_ARP => row.arp = ArpHeader::read(row.link.payload),
         _ => {}
-    }
-}
-
-/// True if the header gives no length: a packet of several segments may be too long for the 16-bit field.
-#[inline]
-fn lacks_length(packet: &PacketHeaders<'_>, bytes: &[u8]) -> bool {
-    const IPV6: u32 = 40;
-    const HOP_BY_HOP: u8 = 0;
-    match packet.src {
-        Addr::V4(_) => packet.length == 0,
-        // A jumbogram (RFC 2675), or a packet that the kernel assembled from segments.
-        Addr::V6(_) => packet.length == IPV6 && matches!(bytes.get(6), Some(&HOP_BY_HOP | &ip_proto::TCP)),
     }
 }
 

@@ -127,7 +127,9 @@ impl Shipped for LogRecords {
         notes: Option<NoteFields>,
     ) -> Option<Box<dyn RowWriter<LogRecords>>> {
         match format {
-            Format::Pcap => Some(Box::new(Pcap::new())),
+            // The plugin of ulogd2 writes whatever comes.
+            Format::Pcap if tuning.is_some() => Some(Box::new(Pcap::new())),
+            Format::Pcap => Some(Box::new(IpRecords(Pcap::new()))),
             Format::Pcapng => Some(Box::new(NotedRecords { pcapng: PcapNg::new(), notes })),
             _ => super::ulogd::writer(format, tuning),
         }
@@ -252,12 +254,41 @@ impl RowWriter<LogRecords> for Pcap {
     fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         Pcap::write(self, row, lookups, out);
     }
+}
+
+/// Log records of IP packets as pcap, which has one link type: that of IP.
+struct IpRecords(Pcap);
+
+impl RowWriter<LogRecords> for IpRecords {
+    fn chooses(&self) -> bool {
+        true
+    }
+
+    fn takes(&self, row: &LogRecord<'_>) -> bool {
+        Pcap::is_for(row)
+    }
+
+    fn lacks_place(&self) -> Option<&'static str> {
+        Some("they are not IP (ARP, say), and pcap has one link type: ship them as pcapng")
+    }
+
+    fn file_header(&mut self) -> Vec<u8> {
+        self.0.header()
+    }
+
+    fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        self.0.write(row, lookups, out);
+    }
 
     fn write_rows(&mut self, read: &mut ReadRows<'_, LogRecords>, to: &mut PendingBatch) -> Option<u64> {
         let mut rows = 0;
         read(&mut |row| {
-            Pcap::write(self, row, &Lookups::none(), to.batch.bytes_mut());
-            to.end_message(LogRecords::class(row));
+            if Pcap::is_for(row) {
+                self.0.write(row, &Lookups::none(), to.batch.bytes_mut());
+                to.end_message(LogRecords::class(row));
+            } else {
+                to.left_out += 1;
+            }
             rows += 1;
             Next::More
         });

@@ -119,6 +119,10 @@ impl<T: Shipped> Shipment<T> {
             say(&format!("{unfolded} rows were not folded: more than {most} different ones at a time (--fold)"));
         }
         self.say_forgotten(request);
+        for (count, words) in self.outputs.iter().filter_map(Shipper::left_out) {
+            stats.incomplete = true;
+            stats.add_reason(count, words);
+        }
         self.outputs.iter().for_each(|shipper| _ = shipper.pending.output.begin_end());
         let earlier = self.endings.take();
         let starts = earlier.iter().map(|ended| ended.at_start);
@@ -200,7 +204,13 @@ impl<T: Shipped> Shipper<T> {
 
     /// See [`RowSink::all_rows`].
     fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
-        if self.chooses { None } else { self.writer.write_rows(read, &mut self.pending) }
+        self.writer.write_rows(read, &mut self.pending)
+    }
+
+    /// Returns how many rows the output's format had no place for, and a sentence about them.
+    fn left_out(&self) -> Option<(u64, String)> {
+        let (count, why) = (self.pending.left_out, self.writer.lacks_place()?);
+        (count > 0).then(|| (count, format!("rows not written to {}: {why}", self.target)))
     }
 
     #[inline]
@@ -230,6 +240,7 @@ impl<T: Shipped> Shipper<T> {
     #[inline]
     fn noted_row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
         if self.chooses && !self.writer.takes(row) {
+            self.pending.left_out += 1;
             return;
         }
         let pending = &mut self.pending;

@@ -22,6 +22,8 @@ pub(crate) struct PendingBatch {
     /// Number of rows kept to stand for others, and the number last reported to the output.
     pub(super) held: u64,
     told_held: u64,
+    /// Rows for which the format has no place.
+    pub(super) left_out: u64,
     run: Arc<RunState>,
 }
 
@@ -29,7 +31,7 @@ impl PendingBatch {
     /// Makes an empty batch for `output`.
     pub(super) fn new(output: Output, run: &Arc<RunState>) -> PendingBatch {
         let (batch, run) = (Batch::new(), Arc::clone(run));
-        PendingBatch { batch, output, worn_at: None, folded: 0, limited: 0, held: 0, told_held: 0, run }
+        PendingBatch { batch, output, worn_at: None, folded: 0, limited: 0, held: 0, told_held: 0, left_out: 0, run }
     }
 
     /// Ends the current message and assigns it to `class`. Hands over a full batch.

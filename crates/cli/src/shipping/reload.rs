@@ -41,6 +41,9 @@ pub(super) struct Endings {
 impl Endings {
     /// Lets the output deliver its queue and end, in a separate thread.
     fn begin<T: super::Shipped>(&mut self, shipper: Shipper<T>) {
+        if let Some((count, words)) = shipper.left_out() {
+            say(&format!("{count} {words}"));
+        }
         let Shipper { target, pending: PendingBatch { mut output, .. }, at_start, .. } = shipper;
         output.begin_end();
         let finish = move || EndedOutput { status: output.finish(&|| false), target, at_start };

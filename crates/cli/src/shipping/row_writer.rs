@@ -21,6 +21,11 @@ pub(crate) trait RowWriter<T: Table> {
         true
     }
 
+    /// Why the format has no place for rows that are not taken, for people; `None` if those rows are not missed.
+    fn lacks_place(&self) -> Option<&'static str> {
+        None
+    }
+
     /// True if each message is one line of UTF-8 without control or deceptive characters.
     fn writes_lines(&self) -> bool {
         false
@@ -51,9 +56,9 @@ pub(crate) trait RowWriter<T: Table> {
         self.write(row, cells, lookups, out);
     }
 
-    /// Appends the messages of all rows that one call of `read` hands out, and returns their number. Returns `None`
-    /// without calling it if messages depend on more than the row. A writer that needs a few ns per message would
-    /// otherwise spend most of its time on calls.
+    /// Appends the messages of all rows that `read`, called once, hands out, and returns how many they were; `None`
+    /// without a call, where messages need more than rows. A writer that needs a few ns for a message would otherwise
+    /// spend most of its time on calls. A writer that chooses rows counts those that it does not take itself.
     fn write_rows(&mut self, read: &mut ReadRows<'_, T>, to: &mut PendingBatch) -> Option<u64> {
         let _ = (read, to);
         None

@@ -50,10 +50,10 @@ const OF_UDP: [(usize, usize, usize); 3] =
 const OF_ECHO: [(usize, usize, usize); 2] = [(number::ICMP_ID, HEADER + 4, 2), (number::ICMP_SEQ, HEADER + 6, 2)];
 
 impl<'b> LogRecord<'b> {
-    /// The record's shape and its numbers. `None` for uncommon records: without a complete TCP, UDP or ICMP echo
-    /// header after an IPv4 header without options, or with a user, a VLAN or a bridge port. Shape and numbers,
-    /// together with the names of interfaces and namespaces, determine everything that the columns of
-    /// [`LogRecord::shape_column`] and the LOGEMU text show.
+    /// The record's shape and its numbers. `None` for what is not common: no whole TCP, UDP or ICMP echo header behind
+    /// an IPv4 header without options, no length there, a user, a VLAN, a port of a bridge. Whatever the columns of
+    /// [`LogRecord::shape_column`] and the text of LOGEMU show is determined by both together, and by names of
+    /// interfaces and namespaces.
     #[inline]
     pub fn shape(&self) -> Option<RowShape<'b>> {
         let packet = self.packet.as_ref()?;
@@ -63,6 +63,7 @@ impl<'b> LogRecord<'b> {
         let is_rare = self.uid.is_some()
             | self.gid.is_some()
             | self.vlan.is_some()
+            | packet.known_length().is_none()
             | self.physin_ifindex.is_some()
             | self.physout_ifindex.is_some();
         if header[0] != 0x45 || fragment & IS_FRAGMENT != 0 || is_rare {

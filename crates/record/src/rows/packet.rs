@@ -11,7 +11,7 @@ pub struct PacketHeaders<'p> {
     pub dst: Addr,
     /// IP protocol number. For IPv6, the one after the captured extension headers.
     pub proto: u8,
-    /// Length of the packet in bytes, starting with the network header, as the header states it.
+    /// Bytes of the packet from the network header on, as the header says; see [`PacketHeaders::known_length`].
     pub length: u32,
     /// Remaining hops (TTL, hop limit).
     pub ttl: u8,
@@ -31,6 +31,23 @@ pub struct PacketHeaders<'p> {
     pub header: &'p [u8],
     /// The captured bytes after the network header.
     pub payload: &'p [u8],
+}
+
+impl PacketHeaders<'_> {
+    /// The length in the header; `None` if the header has none because the packet is longer than the field can say: a
+    /// jumbogram (RFC 2675), or a packet that the kernel assembled from segments.
+    #[inline]
+    pub fn known_length(&self) -> Option<u32> {
+        const IPV6: u32 = 40;
+        const HOP_BY_HOP: u8 = 0;
+        let lacks = match self.src {
+            Addr::V4(_) => self.length == 0,
+            Addr::V6(_) => {
+                self.length == IPV6 && matches!(self.header.get(6), Some(&HOP_BY_HOP | &super::ip_proto::TCP))
+            }
+        };
+        if lacks { None } else { Some(self.length) }
+    }
 }
 
 /// A fragment of a larger packet.

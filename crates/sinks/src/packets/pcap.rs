@@ -1,6 +1,6 @@
 //! The pcap format, which every reader of packets supports.
 
-use super::{ETH_P_IP, ETH_P_IPV6, LINKTYPE_RAW, SNAPLEN, lengths, put_bytes};
+use super::{ETH_P_IP, ETH_P_IPV6, LINKTYPE_RAW, SNAPLEN, is_ip, lengths, put_bytes};
 use record::Lookups;
 use record::rows::LogRecord;
 
@@ -10,8 +10,8 @@ const VERSION: (u16, u16) = (2, 4);
 
 /// Writes rows as records of a pcap file: little-endian, microseconds, link type RAW, like the output PCAP of ulogd2.
 ///
-/// Like ulogd2, writes a packet that is not IP (for example ARP) unchanged: its reader takes it for IP of an unknown
-/// version. VLAN tags in front of a packet are omitted. There are two differences from ulogd2: the time zone in the
+/// A packet that is not IP (ARP, say) is written as it is, as ulogd2 does: its reader takes it for IP of an unknown
+/// version. [`Pcap::is_for`] tells such packets apart. VLAN tags in front of a packet are omitted. There are two differences from ulogd2: the time zone in the
 /// header is always 0, as readers assume, and the original length also comes from the IP header in bridge and netdev
 /// chains.
 #[derive(Debug, Default)]
@@ -36,6 +36,12 @@ impl Pcap {
         out
     }
 
+    /// True for an IP packet: readers take any other for IP of an unknown version.
+    #[inline]
+    pub fn is_for(row: &LogRecord<'_>) -> bool {
+        is_ip(row) || is_tagged_ip(row)
+    }
+
     /// Appends one record to `out`. Seconds have 32 bits, which end in 2106.
     #[inline(always)]
     pub fn write(&mut self, row: &LogRecord<'_>, _: &Lookups<'_>, out: &mut Vec<u8>) {
@@ -45,6 +51,11 @@ impl Pcap {
         }
         put_record(row, out);
     }
+}
+
+#[cold]
+fn is_tagged_ip(row: &LogRecord<'_>) -> bool {
+    matches!(row.behind_tags().0, ETH_P_IP | ETH_P_IPV6)
 }
 
 #[inline(always)]
@@ -98,6 +109,24 @@ mod tests {
             let payload = &payload[..length];
             let record = record_of(&LogRecord { payload, ..LogRecord::default() });
             assert_eq!((record.len(), &record[HEAD..]), (HEAD + length, payload), "{length}");
+        }
+    }
+
+    #[test]
+    fn only_ip_is_for_a_file_of_ip() {
+        let (v4, arp) = ([0x45, 0, 0, 20], [0, 1, 8, 0]);
+        let tagged = [[0, 7, 8, 0], v4].concat();
+        for (ether_type, payload, expected) in [
+            (0x0800, &v4[..], true),
+            (0, &v4, true),
+            (0x8100, &tagged, true),
+            (0x0806, &arp, false),
+            (0x8847, &v4, false),
+            (0, &arp, false),
+            (0, &[], false),
+        ] {
+            let row = LogRecord { ether_type, payload, ..LogRecord::default() };
+            assert_eq!(Pcap::is_for(&row), expected, "{ether_type:x} {payload:x?}");
         }
     }
 

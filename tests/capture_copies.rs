@@ -157,8 +157,109 @@ fn several_link_types_are_no_pcap() {
     // Where it shows on the way only, each packet without a place is counted.
     cut(&all, &plain, &[]).says(3, &["packets are not written: pcap has one link type only", "1 written to "]);
     let commented = written(dir.path(), "rich.pcapng", &rich(false).bytes);
-    cut(&commented, &plain, &[]).says(0, &["6 comments, counts and other blocks have no place in pcap"]);
+    cut(&commented, &plain, &[])
+        .says(0, &["8 comments, counts, descriptions of interfaces and other blocks have no place in pcap"]);
     assert_eq!(columns(&plain, "dport"), "1000\n2000\n3000\n");
+}
+
+fn written_by(from: &Path, to: &Path, words: &[&str]) -> Ran {
+    netwren(&[&["capture", "-r", from.to_str().unwrap(), "-w", to.to_str().unwrap()], words].concat())
+}
+
+/// The snapshot length and the bits above the link type in the header of a pcap file.
+fn header(path: &Path) -> (u32, u8) {
+    let bytes = std::fs::read(path).unwrap();
+    (u32::from_le_bytes(bytes[16..20].try_into().unwrap()), bytes[23])
+}
+
+/// Every way to copy a pcap file keeps its header, or reports what is lost.
+#[test]
+fn headers_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |name: &str, snaplen: u32, bits: u8| {
+        let mut bytes = pcap_of(&[&udp(1, b"abc"), &udp(2, b"abc")]);
+        bytes[16..20].copy_from_slice(&snaplen.to_le_bytes());
+        bytes[23] = bits;
+        written(dir.path(), name, &bytes)
+    };
+    let (source, other) = (with("a.pcap", 96, 0x24), with("b.pcap", 128, 0x24));
+    let (unlimited, plain) = (with("c.pcap", 0, 0), with("d.pcap", 64, 0));
+    let [copy, pcapng] = ["copy.pcap", "copy.pcapng"].map(|name| dir.path().join(name));
+    for copied in [written_by, cut] {
+        copied(&source, &copy, &[]).ok();
+        assert_eq!(header(&copy), (96, 0x24));
+        copied(&source, &copy, &["-s", "40"]).ok();
+        assert_eq!(header(&copy), (40, 0x24));
+        copied(&unlimited, &copy, &[]).ok();
+        assert_eq!(header(&copy), (0, 0));
+        copied(&source, &pcapng, &[]).says(0, &["the length of frame checksums is not kept"]);
+        assert_eq!(row(&pcapng)["ifaces"][0]["snaplen"], 96);
+        copied(&plain, &pcapng, &[]).ok();
+        assert_eq!(row(&pcapng)["ifaces"][0]["snaplen"], 64);
+    }
+    merge(&[&source, &other], &copy).ok();
+    assert_eq!(header(&copy), (128, 0x24));
+    merge(&[&source, &unlimited], &copy).says(0, &["the length of frame checksums is not kept"]);
+    assert_eq!(header(&copy), (0, 0x24));
+    let limited = [96u8, 0, 0, 0];
+    let made = Made::default().section(false, &[(1, b"said")]).block(1, &[&[1, 0, 0, 0][..], &limited].concat(), &[]);
+    let limited = written(dir.path(), "e.pcapng", &made.packet(0, 1, 1, &[]).bytes);
+    written_by(&limited, &copy, &[]).says(0, &["0 comments of packets, 2 descriptions of interfaces and sections"]);
+    cut(&limited, &copy, &[]).says(0, &["1 comments, counts, descriptions of interfaces and other blocks"]);
+}
+
+/// Times before 1970 and after 2554, and none: rows, filters, groups, figures and copies have them, or report the loss.
+#[test]
+fn far_times_are_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let offset = |seconds: i64| seconds.to_le_bytes();
+    let made = Made::default().section(false, &[]);
+    let made = made.iface(1, &[]).iface(1, &[(14, &offset(-100))]).iface(1, &[(9, &[0])]);
+    let made = made.packet(0, 0, 1, &[]).packet(1, 5_000_001, 2, &[]).packet(2, 20_000_000_000, 3, &[]);
+    let simple = [&(udp(4, b"abc").len() as u32).to_le_bytes()[..], &udp(4, b"abc"), &[0; 3]].concat();
+    let source = written(dir.path(), "far.pcapng", &made.block(3, &simple, &[]).bytes);
+    let zero = "1970-01-01T00:00:00.000000000Z";
+    let (early, late) = ("1969-12-31T23:58:25.000001000Z", "2603-10-11T11:33:20.000000000Z");
+    let all = format!("{zero}\t1\n{early}\t2\n{late}\t3\n-\t4\n");
+    assert_eq!(columns(&source, "time,dport"), all);
+    let shown = |words: &[&str]| netwren(&[&["capture", "-r", source.to_str().unwrap(), "-H"], words].concat()).ok();
+    for (filter, ports) in [
+        ("time < 1970-01-01T00:00:00Z", "2\n"),
+        ("time >= 1970-01-01T00:00:00Z", "1\n3\n"),
+        ("time > 2600-01-01T00:00:00Z", "3\n"),
+        ("time < 1960-01-01T00:00:00Z", ""),
+        ("time = 1969-12-31T23:58:25.000001Z", "2\n"),
+        ("time = null", "4\n"),
+    ] {
+        assert_eq!(shown(&["-c", "dport", filter]), ports, "{filter}");
+    }
+    let sorted = format!("{early}\t2\n{zero}\t1\n{late}\t3\n-\t4\n");
+    assert_eq!(shown(&["-c", "time,dport", "--sort", "time"]), sorted);
+    assert_eq!(shown(&["--by", "time", "--sort", "time", "--limit", "1"]), format!("{early}\t1\n"));
+    let json = shown(&["-o", "json", "-c", "time", "dport = 3"]);
+    assert_eq!(json.trim(), format!("{{\"time\":\"{late}\"}}"));
+    let figures = row(&source);
+    assert_eq!((&figures["first_time"], &figures["last_time"]), (&early.into(), &late.into()));
+    assert_eq!((&figures["untimed"], &figures["backwards"]), (&1.into(), &1.into()));
+    let [pcapng, pcap] = ["copy.pcapng", "copy.pcap"].map(|name| dir.path().join(name));
+    cut(&source, &pcapng, &[]).ok();
+    assert_eq!(columns(&pcapng, "time,dport"), all, "a packet without a time stays without one");
+    is_read_by("tcpdump", &["-n", "-r"], &pcapng);
+    written_by(&source, &pcapng, &[]).says(3, &["packets have another time in the file"]);
+    assert_eq!(columns(&pcapng, "time,dport"), all.replace("-\t4", &format!("{zero}\t4")));
+    for copied in [cut, written_by] {
+        copied(&source, &pcap, &[]).says(3, &["3", "packets have another time in the file"]);
+        assert_eq!(columns(&pcap, "dport"), "1\n2\n3\n4\n");
+    }
+    let parts = [1, 2, 3, 4].map(|port: u16| {
+        let part = dir.path().join(format!("{port}.pcapng"));
+        cut(&source, &part, &[&format!("dport = {port}")]).ok();
+        part
+    });
+    merge(&[&parts[2], &parts[1], &parts[0]], &pcapng).ok();
+    assert_eq!(columns(&pcapng, "time,dport"), format!("{early}\t2\n{zero}\t1\n{late}\t3\n"));
+    merge(&[&parts[0], &parts[3]], &pcapng).says(3, &["1 packets have another time in the file"]);
+    assert_eq!(columns(&pcapng, "time,dport"), format!("{zero}\t4\n{zero}\t1\n"));
 }
 
 /// What finds no room on the disk is counted, and the file ends with a whole packet.

@@ -17,7 +17,7 @@ mod row;
 pub use files::{
     FileError, FileFault, FileFormat, FileIface, FileOptions, FilePacket, FilePackets, FileRecord, FileStatistics,
     FileSummary, IFACES_MAX, IfaceCounts, IfaceSummary, LENGTH_CLASSES, OtherBlock, PacketFile, PassesInFile,
-    ReadPackets, UnreadFile, blocks, fuzz_packet_file, put_gzip, unpacked,
+    ReadPackets, SkippedRecords, UnreadFile, blocks, fuzz_packet_file, put_gzip, unpacked,
 };
 pub use latency::LatencyCounts;
 pub use live::place::CapturePlace;

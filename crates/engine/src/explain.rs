@@ -1,7 +1,7 @@
 //! `--explain`: the plan in words, before it runs.
 
 use crate::plan::{Grouping, Plan, Work};
-use record::text::TimestampWriter;
+use record::text::{TimestampWriter, put_far_time};
 use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, Push, Schema, Table, Test};
 
 /// Describes the run: the backend, each part of the filter and where it is tested, the steps after it, the kernel
@@ -170,6 +170,11 @@ fn operand_text(operand: &Operand, number: impl Fn(u64) -> String) -> String {
         Operand::Null => "null".to_owned(),
         Operand::Bool(yes) => yes.to_string(),
         Operand::Number(n) => number(*n),
+        Operand::FarTime(time) => {
+            let mut text = Vec::new();
+            put_far_time(&mut text, *time);
+            String::from_utf8_lossy(&text).into_owned()
+        }
         Operand::Ranges(ranges) => {
             let one = |(low, high): &(u64, u64)| match low == high {
                 true => number(*low),

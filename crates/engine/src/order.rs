@@ -189,6 +189,8 @@ mod tag {
     pub(super) const OWNERS: u8 = 0x50;
     /// The number of following bytes is added.
     pub(super) const NUMBER: u8 = 0x80;
+    /// A time after those that are numbers of eight bytes.
+    pub(super) const LATE: u8 = NUMBER + 9;
     /// The last of all, even after other tags with inverted bits.
     pub(super) const NULL: u8 = 0xff;
 }
@@ -207,6 +209,10 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
                 out.extend_from_slice(&n.to_be_bytes());
             }
         },
+        Value::FarTime(time) => {
+            out.push(if time.is_before_1970() { tag::NEGATIVE } else { tag::LATE });
+            out.extend_from_slice(&time.ns().to_be_bytes());
+        }
         Value::Addr(addr) => {
             out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });
             out.extend_from_slice(addr.octets());

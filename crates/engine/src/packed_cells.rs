@@ -47,6 +47,8 @@ mod tag {
     pub(super) const PREFIX: u8 = 33;
     /// Stored as the number of others, then as TEXT.
     pub(super) const FIRST_OF: u8 = 34;
+    /// Stored as nanoseconds since 1970 in sixteen bytes, big endian.
+    pub(super) const FAR_TIME: u8 = 35;
 }
 
 /// The arena.
@@ -143,6 +145,10 @@ impl SideTables {
             Value::Time(ns) => {
                 out.push(tag::TIME);
                 pack_number(ns, out);
+            }
+            Value::FarTime(time) => {
+                out.push(tag::FAR_TIME);
+                out.extend_from_slice(&time.ns().to_be_bytes());
             }
             Value::Thousandths(n) => {
                 out.push(tag::THOUSANDTHS);
@@ -262,6 +268,7 @@ impl<'k> CellReader<'k> {
                 let tag = self.byte()?;
                 Value::Time(self.number(tag)?)
             }
+            tag::FAR_TIME => Value::time(i128::from_be_bytes(self.array()?)),
             tag::THOUSANDTHS => {
                 let tag = self.byte()?;
                 Value::Thousandths(self.number(tag)?)
@@ -366,6 +373,8 @@ mod tests {
             Value::Owners(&owners),
             Value::Owners(&owners[..1]),
             Value::Time(1_795_000_000_123_456_789),
+            Value::time(-1),
+            Value::time(1 << 80),
             Value::Thousandths(u64::MAX),
             Value::List(&texts),
             Value::Object(&owners[0]),

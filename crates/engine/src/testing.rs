@@ -127,6 +127,7 @@ pub(crate) fn cell_text(value: &Value<'_>) -> String {
         Value::Null => "-".to_owned(),
         Value::Bool(yes) => yes.to_string(),
         Value::U64(n) | Value::Time(n) => n.to_string(),
+        Value::FarTime(time) => time.ns().to_string(),
         Value::I64(n) => n.to_string(),
         Value::Addr(addr) => addr.to_string(),
         Value::Bytes(text) => text.escape_ascii().to_string(),

@@ -1,7 +1,7 @@
 //! Filters as trees over field indexes. The engine builds a tree from the user's words; sources read it to find the
 //! parts that the kernel can evaluate. The engine evaluates the rest.
 
-use crate::{Addr, Kind, Prefix};
+use crate::{Addr, FarTime, Kind, Prefix};
 
 /// A filter over the fields of one table.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +70,8 @@ pub enum Operand {
     Bool(bool),
     /// One number (any operator except match).
     Number(u64),
+    /// One point in time that no number of ns since 1970 holds (any operator but match).
+    FarTime(FarTime),
     /// Numbers and ranges, both ends included: `in (443, 8000-8999)`.
     Ranges(Vec<(u64, u64)>),
     /// `fwmark = 0x10/0xf0`: the field and the mask equal the value.

@@ -7,6 +7,7 @@
 mod account;
 mod addr;
 mod demand;
+mod far_time;
 mod filter;
 pub mod hash;
 mod kernel_words;
@@ -33,6 +34,7 @@ mod visitor;
 pub use account::{Accounting, Why};
 pub use addr::{Addr, Prefix, Scope};
 pub use demand::{BackendLacks, Demand, Offer, Push, Via};
+pub use far_time::FarTime;
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use likeness::{Likeness, MESSAGE, NANOS, NUMBERS, RowShape, ShapeColumn, Varying};
 pub use lookup::{Key, Lookup, LookupId, Lookups};

@@ -144,6 +144,7 @@ impl From<Value<'_>> for OwnedValue {
             Value::I64(n) => Value::I64(n),
             Value::Thousandths(n) => Value::Thousandths(n),
             Value::Time(ns) => Value::Time(ns),
+            Value::FarTime(time) => Value::FarTime(time),
             Value::Addr(addr) => Value::Addr(addr),
             Value::Name(word) => Value::Name(word),
             Value::Guess(word) => Value::Guess(word),

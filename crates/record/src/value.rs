@@ -1,6 +1,6 @@
 //! Cells: a small `Copy` value that borrows from its row, and the kind that determines how it is read and written.
 
-use crate::{Addr, Owner};
+use crate::{Addr, FarTime, Owner};
 
 /// The value of one field in one row. 24 bytes, `Copy`; borrows from the row or from a lookup.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub enum Value<'r> {
     Thousandths(u64),
     /// A point in time: nanoseconds since 1970-01-01 00:00 UTC.
     Time(u64),
+    /// A point in time that those nanoseconds cannot hold.
+    FarTime(FarTime),
     /// An address; IPv4-mapped ones are already IPv4.
     Addr(Addr),
     /// Text from outside: hostile until a sink has escaped it; not necessarily UTF-8.
@@ -54,6 +56,11 @@ impl Value<'_> {
             Some(n) => Value::U64(n.into()),
             None => Value::Null,
         }
+    }
+
+    /// A point in time in ns since 1970.
+    pub fn time(ns: i128) -> Self {
+        FarTime::split(ns).map_or_else(Value::FarTime, Value::Time)
     }
 
     /// True for [`Value::Null`].

@@ -20,3 +20,6 @@ pub const SECRETS: u32 = 10;
 pub const CUSTOM: u32 = 0x0bad;
 /// Custom block that must not be copied into a changed file.
 pub const CUSTOM_NOT_COPIED: u32 = 0x4000_0bad;
+
+/// Option of any block: a comment.
+pub const COMMENT: u16 = 1;

@@ -9,6 +9,8 @@ const NAME_MAX: usize = 256;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
+/// Snapshot lengths that mean whole packets: none, and that of libpcap.
+const USUAL_SNAPLENS: [u32; 2] = [0, 256 << 10];
 
 /// An interface described in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct FileIface {
     /// The upper bits of the link type field in a pcap header: the length of the frame check sequence. `None` in
     /// pcapng.
     pub pcap_bits: Option<u32>,
+    /// True if the description has more than name, link type and times: a snapshot length, an address, a filter …
+    pub has_more: bool,
     /// The unit of its time stamps.
     pub(super) resolution: Resolution,
 }
@@ -34,8 +38,10 @@ impl FileIface {
             link_type: read.u16(body, 0)?.into(),
             snaplen: read.u32(body, 4)?,
             pcap_bits: None,
+            has_more: false,
             resolution: Resolution::MICROSECONDS,
         };
+        iface.has_more = !USUAL_SNAPLENS.contains(&iface.snaplen);
         let mut offset_s = 0;
         for (code, value) in BlockOptions::new(body.get(8..).unwrap_or_default(), read) {
             match code {
@@ -46,7 +52,7 @@ impl FileIface {
                 }
                 IF_TSRESOL => iface.resolution = value.first().map_or(iface.resolution, |byte| Resolution::of(*byte)),
                 IF_TSOFFSET => offset_s = read.u64(value, 0).map_or(0, |offset| offset as i64),
-                _ => {}
+                _ => iface.has_more = true,
             }
         }
         iface.resolution.offset_s = offset_s;

@@ -30,7 +30,7 @@ pub use interface::FileIface;
 pub use options::FileOptions;
 pub use packed::{put_gzip, unpacked};
 pub use packet::FilePacket;
-pub use reader::{FileFormat, PacketFile, UnreadFile};
+pub use reader::{FileFormat, PacketFile, SkippedRecords, UnreadFile};
 pub use records::{FileRecord, FileStatistics, IfaceCounts, OtherBlock};
 pub use stream::{FilePackets, PassesInFile, ReadPackets};
 pub use summary::{FileSummary, IFACES_MAX, IfaceSummary, LENGTH_CLASSES};

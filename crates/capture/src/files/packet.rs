@@ -1,13 +1,16 @@
 //! A packet of a file.
 
 use super::options::{FileOptions, Order};
-use record::rows::PacketAim;
+use record::FarTime;
+use record::rows::{OddTime, PacketAim};
 
 /// A packet of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilePacket<'f> {
-    /// Its time stamp, in ns since 1970; 0 without one.
+    /// Its stamp, in ns since 1970; see `odd_time`.
     pub time_ns: u64,
+    /// Set if `time_ns` is only the nearest to its time, or if it has no time.
+    pub odd_time: Option<OddTime>,
     /// The same time stamp as in the file, in units of the interface; in ns for pcap.
     pub stamp: u64,
     /// Index of its interface in [`crate::PacketFile::ifaces`].
@@ -26,6 +29,16 @@ pub struct FilePacket<'f> {
     pub aim: Option<PacketAim>,
     /// All options, including the direction.
     pub options: FileOptions<'f>,
+}
+
+impl FilePacket<'_> {
+    /// Its stamp, in ns since 1970; `None` if it has none.
+    pub fn time(&self) -> Option<i128> {
+        match self.odd_time {
+            None => Some(self.time_ns.into()),
+            Some(odd) => odd.far().map(FarTime::ns),
+        }
+    }
 }
 
 /// A packet that is complete in the input and has not been taken from it yet.

@@ -59,6 +59,7 @@ impl PcapHeader {
             link_type: link_type & LINK_TYPE,
             snaplen,
             pcap_bits: Some(link_type & !LINK_TYPE),
+            has_more: false,
             resolution: Resolution::MICROSECONDS,
         };
         Ok(PcapHeader { read, iface, ns_of_unit, record_header, swaps_lengths })
@@ -91,6 +92,7 @@ impl PcapHeader {
         let link_type = self.iface.link_type;
         let packet = FilePacket {
             time_ns,
+            odd_time: None,
             stamp: time_ns,
             iface: 0,
             iface_name: b"",

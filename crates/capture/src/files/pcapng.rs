@@ -8,7 +8,7 @@ use super::interface::FileIface;
 use super::options::{BlockOptions, FileOptions, Order};
 use super::packet::{FilePacket, FoundPacket};
 use super::records::FoundRecord;
-use record::rows::PacketAim;
+use record::rows::{OddTime, PacketAim};
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Sizes of the type and length before a block's body, and of the repeated length after it.
@@ -146,14 +146,14 @@ impl PcapngSection {
     fn packet(&self, body: &[u8]) -> Option<Result<FoundPacket, FileFault>> {
         let read = |at| self.read.u32(body, at);
         let (number, stamp) = (read(0)?, u64::from(read(4)?) << 32 | u64::from(read(8)?));
-        self.found(body, number, stamp, [read(12)?, read(16)?], 20)
+        self.found(body, number, Some(stamp), [read(12)?, read(16)?], 20)
     }
 
     /// Decodes a packet block, the predecessor of the enhanced packet block.
     fn obsolete(&self, body: &[u8]) -> Option<Result<FoundPacket, FileFault>> {
         let read = |at| self.read.u32(body, at);
         let (number, stamp) = (self.read.u16(body, 0)?.into(), u64::from(read(4)?) << 32 | u64::from(read(8)?));
-        self.found(body, number, stamp, [read(12)?, read(16)?], 20)
+        self.found(body, number, Some(stamp), [read(12)?, read(16)?], 20)
     }
 
     /// Decodes a packet without a time stamp: it belongs to the first interface and fills the block.
@@ -161,7 +161,7 @@ impl PcapngSection {
         let len = self.read.u32(body, 0)?;
         let snaplen = self.ifaces.first().map_or(0, |iface| iface.snaplen);
         let bytes = if snaplen == 0 { len } else { len.min(snaplen) };
-        self.found(body, 0, 0, [bytes, len], 4)
+        self.found(body, 0, None, [bytes, len], 4)
     }
 
     #[inline]
@@ -169,7 +169,7 @@ impl PcapngSection {
         &self,
         body: &[u8],
         number: u32,
-        stamp: u64,
+        stamp: Option<u64>,
         [caplen, len]: [u32; 2],
         at: usize,
     ) -> Option<Result<FoundPacket, FileFault>> {
@@ -178,9 +178,15 @@ impl PcapngSection {
         let behind = body.len().checked_sub(at)?.checked_sub(bytes)?;
         let options_at = at + bytes + behind.min(bytes.wrapping_neg() % 4);
         let options = body.get(options_at..).unwrap_or_default();
+        let (time_ns, odd_time) = match stamp.map(|stamp| iface.resolution.ns(stamp)) {
+            Some(Ok(ns)) => (ns, None),
+            Some(Err(far)) => (far.nearest_ns(), Some(OddTime::Far(far))),
+            None => (0, Some(OddTime::Missing)),
+        };
         let packet = FilePacket {
-            time_ns: iface.resolution.ns(stamp),
-            stamp,
+            time_ns,
+            odd_time,
+            stamp: stamp.unwrap_or(0),
             iface: number,
             iface_name: b"",
             number: self.before.saturating_add(number).saturating_add(1),

@@ -39,8 +39,17 @@ pub struct PacketFile {
     is_described: bool,
     /// The file, if its next bytes may not have arrived yet.
     pipe: Option<Pipe>,
-    /// Number of blocks read so far that describe neither a packet nor an interface nor a section.
-    pub(super) other_blocks: u64,
+    /// Records that [`PacketFile::next_packet`] skipped.
+    pub(super) skipped: SkippedRecords,
+}
+
+/// Counts of what a reader of packets does not see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SkippedRecords {
+    /// Sections with a comment, and interfaces of which more than name, link type and times is described.
+    pub descriptions: u64,
+    /// Blocks that describe neither a packet nor an interface nor a section.
+    pub others: u64,
 }
 
 /// An open file before its first read, so that the caller can restrict the process before it handles the file's bytes.
@@ -102,8 +111,9 @@ impl PacketFile {
         if let FileKind::Pcapng(section) = &mut kind {
             section.begin(&mut input).map_err(|fault| failed(fault, input.offset()))?;
         }
+        let skipped = SkippedRecords::default();
         let (is_packed, is_zstd) = (packing.is_some(), packing == Some(Packing::Zstd));
-        Ok(PacketFile { name, input, kind, is_packed, is_zstd, is_described: false, pipe: None, other_blocks: 0 })
+        Ok(PacketFile { name, input, kind, is_packed, is_zstd, is_described: false, pipe: None, skipped })
     }
 
     /// Its name in errors.
@@ -154,14 +164,24 @@ impl PacketFile {
         let found = loop {
             match self.find()? {
                 Some(FoundRecord::Packet(found)) => break found,
-                Some(FoundRecord::Block { kind, length }) => {
-                    self.other_blocks += u64::from(!matches!(kind, blocks::SECTION | blocks::INTERFACE));
-                    self.input.take(length);
-                }
+                Some(FoundRecord::Block { kind, length }) => self.skip(kind, length),
                 None => return Ok(None),
             }
         };
         Ok(Some(packet(&self.kind, &mut self.input, found)))
+    }
+
+    /// Takes a block that is no packet.
+    fn skip(&mut self, kind: u32, length: usize) {
+        let body = self.input.take(length).get(8..length - 4).unwrap_or_default();
+        let FileKind::Pcapng(section) = &self.kind else { return };
+        let options = || FileOptions::new(body.get(16..).unwrap_or_default(), section.read);
+        let is_description = match kind {
+            blocks::SECTION => options().has(blocks::COMMENT),
+            blocks::INTERFACE => section.ifaces.last().is_some_and(|iface| iface.has_more),
+            _ => return self.skipped.others += 1,
+        };
+        self.skipped.descriptions += u64::from(is_description);
     }
 
     /// The next record of any type; `None` at the end. Errors are the same as in [`PacketFile::next_packet`].

@@ -1,5 +1,7 @@
 //! Units of time stamps.
 
+use record::FarTime;
+
 /// Converts time stamps of a file to ns since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resolution {
@@ -30,15 +32,14 @@ impl Resolution {
         }
     }
 
-    /// Time in ns since 1970, limited to the range from 1970 to the year 2554.
+    /// Nanoseconds since 1970, rounded down.
     #[inline]
-    pub(super) fn ns(self, stamp: u64) -> u64 {
-        if (self.over, self.offset_s) == (1, 0) {
-            return stamp.saturating_mul(self.times);
+    pub(super) fn ns(self, stamp: u64) -> Result<u64, FarTime> {
+        if let (1, 0, Some(ns)) = (self.over, self.offset_s, stamp.checked_mul(self.times)) {
+            return Ok(ns);
         }
         let ns = i128::from(stamp) * i128::from(self.times) / i128::from(self.over);
-        let ns = ns + i128::from(self.offset_s) * i128::from(S);
-        u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
+        FarTime::split(ns + i128::from(self.offset_s) * i128::from(S))
     }
 }
 
@@ -58,13 +59,16 @@ mod tests {
             (12, 1_999, 1),
             (127, u64::MAX, 1_844_674_407),
             (0xff, 1 << 63, 1_000_000_000),
-            (0, u64::MAX, u64::MAX),
         ] {
-            assert_eq!(Resolution::of(byte).ns(stamp), ns, "{byte:#x}");
+            assert_eq!(Resolution::of(byte).ns(stamp), Ok(ns), "{byte:#x}");
         }
         let moved = |offset_s| Resolution { offset_s, ..Resolution::of(6) };
-        assert_eq!(moved(3).ns(5), 3_000_005_000);
-        assert_eq!(moved(i64::MIN).ns(5), 0);
-        assert_eq!(moved(i64::MAX).ns(5), u64::MAX);
+        assert_eq!(moved(3).ns(5), Ok(3_000_005_000));
+        let far = |resolution: Resolution, stamp| resolution.ns(stamp).map_err(FarTime::ns);
+        assert_eq!(far(moved(-1), 5), Err(-999_995_000));
+        assert_eq!(far(moved(i64::MIN), 5), Err(i128::from(i64::MIN) * i128::from(S) + 5000));
+        assert_eq!(far(moved(i64::MAX), 5), Err(i128::from(i64::MAX) * i128::from(S) + 5000));
+        assert_eq!(far(Resolution::of(0), 1 << 40), Err((1 << 40) * i128::from(S)));
+        assert_eq!(far(Resolution::of(6), u64::MAX), Err(i128::from(u64::MAX) * 1000));
     }
 }

@@ -3,14 +3,13 @@
 use record::rows::{CapturedPacket, CapturedPackets, LinkType, PacketAim};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
 
+use super::blocks::COMMENT;
 use super::error::FileError;
 use super::packet::FilePacket;
-use super::reader::{FileFormat, PacketFile};
+use super::reader::{FileFormat, PacketFile, SkippedRecords};
 use crate::row::complete;
 
 const BACKEND: &str = "file";
-/// `opt_comment`
-const COMMENT: u16 = 1;
 /// Maximum number of rows in a batch, after which they are written and `stop` is called.
 const BATCH_MAX: u64 = 1024;
 /// Maximum wait for a packet from a pipe.
@@ -61,10 +60,9 @@ impl<'h> FilePackets<'h> {
         }
     }
 
-    /// Numbers of items that rows leave out: comments on packets that passed so far, and other blocks (names, counters,
-    /// secrets).
-    pub fn left_out(&self) -> (u64, u64) {
-        (self.comments, self.file.other_blocks)
+    /// Returns what rows leave out: the number of comments on packets that passed so far, and other records.
+    pub fn left_out(&self) -> (u64, SkippedRecords) {
+        (self.comments, self.file.skipped)
     }
 
     /// Hands out the available packets, at most one batch.
@@ -95,6 +93,7 @@ impl<'f> FilePacket<'f> {
     pub fn row(&self, snaplen: usize) -> CapturedPacket<'f> {
         let row = CapturedPacket {
             time_ns: self.time_ns,
+            odd_time: self.odd_time,
             ifindex: self.number,
             iface: self.iface_name,
             link_type: u16::try_from(self.link_type).map_or(LinkType::UNKNOWN, LinkType),

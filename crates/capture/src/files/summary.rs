@@ -1,5 +1,6 @@
 //! The summary of a file, for `capture stats`.
 
+use super::blocks::COMMENT;
 use super::error::FileError;
 use super::interface::FileIface;
 use super::packet::FilePacket;
@@ -8,8 +9,6 @@ use super::records::{FileRecord, FileStatistics, IfaceCounts};
 
 /// Maximum number of interfaces with a summary. Further interfaces and their packets are counted together.
 pub const IFACES_MAX: usize = 256;
-/// `opt_comment`
-const COMMENT: u16 = 1;
 /// Number of packets between two calls of `stop`.
 const BATCH: u32 = 4096;
 /// Upper bounds of the packet length classes; the last class is unbounded.
@@ -35,13 +34,13 @@ pub struct FileSummary {
     /// Number of packets that were captured incompletely.
     pub cut: u64,
     /// Earliest and latest time stamp of a packet, in ns since 1970.
-    pub times_ns: Option<(u64, u64)>,
+    pub times_ns: Option<(i128, i128)>,
     /// Number of packets without a time stamp.
     pub untimed: u64,
     /// Number of packets with an earlier time stamp than the packet before.
     pub backwards: u64,
     /// The largest such step back, in ns.
-    pub backwards_max_ns: u64,
+    pub backwards_max_ns: u128,
     /// Length of the shortest and of the longest packet.
     pub lengths: Option<(u32, u32)>,
     /// Number of packets per class of [`LENGTH_CLASSES`].
@@ -120,7 +119,7 @@ struct Summing {
     in_section: Vec<bool>,
     /// Counters of the section's interfaces, by index.
     counts: Vec<IfaceCounts>,
-    last_ns: u64,
+    last_ns: Option<i128>,
 }
 
 impl Summing {
@@ -164,23 +163,22 @@ impl Summing {
         if !packet.options.is_empty() {
             file.commented += u64::from(packet.options.has(COMMENT));
         }
-        self.add_time(packet.time_ns);
+        self.add_time(packet.time());
     }
 
     #[inline]
-    fn add_time(&mut self, time_ns: u64) {
+    fn add_time(&mut self, time: Option<i128>) {
         let file = &mut self.file;
-        if time_ns == 0 {
+        let Some(time_ns) = time else {
             file.untimed += 1;
             return;
-        }
+        };
         let times = file.times_ns.unwrap_or((time_ns, time_ns));
         file.times_ns = Some((times.0.min(time_ns), times.1.max(time_ns)));
-        if time_ns < self.last_ns {
+        if let Some(last_ns) = self.last_ns.replace(time_ns).filter(|last_ns| time_ns < *last_ns) {
             file.backwards += 1;
-            file.backwards_max_ns = file.backwards_max_ns.max(self.last_ns - time_ns);
+            file.backwards_max_ns = file.backwards_max_ns.max(last_ns.abs_diff(time_ns));
         }
-        self.last_ns = time_ns;
     }
 
     /// Adds an interface of the section: reuses a known interface, unless this section has already described it.

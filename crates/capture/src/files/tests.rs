@@ -156,6 +156,25 @@ fn pcapng_is_read_with_all_its_blocks() {
     assert_eq!(names, [name(b"eth0", 1), name(b"", 101), name(b"eth0", 1), name(b"", 101), name(b"any", 113)]);
 }
 
+/// A time of 0 is a time; one before 1970 or after 2554 is kept; only a simple packet block has none.
+#[test]
+fn every_stamp_is_a_time() {
+    let mut made = Made(Vec::new(), false);
+    let offset = |seconds: i64| seconds.to_le_bytes();
+    made.section().iface(1, &[]).iface(1, &[(14, &offset(-10))]).iface(1, &[(9, &[0])]);
+    made.packet(0, 0, 1, b"a").packet(1, 1, 1, b"b").packet(1, 10_000_000, 1, b"c").packet(2, 1 << 40, 1, b"d");
+    made.block(3, |body| _ = body.u32(1).bytes(b"e"));
+    let times = [Some(0), Some(-9_999_999_000), Some(0), Some((1 << 40) * 1_000_000_000), None];
+    let mut file = open(&made.0).unwrap();
+    for time in times {
+        let packet = file.next_packet().unwrap().unwrap();
+        assert_eq!((packet.time(), packet.odd_time.is_some()), (time, !matches!(time, Some(0))));
+    }
+    let summary = FileSummary::read(&mut open(&made.0).unwrap(), &|| false);
+    assert_eq!((summary.untimed, summary.times_ns), (1, Some((-9_999_999_000, (1 << 40) * 1_000_000_000))));
+    assert_eq!((summary.backwards, summary.backwards_max_ns), (1, 9_999_999_000));
+}
+
 #[test]
 fn flags_say_whom_a_packet_is_for() {
     let aim_of = |flags: u32| {

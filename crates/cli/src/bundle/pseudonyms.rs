@@ -84,6 +84,7 @@ impl Pseudonyms {
             | Value::I64(_)
             | Value::Thousandths(_)
             | Value::Time(_)
+            | Value::FarTime(_)
             | Value::Name(_)
             | Value::Guess(_)
             | Value::Bits(..) => value.into(),

@@ -4,7 +4,7 @@ use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
 use export::{Address, ColumnType, Format, TABLE_PLACE, TableShape, Target, TypedValue, put_typed};
 use record::rows::{LogRecord, LogRecords};
-use record::text::{put_addr, put_i64, put_u64};
+use record::text::{put_addr, put_far_time, put_i64, put_timestamp, put_u64};
 use record::{Columns, Kind, Lookups, RowCells, Value};
 use sinks::face::ulogd::{KEYS, KeyValue, KeyValues, UlogdStyle};
 
@@ -181,10 +181,15 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
         Value::Null => return put_typed(out, TypedValue::Null),
         Value::Bool(yes) => return put_typed(out, TypedValue::Integer(yes.into())),
         Value::I64(n) => return put_typed(out, TypedValue::Integer(n)),
-        Value::U64(n) | Value::Time(n) => match i64::try_from(n) {
-            Ok(n) => return put_typed(out, TypedValue::Integer(n)),
+        Value::U64(n) | Value::Time(n) if i64::try_from(n).is_ok() => {
+            return put_typed(out, TypedValue::Integer(n as i64));
+        }
             // Larger numbers do not fit SQL's integers.
-            Err(_) => put_u64(text, n),
+        Value::U64(n) => put_u64(text, n),
+        Value::Time(ns) => put_timestamp(text, ns),
+        Value::FarTime(time) => match i64::try_from(time.ns()) {
+            Ok(ns) => return put_typed(out, TypedValue::Integer(ns)),
+            Err(_) => put_far_time(text, time),
         },
         Value::Name(word) | Value::Guess(word) => return put_typed(out, TypedValue::Text(word)),
         Value::Bytes(bytes) | Value::FirstOf(bytes, _) => return put_bytes(bytes, out),
@@ -233,6 +238,9 @@ mod tests {
             (Value::U64(u64::MAX), TypedValue::Text("18446744073709551615")),
             (Value::I64(-7), TypedValue::Integer(-7)),
             (Value::Time(1), TypedValue::Integer(1)),
+            (Value::Time(u64::MAX), TypedValue::Text("2554-07-21T23:34:33.709551615Z")),
+            (Value::time(-5), TypedValue::Integer(-5)),
+            (Value::time(253_402_300_799_000_000_000), TypedValue::Text("9999-12-31T23:59:59.000000000Z")),
             (Value::Bool(true), TypedValue::Integer(1)),
             (Value::Thousandths(1_050), TypedValue::Text("1.050")),
             (Value::Bytes(b"a'\n"), TypedValue::Text("a'\n")),

@@ -11,7 +11,7 @@ use crate::columns::kind_in_words;
 use crate::nearest::nearest;
 use crate::predicate::compile_regex;
 use record::rows::NatKind;
-use record::{Expr, Kind, Member, Op, Operand, Schema, Test};
+use record::{Expr, FarTime, Kind, Member, Op, Operand, Schema, Test};
 
 /// Resolves the names of `ast` to fields of `table` and converts the values.
 ///
@@ -241,8 +241,8 @@ impl Binder<'_> {
             let addr = addr.ok_or_else(|| self.bad(value, "no address to compare with"))?;
             return Ok(self.one(op, Operand::Addr(addr)));
         }
-        let number = if kind == Kind::Time { self.time(value)? } else { self.number(kind, value)? };
-        Ok(self.one(op, Operand::Number(number)))
+        let operand = if kind == Kind::Time { self.time(value)? } else { Operand::Number(self.number(kind, value)?) };
+        Ok(self.one(op, operand))
     }
 
     /// Builds a comparison with addresses and prefixes. A single host after `=` is compared as one address, which is
@@ -393,17 +393,21 @@ impl Binder<'_> {
 
     /// Builds the test for one point in time or any of several.
     fn times(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
-        let times = values.iter().map(|value| self.time(value)).collect::<Result<Vec<u64>, _>>()?;
-        Ok(match times[..] {
-            [time] if self.is_sign() => self.one(op, Operand::Number(time)),
-            _ => self.one(op, Operand::Ranges(times.into_iter().map(|time| (time, time)).collect())),
-        })
+        if let ([value], true) = (values, self.is_sign()) {
+            return Ok(self.one(op, self.time(value)?));
+        }
+        let one = |value: &&Literal| match self.time(value)? {
+            Operand::Number(ns) => Ok((ns, ns)),
+            _ => Err(self.bad(value, "times in a list are from 1970 to 2554")),
+        };
+        Ok(self.one(op, Operand::Ranges(values.iter().map(one).collect::<Result<_, _>>()?)))
     }
 
-    /// Returns a point in time in ns since 1970.
-    fn time(&self, value: &Literal) -> Result<u64, FilterError> {
-        let time = value.as_str().and_then(time::absolute);
-        time.ok_or_else(|| self.bad(value, "no time (10:30, -5m, 2026-11-22T10:30:00Z)"))
+    /// A point in time: ns since 1970, or a far time.
+    fn time(&self, value: &Literal) -> Result<Operand, FilterError> {
+        let ns = value.as_str().and_then(time::absolute);
+        let ns = ns.ok_or_else(|| self.bad(value, "no time (10:30, -5m, 2026-11-22T10:30:00Z)"))?;
+        Ok(FarTime::split(ns).map_or_else(Operand::FarTime, Operand::Number))
     }
 
     /// Builds the operand of `value/mask`: the bits under the mask must equal the value.

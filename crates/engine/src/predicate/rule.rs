@@ -1,7 +1,7 @@
 //! A compiled comparison.
 
 use super::{BadPattern, Op, Operand, Test, compile_pattern, glob};
-use record::{Addr, EndpointTest, Kind, Owner, Prefix, Value};
+use record::{Addr, EndpointTest, FarTime, Kind, Owner, Prefix, Value};
 use std::cmp::Ordering;
 
 /// Number of words from which on a binary search beats a linear one.
@@ -21,6 +21,7 @@ enum Want {
     Bool(bool),
     /// The order between value and operand is among these.
     Number(u64, Orders),
+    FarTime(FarTime, Orders),
     Addr(Addr, Orders),
     /// Lies between the two numbers, both included.
     Range(u64, u64),
@@ -100,6 +101,9 @@ impl Orders {
             (Value::U64(left), Value::I64(right)) => i64::try_from(*left).map_or(Ordering::Greater, |n| n.cmp(right)),
             (Value::I64(left), Value::U64(right)) => i64::try_from(*right).map_or(Ordering::Less, |n| left.cmp(&n)),
             (Value::Addr(left), Value::Addr(right)) => left.cmp(right),
+            (Value::FarTime(left), Value::FarTime(right)) => left.cmp(right),
+            (Value::FarTime(left), Value::Time(_)) => of_far_time(*left),
+            (Value::Time(_), Value::FarTime(right)) => of_far_time(*right).reverse(),
             _ => return false,
         };
         self.take(order) != negated
@@ -198,7 +202,10 @@ fn passes(value: &Value<'_>, want: &Want) -> bool {
         },
         (Value::Addr(addr), Want::Nets(nets)) => nets.contain(*addr),
         (Value::Addr(addr), Want::Addr(to, orders)) => orders.take(addr.cmp(to)),
+        (Value::Time(_), Want::FarTime(to, orders)) => orders.take(of_far_time(*to).reverse()),
         (Value::U64(n) | Value::Time(n) | Value::Thousandths(n), want) => is_number(*n, want),
+        (Value::FarTime(time), Want::FarTime(to, orders)) => orders.take(time.cmp(to)),
+        (Value::FarTime(time), Want::Number(_, orders)) => orders.take(of_far_time(*time)),
         // Operands are never negative: a number below zero is less than all of them.
         (Value::I64(n), want) => u64::try_from(*n).map_or(is_negative(want), |n| is_number(n, want)),
         (Value::Bool(yes), Want::Bool(wanted)) => yes == wanted,
@@ -228,6 +235,7 @@ fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
     let same = matches!(op, Op::Eq | Op::Ne);
     match operand {
         Operand::Number(n) => orders.map_or(Want::Nothing, |orders| Want::Number(*n, orders)),
+        Operand::FarTime(time) => orders.map_or(Want::Nothing, |orders| Want::FarTime(*time, orders)),
         Operand::Addr(addr) => orders.map_or(Want::Nothing, |orders| Want::Addr(*addr, orders)),
         _ if !same => Want::Nothing,
         Operand::Null => Want::Null,
@@ -301,6 +309,11 @@ fn is_number(n: u64, want: &Want) -> bool {
         Want::Masked(value, mask) => n & mask == *value,
         _ => false,
     }
+}
+
+/// The order of a far time to any time that is not far.
+fn of_far_time(time: FarTime) -> Ordering {
+    if time.is_before_1970() { Ordering::Less } else { Ordering::Greater }
 }
 
 /// True if a number below zero passes.

@@ -365,7 +365,7 @@ fn naive_is(value: &str, test: &Test) -> bool {
         Operand::Addr(to) => order(addr(value).cmp(to)),
         Operand::Prefixes(prefixes) => prefixes.iter().any(|p| p.contains(addr(value))),
         Operand::Words(words) => words.iter().any(|w| **w == *value.as_bytes()),
-        Operand::Endpoints(_) | Operand::Member { .. } | Operand::Field(_) => {
+        Operand::Endpoints(_) | Operand::Member { .. } | Operand::Field(_) | Operand::FarTime(_) => {
             unreachable!("sockets have no such field")
         }
         Operand::Regex(pattern) => value.contains(&**pattern),

@@ -25,7 +25,7 @@ pub struct CaptureFile<'b> {
     /// Number of packet bytes that are in the file.
     pub captured_bytes: u64,
     /// Earliest and latest time stamp, in ns since 1970.
-    pub times_ns: Option<(u64, u64)>,
+    pub times_ns: Option<(i128, i128)>,
     /// Number of truncated packets.
     pub cut: u64,
     /// Number of packets without a time stamp.
@@ -33,7 +33,7 @@ pub struct CaptureFile<'b> {
     /// Number of packets with an earlier time stamp than the packet before.
     pub backwards: u64,
     /// The largest such difference, in ns.
-    pub backwards_max_ns: u64,
+    pub backwards_max_ns: u128,
     /// Lengths of the shortest and the longest packet.
     pub lengths: Option<(u32, u32)>,
     /// Number of packets with a comment.
@@ -99,14 +99,14 @@ impl CaptureFile<'_> {
     pub const FORMATS: &'static [&'static str] = &["pcap", "pcapng"];
 
     /// Time from the earliest to the latest packet.
-    pub fn duration_ns(&self) -> Option<u64> {
-        self.times_ns.map(|(first, last)| last - first)
+    pub fn duration_ns(&self) -> Option<u128> {
+        self.times_ns.map(|(first, last)| first.abs_diff(last))
     }
 
     /// Divides `count` by that time in seconds; `None` if all packets have the same time.
     pub fn per_second(&self, count: u64) -> Option<u64> {
         let duration_ns = self.duration_ns().filter(|ns| *ns > 0)?;
-        u64::try_from(u128::from(count) * 1_000_000_000 / u128::from(duration_ns)).ok()
+        u64::try_from(u128::from(count) * 1_000_000_000 / duration_ns).ok()
     }
 
     /// Mean length of the packets.
@@ -117,6 +117,11 @@ impl CaptureFile<'_> {
 
 fn lengths<'r>(row: &CaptureFile<'_>, get: impl Fn((u32, u32)) -> u32) -> Value<'r> {
     Value::number(row.lengths.map(get))
+}
+
+/// Whole microseconds; null for more than 64 bits hold, 584,942 years.
+fn microseconds(ns: Option<u128>) -> Value<'static> {
+    Value::number(ns.and_then(|ns| u64::try_from(ns / 1000).ok()))
 }
 
 fn list<'r>(list: &'r dyn List) -> Value<'r> {
@@ -146,11 +151,11 @@ table! {
     /// Bytes of them that are in the file.
     captured_bytes: Bytes = own(|row| Value::U64(row.captured_bytes)), show Show::Wide;
     /// When the earliest packet was seen.
-    first_time: Time = own(|row| row.times_ns.map_or(Value::Null, |times| Value::Time(times.0))), show Show::Default;
+    first_time: Time = own(|row| row.times_ns.map_or(Value::Null, |times| Value::time(times.0))), show Show::Default;
     /// When the latest packet was seen.
-    last_time: Time = own(|row| row.times_ns.map_or(Value::Null, |times| Value::Time(times.1))), show Show::Default;
+    last_time: Time = own(|row| row.times_ns.map_or(Value::Null, |times| Value::time(times.1))), show Show::Default;
     /// Time between these two.
-    duration_us: DurationUs = own(|row| Value::number(row.duration_ns().map(|ns| ns / 1000))), show Show::Default;
+    duration_us: DurationUs = own(|row| microseconds(row.duration_ns())), show Show::Default;
     /// Packets in a second of that time, on average.
     packets_per_s: Count = own(|row| Value::number(row.per_second(row.packets))), show Show::Default;
     /// Bits of packets in a second of that time, on average.
@@ -169,7 +174,7 @@ table! {
     /// By how much at most.
     backwards_max_us: DurationUs = own(|row| match row.backwards {
         0 => Value::Null,
-        _ => Value::U64(row.backwards_max_ns / 1000),
+        _ => microseconds(Some(row.backwards_max_ns)),
     }), show Show::Wide;
     /// Packets without a time.
     untimed: Count = own(|row| Value::U64(row.untimed)), show Show::Wide;

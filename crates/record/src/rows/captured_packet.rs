@@ -5,14 +5,16 @@ use super::packet::{PacketHeaders, TcpHeader, Transport};
 use super::packet_entry::{CtDirection, PacketEntry, PacketState, cells};
 use super::packet_socket::{HolderWords, PacketSocket};
 use crate::table::table;
-use crate::{Key, LookupId, Show, State, Value};
+use crate::{FarTime, Key, LookupId, Show, State, Value};
 use std::num::NonZeroU32;
 
 /// A packet from an interface or from a capture file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CapturedPacket<'b> {
-    /// When it was received or sent, in ns since 1970.
+    /// When it was received or sent, in ns since 1970; see `odd_time`.
     pub time_ns: u64,
+    /// Set if `time_ns` is only the nearest to its time, or if it has no time. Packets of files only.
+    pub odd_time: Option<OddTime>,
     /// Inode of the network namespace; 0 for a packet from a file.
     pub netns_id: u64,
     /// Index of the interface in its namespace or in its file.
@@ -55,8 +57,10 @@ pub struct CapturedPacket<'b> {
 /// A captured packet with undecoded headers, as needed to write it to a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CapturedFrame<'b> {
-    /// When it was received or sent, in ns since 1970.
+    /// When it was received or sent, in ns since 1970; see `odd_time`.
     pub time_ns: u64,
+    /// Set if `time_ns` is only the nearest to its time, or if it has no time. Packets of files only.
+    pub odd_time: Option<OddTime>,
     /// Inode of the network namespace; 0 for a packet from a file.
     pub netns_id: u64,
     /// Index of the interface in its namespace or in its file.
@@ -73,6 +77,25 @@ pub struct CapturedFrame<'b> {
     pub iface: &'b [u8],
     /// The captured bytes, starting with the link-layer header.
     pub frame: &'b [u8],
+}
+
+/// The time of a packet that has none in 64 bits of nanoseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OddTime {
+    /// The file has no time for the packet; `time_ns` is 0.
+    Missing,
+    /// A time before 1970 or after 2554; `time_ns` is the nearest to it.
+    Far(FarTime),
+}
+
+impl OddTime {
+    /// The far time; `None` for a packet without a time.
+    pub fn far(self) -> Option<FarTime> {
+        match self {
+            OddTime::Missing => None,
+            OddTime::Far(time) => Some(time),
+        }
+    }
 }
 
 /// Captured packets that differ only in their bytes, lengths and time stamps.
@@ -129,11 +152,22 @@ impl<'b> CapturedFrames<'b> {
 }
 
 impl<'b> CapturedPacket<'b> {
+    /// When it was received or sent.
+    #[inline]
+    fn time(&self) -> Value<'static> {
+        match self.odd_time {
+            None => Value::Time(self.time_ns),
+            Some(OddTime::Missing) => Value::Null,
+            Some(OddTime::Far(time)) => Value::FarTime(time),
+        }
+    }
+
     /// The packet without its decoded headers.
     #[inline]
     pub fn captured(&self) -> CapturedFrame<'b> {
         CapturedFrame {
             time_ns: self.time_ns,
+            odd_time: self.odd_time,
             netns_id: self.netns_id,
             ifindex: self.ifindex,
             iface_version: None,
@@ -419,8 +453,9 @@ table! {
     /// The table of captured packets (`capture`).
     pub enum CapturedPackets of CapturedPacket = "capture", ENDLESS = true;
 
-    /// When the packet was received or sent. A filter takes 10:30 (local time today), -5m, 2026-11-22T10:30:00Z.
-    time: Time = own(|row| Value::Time(row.time_ns)), kernel "tp_sec", show Show::Default;
+    /// When the packet was received or sent; null where a file has no time. A filter takes 10:30 (local time today),
+    /// -5m, 2026-11-22T10:30:00Z.
+    time: Time = own(|row| row.time()), kernel "tp_sec", show Show::Default;
     /// Name of the network namespace; its number where it has none.
     netns: Text = joined(LookupId::Netns, |row| match row.netns_id {
         0 => Key::None,

@@ -50,7 +50,7 @@ pub use baseline_change::{BaselineChange, BaselineChanges, BaselineVerb, Changed
 pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
 pub use captured_packet::{
     ArpHeader, CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, FramePlace, LinkHeader, LinkType,
-    PacketAim, StampSource, capture_need,
+    OddTime, PacketAim, StampSource, capture_need,
 };
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,

@@ -17,7 +17,7 @@ pub use decimal::{place_number, put_hex, put_i64, put_u64, u64_len};
 pub use escape::{is_plain, is_plain_but, put_face, put_json, put_log_text, put_text, put_x};
 pub use line::Line;
 pub use slice_writer::SliceWriter;
-pub use time::{TimestampWriter, day_since_1970, put_seconds, put_timestamp};
+pub use time::{TimestampWriter, day_since_1970, put_far_time, put_seconds, put_time, put_timestamp};
 
 /// A destination for pieces of text. A piece is written with a fixed-width store whose first bytes count, because a
 /// copy of variable length would cost a call.

@@ -2,6 +2,7 @@
 
 use super::decimal::{ASCII_ZEROS, eight_digits};
 use super::{put_u64, u64_len};
+use crate::FarTime;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 /// Bytes of `2026-11-21T14:45:52.123456789Z`.
@@ -65,12 +66,32 @@ pub fn put_timestamp(out: &mut Vec<u8>, ns: u64) {
     out.extend_from_slice(TimestampWriter::new().text(ns));
 }
 
+/// Appends any number of nanoseconds since 1970 as [`put_timestamp`] or [`put_far_time`] writes it.
+pub fn put_time(out: &mut Vec<u8>, ns: i128) {
+    match FarTime::split(ns) {
+        Ok(ns) => put_timestamp(out, ns),
+        Err(time) => put_far_time(out, time),
+    }
+}
+
+/// Appends a far time as [`put_timestamp`] writes others. A year of more than four digits has a sign, as ISO 8601 wants
+/// it: `+12026-11-21T14:45:52.000000000Z`.
+pub fn put_far_time(out: &mut Vec<u8>, time: FarTime) {
+    put_seconds(out, time.second());
+    out.pop();
+    out.push(b'.');
+    put_padded(out, time.nanos().into(), 9);
+    out.push(b'Z');
+}
+
 /// Appends seconds since 1970 as RFC 3339 in UTC: `2026-11-21T15:04:05Z`.
 pub fn put_seconds(out: &mut Vec<u8>, time_s: i64) {
     let (year, month, day) = civil(time_s.div_euclid(86_400));
     let second = time_s.rem_euclid(86_400) as u64;
-    if year < 0 {
-        out.push(b'-');
+    match year {
+        ..0 => out.push(b'-'),
+        0..=9999 => {}
+        _ => out.push(b'+'),
     }
     put_padded(out, year.unsigned_abs(), 4);
     for (before, n) in
@@ -171,6 +192,20 @@ mod tests {
             assert_eq!(writer.text(second * NS_PER_SECOND + nanos), words.as_bytes());
         }
         assert_eq!(writer.text(u64::MAX), b"2554-07-21T23:34:33.709551615Z");
+    }
+
+    #[test]
+    fn far_times_by_example() {
+        for (ns, words) in [
+            (-1, "1969-12-31T23:59:59.999999999Z"),
+            (-62_167_219_200_000_000_001, "-0001-12-31T23:59:59.999999999Z"),
+            (253_402_300_799_000_000_007, "9999-12-31T23:59:59.000000007Z"),
+            (253_402_300_800_000_000_000, "+10000-01-01T00:00:00.000000000Z"),
+        ] {
+            let mut out = Vec::new();
+            put_time(&mut out, ns);
+            assert_eq!(String::from_utf8_lossy(&out), words);
+        }
     }
 
     proptest! {

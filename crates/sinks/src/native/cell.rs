@@ -53,6 +53,7 @@ impl Form {
             }
             Value::Addr(addr) => text::put_addr(out, addr),
             Value::Time(ns) => text::put_timestamp(out, ns),
+            Value::FarTime(time) => text::put_far_time(out, time),
             Value::Bytes(bytes) => put_bytes(out, bytes),
             Value::FirstOf(bytes, others) => {
                 put_bytes(out, bytes);

@@ -34,6 +34,11 @@ pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
             text::put_timestamp(buf, ns);
             buf.push(b'"');
         }
+        Value::FarTime(time) => {
+            buf.push(b'"');
+            text::put_far_time(buf, time);
+            buf.push(b'"');
+        }
         Value::Addr(addr) => put_string(buf, addr.to_string().as_bytes()),
     }
 }

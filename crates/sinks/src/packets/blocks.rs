@@ -5,6 +5,7 @@ pub(super) const SNAPLEN: u32 = 256 << 10;
 /// Block types.
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub(super) const INTERFACE: u32 = 1;
+pub(super) const SIMPLE_PACKET: u32 = 3;
 pub(super) const STATISTICS: u32 = 5;
 pub(super) const PACKET: u32 = 6;
 /// Options of any block.
@@ -21,6 +22,7 @@ pub(super) const USER_APPLICATION: u16 = 4;
 pub(super) const IF_NAME: u16 = 2;
 pub(super) const IF_DESCRIPTION: u16 = 3;
 pub(super) const IF_TIME_RESOLUTION: u16 = 9;
+pub(super) const IF_TIME_OFFSET: u16 = 14;
 /// Stamps count units of 10^-9 seconds.
 pub(super) const NANOSECONDS: u8 = 9;
 /// Options of statistics: `isb_ifrecv`, `isb_ifdrop`, `isb_filteraccept`, `isb_osdrop`, `isb_usrdeliv`.

@@ -1,12 +1,13 @@
 //! Captured packets as pcapng: each interface with its name and link type, nanoseconds, the direction of each packet.
 
 use super::blocks::{
-    COMMENT, CUSTOM_TEXT, END_OF_OPTIONS, ENTERPRISE, IF_DESCRIPTION, IF_NAME, IF_TIME_RESOLUTION, INBOUND, INTERFACE,
-    NANOSECONDS, OUTBOUND, PACKET, PACKET_FLAGS, SNAPLEN, begin_block, end_block, pad, put_option, put_section,
+    COMMENT, CUSTOM_TEXT, END_OF_OPTIONS, ENTERPRISE, IF_DESCRIPTION, IF_NAME, IF_TIME_OFFSET, IF_TIME_RESOLUTION,
+    INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET, PACKET_FLAGS, SNAPLEN, begin_block, end_block, pad, put_option,
+    put_section,
 };
 use super::copied::{put_copied_statistics, put_counts};
 use super::put_bytes;
-use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType, PacketAim};
+use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType, OddTime, PacketAim};
 use record::text::{put_text, put_u64};
 use std::num::NonZeroU32;
 
@@ -17,6 +18,12 @@ const NAME_MAX: usize = 64;
 /// Most notes of a packet, and most bytes of each value; the rest is omitted.
 const NOTES_MAX: usize = 16;
 const NOTE_MAX: usize = 256;
+
+/// Most interfaces of a section. The next one begins another section.
+const IFACES_MAX: usize = 4096;
+
+/// Far times that share an interface's `if_tsoffset`: 544 years, whose nanoseconds fit into 64 bits.
+const SPAN_S: i64 = 1 << 34;
 
 /// Longest text of the caller; the rest is cut off.
 const TEXT_MAX: usize = 256;
@@ -58,6 +65,8 @@ struct WrittenIface {
     ifindex: u32,
     version: Option<NonZeroU32>,
     link_type: LinkType,
+    /// Seconds that are added to each stamp (`if_tsoffset`); 0 unless its packets have far times.
+    offset_s: i64,
     name: Box<[u8]>,
     /// Packets in the section.
     packets: u64,
@@ -94,8 +103,10 @@ pub struct IfaceStatistics {
 /// Packets refer to interfaces by their number in the section. The bytes written after
 /// [`CapturedPcapNg::begin_section`] form a section that may begin a file, follow any other section, or be lost,
 /// without harm to the others.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CapturedPcapNg {
+    /// The snapshot length that interfaces are described with.
+    snaplen: u32,
     in_section: bool,
     ifaces: Vec<WrittenIface>,
     /// The last packet's interface, which is usually the next packet's as well.
@@ -103,10 +114,21 @@ pub struct CapturedPcapNg {
     text: Vec<u8>,
 }
 
+impl Default for CapturedPcapNg {
+    fn default() -> CapturedPcapNg {
+        CapturedPcapNg::new()
+    }
+}
+
 impl CapturedPcapNg {
     /// A writer at the beginning of a file.
     pub fn new() -> CapturedPcapNg {
-        CapturedPcapNg::default()
+        CapturedPcapNg { snaplen: SNAPLEN, in_section: false, ifaces: Vec::new(), last: 0, text: Vec::new() }
+    }
+
+    /// The same, whose interfaces say that packets were cut to `snaplen` bytes; 0 stands for no limit.
+    pub fn cut_to(self, snaplen: u32) -> CapturedPcapNg {
+        CapturedPcapNg { snaplen, ..self }
     }
 
     /// Begins a new section with the next packet. Call this before each piece that is stored or lost as a whole.
@@ -119,7 +141,11 @@ impl CapturedPcapNg {
     #[inline]
     pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
         let number = self.begin_packets(packet, 1, None, out);
-        put_packet(number, packet.packet_type.map(flags), &packet.place(), packet.frame, out);
+        let place = match packet.odd_time {
+            None => packet.place(),
+            Some(_) => FramePlace { time_ns: stamp(packet).1, ..packet.place() },
+        };
+        put_packet(number, packet.packet_type.map(flags), &place, packet.frame, out);
     }
 
     /// Appends several similar packets to `out`, and the end offset of each to `ends`.
@@ -148,7 +174,7 @@ impl CapturedPcapNg {
         let start = out.len();
         let captured = parts.link_header.len() + packet.frame.len();
         let len = packet.len.saturating_add(parts.link_header.len() as u32);
-        put_head(number, 0, &FramePlace { at: 0, captured, len, time_ns: packet.time_ns }, out);
+        put_head(number, 0, &FramePlace { at: 0, captured, len, time_ns: stamp(packet).1 }, out);
         out.extend_from_slice(parts.link_header);
         out.extend_from_slice(packet.frame);
         pad(out, captured);
@@ -169,7 +195,7 @@ impl CapturedPcapNg {
         describe: Option<Describe<'_>>,
         out: &mut Vec<u8>,
     ) -> u32 {
-        if !self.in_section {
+        if !self.in_section || self.ifaces.len() >= IFACES_MAX {
             self.in_section = true;
             self.ifaces.clear();
             put_section(out);
@@ -265,8 +291,10 @@ impl CapturedPcapNg {
     }
 
     fn other_number(&mut self, row: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> u32 {
+        let (offset_s, _) = stamp(row);
         let is_it = |iface: &WrittenIface| {
             (iface.ifindex, iface.netns_id, iface.link_type) == (row.ifindex, row.netns_id, row.link_type)
+                && iface.offset_s == offset_s
                 && *iface.name == *row.iface
         };
         if !self.ifaces.get(self.last).is_some_and(is_it) {
@@ -282,7 +310,7 @@ impl CapturedPcapNg {
         let link_type = if row.link_type == LinkType::UNKNOWN { LINKTYPE_USER0 } else { row.link_type.0 };
         let start = begin_block(out, INTERFACE);
         out.extend_from_slice(&u32::from(link_type).to_le_bytes());
-        out.extend_from_slice(&SNAPLEN.to_le_bytes());
+        out.extend_from_slice(&self.snaplen.to_le_bytes());
         self.text.clear();
         if !row.iface.is_empty() {
             put_text(&mut self.text, row.iface.get(..NAME_MAX).unwrap_or(row.iface));
@@ -304,6 +332,10 @@ impl CapturedPcapNg {
             }
         }
         put_option(out, IF_TIME_RESOLUTION, &[NANOSECONDS]);
+        let (offset_s, _) = stamp(row);
+        if offset_s != 0 {
+            put_option(out, IF_TIME_OFFSET, &offset_s.to_le_bytes());
+        }
         put_option(out, END_OF_OPTIONS, &[]);
         end_block(out, start);
         self.ifaces.push(WrittenIface {
@@ -311,10 +343,23 @@ impl CapturedPcapNg {
             ifindex: row.ifindex,
             version: row.iface_version,
             link_type: row.link_type,
+            offset_s,
             name: row.iface.into(),
             packets: 0,
         });
         self.ifaces.len() - 1
+    }
+}
+
+/// The seconds from 1970 to the time from which the packet's stamp counts, and its stamp in ns.
+#[inline]
+fn stamp(packet: &CapturedFrame<'_>) -> (i64, u64) {
+    match packet.odd_time.and_then(OddTime::far) {
+        None => (0, packet.time_ns),
+        Some(time) => {
+            let within_s = time.second().rem_euclid(SPAN_S);
+            (time.second() - within_s, within_s as u64 * 1_000_000_000 + u64::from(time.nanos()))
+        }
     }
 }
 
@@ -382,8 +427,47 @@ fn flags(aim: PacketAim) -> u32 {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::blocks::SECTION_HEADER;
     use super::super::blocks::read_back::{blocks, options, u32_at};
     use super::*;
+    use record::FarTime;
+
+    #[test]
+    fn far_times_have_interfaces_with_offsets() {
+        let (mut writer, mut out) = (CapturedPcapNg::new(), Vec::new());
+        let far = |ns: i128| CapturedFrame {
+            odd_time: FarTime::split(ns).err().map(OddTime::Far),
+            time_ns: FarTime::split(ns).unwrap_or_else(FarTime::nearest_ns),
+            ..CapturedFrame::default()
+        };
+        let times = [7, -1, -(1 << 70), 1 << 64, 1 << 90, -2];
+        times.iter().for_each(|ns| writer.write(&far(*ns), &mut out));
+        let (mut offsets, mut found) = (Vec::new(), Vec::new());
+        for block in blocks(&out) {
+            let number = |at| i128::from(u32_at(&block.1, at));
+            match block.0 {
+                INTERFACE => {
+                    let option = options(&block, 8).into_iter().find(|(code, _)| *code == IF_TIME_OFFSET);
+                    offsets.push(option.map_or(0, |(_, value)| i64::from_le_bytes(value.try_into().unwrap())));
+                }
+                PACKET => {
+                    let offset_s = offsets[number(0) as usize];
+                    found.push(i128::from(offset_s) * 1_000_000_000 + (number(4) << 32 | number(8)));
+                }
+                _ => {}
+            }
+        }
+        assert_eq!((found, offsets.len()), (times.to_vec(), 5));
+    }
+
+    #[test]
+    fn a_section_describes_so_many_interfaces_and_no_more() {
+        let (mut writer, mut out) = (CapturedPcapNg::new(), Vec::new());
+        for ifindex in 0..=IFACES_MAX as u32 {
+            writer.write(&CapturedFrame { ifindex, ..CapturedFrame::default() }, &mut out);
+        }
+        assert_eq!(blocks(&out).iter().filter(|block| block.0 == SECTION_HEADER).count(), 2);
+    }
 
     #[test]
     fn each_interface_has_its_block_and_each_packet_its_number() {

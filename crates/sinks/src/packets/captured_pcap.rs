@@ -1,11 +1,12 @@
 //! Captured packets as pcap: one link type, nanoseconds, no interface names.
 
-use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType};
+use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType, OddTime};
 
 /// Magic numbers of files with nanoseconds, and with microseconds; the version.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const VERSION: u32 = 4 << 16 | 2;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Writes rows as records of a pcap file. The file gets the first row's link type.
 #[derive(Debug)]
@@ -46,6 +47,11 @@ impl CapturedPcap {
         CapturedPcap { magic: MAGIC_MICROSECONDS, unit_ns: 1000, ..self }
     }
 
+    /// The next record begins another file with the same header.
+    pub fn begin_file(&mut self) {
+        self.link_type = None;
+    }
+
     /// Appends the header of the file, unless a packet already did.
     pub fn begin(&mut self, link_type: LinkType, out: &mut Vec<u8>) {
         if self.link_type.is_none() {
@@ -62,15 +68,30 @@ impl CapturedPcap {
         self.link_type = Some(link_type);
     }
 
-    /// Appends a record; returns false for a packet of another link type, which cannot be in the file. Seconds have 32
-    /// bits, which end in 2106.
+    /// True if the file can hold the packet's time: its seconds have 32 bits, which end in 2106. The record of another
+    /// packet has the lower 32 bits, as libpcap writes it.
+    #[inline]
+    pub fn holds_time_of(row: &CapturedFrame<'_>) -> bool {
+        row.odd_time.is_none() && row.time_ns < SECOND_NS << 32
+    }
+
+    /// Appends a record; false for a packet of another link type, for which the file has no place. See
+    /// [`CapturedPcap::holds_time_of`] about its time.
     #[inline]
     pub fn write(&mut self, row: &CapturedFrame<'_>, out: &mut Vec<u8>) -> bool {
         self.begin(row.link_type, out);
         if self.link_type != Some(row.link_type) {
             return false;
         }
-        self.put_record(&row.place(), row.frame, out);
+        let place = row.place();
+        match row.odd_time.and_then(OddTime::far) {
+            None => self.put_record(&place, row.frame, out),
+            Some(time) => {
+                let second = time.second().rem_euclid(1 << 32) as u64;
+                let time_ns = second * SECOND_NS + u64::from(time.nanos());
+                self.put_record(&FramePlace { time_ns, ..place }, row.frame, out);
+            }
+        }
         true
     }
 
@@ -92,7 +113,7 @@ impl CapturedPcap {
     #[inline(always)]
     fn put_record(&self, place: &FramePlace, frame: &[u8], out: &mut Vec<u8>) {
         let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        let time = [(place.time_ns / 1_000_000_000) as u32, (place.time_ns % 1_000_000_000 / self.unit_ns) as u32];
+        let time = [(place.time_ns / SECOND_NS) as u32, (place.time_ns % SECOND_NS / self.unit_ns) as u32];
         for number in [time[0], time[1], captured, place.len.max(captured)] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -103,6 +124,7 @@ impl CapturedPcap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::FarTime;
 
     #[test]
     fn one_link_type_has_a_place() {
@@ -124,5 +146,24 @@ mod tests {
         let numbers = [0xa1b2_c3d4, 0x4_0002, 0, 0, 96, 1, 1_795_265_034, 699_260, 3, 60u32];
         let expected: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).chain(*b"abc").collect();
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn times_beyond_32_bits_of_seconds_have_the_lower_ones() {
+        let far =
+            |ns| CapturedFrame { odd_time: FarTime::split(ns).err().map(OddTime::Far), ..CapturedFrame::default() };
+        let late = CapturedFrame { time_ns: SECOND_NS << 32, ..CapturedFrame::default() };
+        for (row, is_held, time) in [
+            (CapturedFrame::default(), true, [0, 0]),
+            (CapturedFrame { time_ns: (SECOND_NS << 32) - 1, ..late }, true, [u32::MAX, 999_999_999]),
+            (late, false, [0, 0]),
+            (far(-1), false, [u32::MAX, 999_999_999]),
+            (far((1 << 90) + 5), false, [651_596_978, 899_124_229]),
+        ] {
+            let mut out = Vec::new();
+            assert!(CapturedPcap::new().write(&row, &mut out));
+            assert_eq!(CapturedPcap::holds_time_of(&row), is_held, "{row:?}");
+            assert_eq!(out.get(24..32), Some([time[0].to_le_bytes(), time[1].to_le_bytes()].concat().as_slice()));
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::blocks::{
     ACCEPTED, DELIVERED, DROPPED_BY_IFACE, DROPPED_BY_SYSTEM, END_OF_OPTIONS, INTERFACE, PACKET, RECEIVED,
-    SECTION_HEADER, STATISTICS, begin_block, end_block, pad, put_option,
+    SECTION_HEADER, SIMPLE_PACKET, STATISTICS, begin_block, end_block, pad, put_option,
 };
 
 /// A packet of another file.
@@ -54,6 +54,16 @@ pub fn put_copied_packet(packet: &CopiedPacket<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(packet.bytes);
     pad(out, packet.bytes.len());
     end_with(packet.options, out, start);
+}
+
+/// Appends a packet without a time and options, of the first interface of the section. A reader knows its captured
+/// length only from `len` and the snapshot length of that interface.
+pub fn put_copied_simple_packet(len: u32, bytes: &[u8], out: &mut Vec<u8>) {
+    let start = begin_block(out, SIMPLE_PACKET);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(bytes);
+    pad(out, bytes.len());
+    end_block(out, start);
 }
 
 /// Appends statistics of an interface, taken at `stamp` in its units.

@@ -15,8 +15,8 @@ pub use captured::{CapturedPcapNg, IfaceOfSection, IfaceStatistics, PacketNotes}
 pub use captured_pcap::CapturedPcap;
 pub use cooked::{CookedPcap, LOOPBACK, cook, cook_first};
 pub use copied::{
-    CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section, put_copied_statistics,
-    put_counts,
+    CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section, put_copied_simple_packet,
+    put_copied_statistics, put_counts,
 };
 pub use pcap::Pcap;
 pub use pcapng::PcapNg;

@@ -138,7 +138,7 @@ pub(crate) fn print(link_type: LinkType, packets: &[Packet], switch: &str) -> Ve
         let (seconds, us) = time(nth);
         let time_ns = u64::from(seconds) * 1_000_000_000 + u64::from(us) * 1000;
         let mut out = Vec::new();
-        let frame = CapturedBytes { link_type, bytes, len: *len as u32, time_ns };
+        let frame = CapturedBytes { link_type, bytes, len: *len as u32, time_ns, far: None };
         printer.print(&frame, &|number| (number == 1).then_some("lo"), &mut out);
         out
     };

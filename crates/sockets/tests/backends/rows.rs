@@ -126,6 +126,7 @@ pub(crate) fn cells(row: &Socket<'_>) -> String {
             Value::Name(name) => name.to_owned(),
             Value::Owners(owners) => format!("{} owners", owners.len()),
             Value::Time(_)
+            | Value::FarTime(_)
             | Value::Thousandths(_)
             | Value::List(_)
             | Value::Object(_)

@@ -5,10 +5,10 @@ use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::packet_files::{OutputFile, is_pcap};
 use capture::{FileError, FileIface, FileOptions, FilePacket, OtherBlock, blocks};
-use record::rows::{CapturedPacket, LinkType};
+use record::rows::{CapturedPacket, LinkType, OddTime};
 use sinks::packets::{
     CapturedPcap, CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section,
-    put_copied_statistics,
+    put_copied_simple_packet, put_copied_statistics,
 };
 use std::io;
 use std::path::Path;
@@ -16,17 +16,31 @@ use std::path::Path;
 /// The error for a packet that does not fit into the format.
 pub(super) const ONE_LINK_TYPE: &str = "pcap has one link type only: name the file .pcapng";
 
+/// The message about a header whose length of frame checksums (FCS) was not kept.
+pub(super) const LOST_CHECKSUM_LENGTH: &str = "the length of frame checksums is not kept: only one pcap file says it";
+/// Follows the number of packets with another time than in their file.
+pub(super) const OTHER_TIMES: &str = "packets have another time in the file: it has no place for theirs (none, or in \
+                                      pcap one before 1970 or after 2106)";
+
 /// The file to copy records into.
 pub(super) struct CopyWriter {
     file: OutputFile,
     /// `None` for pcapng.
     pcap: Option<CapturedPcap>,
+    /// The bits above the link type that the header of the pcap file has; `None` before an interface is described.
+    link_bits: Option<u32>,
     is_in_section: bool,
+    /// The snapshot length of the section's first interface.
+    first_snaplen: Option<u32>,
     scratch: Vec<u8>,
     pub(super) written: u64,
     pub(super) not_written: u64,
     /// Number of comments, counts and other blocks that the format cannot hold.
     left_out: u64,
+    /// True if the length of frame checksums has no place in the file.
+    loses_checksum_length: bool,
+    /// Packets that have another time in the file.
+    other_times: u64,
     /// True once writing has failed.
     has_failed: bool,
     is_closed: bool,
@@ -44,11 +58,15 @@ impl CopyWriter {
         Ok(CopyWriter {
             file: OutputFile::create_packed(path)?,
             pcap: is_pcap(path).then(CapturedPcap::new),
+            link_bits: None,
             is_in_section: false,
+            first_snaplen: None,
             scratch: Vec::new(),
             written: 0,
             not_written: 0,
             left_out: 0,
+            loses_checksum_length: false,
+            other_times: 0,
             has_failed: false,
             is_closed: false,
         })
@@ -56,7 +74,7 @@ impl CopyWriter {
 
     /// Begins a section with these options, little-endian.
     pub(super) fn begin_section(&mut self, options: &[u8]) {
-        self.is_in_section = true;
+        (self.is_in_section, self.first_snaplen) = (true, None);
         if self.pcap.is_none() {
             put_copied_section(options, &mut self.file.buffer);
         }
@@ -76,29 +94,30 @@ impl CopyWriter {
         if !self.is_in_section {
             self.begin_section(&[]);
         }
+        self.keep_header(iface, snaplen);
         if self.pcap.is_some() {
             return;
         }
         self.scratch.clear();
         options.put_little_endian(blocks::INTERFACE, &mut self.scratch);
-        let own = Some(iface.snaplen).filter(|own| *own != 0);
-        let snaplen = own.into_iter().chain(snaplen).min().unwrap_or(0);
+        let snaplen = least_snaplen(iface, snaplen);
+        self.first_snaplen.get_or_insert(snaplen);
         put_copied_iface(iface.link_type, snaplen, &self.scratch, &mut self.file.buffer);
         self.make_room();
     }
 
-    /// Keeps the values in the header of the copied pcap file: at most `snaplen` bytes per packet, and the length of
-    /// frame checksums. pcapng stores the checksum length differently, so it is counted as left out there.
-    pub(super) fn keep_header(&mut self, iface: &FileIface, snaplen: Option<u32>) {
-        let Some(bits) = iface.pcap_bits else { return };
-        match self.pcap.take() {
-            Some(pcap) => {
-                let own = Some(iface.snaplen).filter(|own| *own != 0);
-                let pcap = own.into_iter().chain(snaplen).min().map_or(CapturedPcap::new(), |least| pcap.cut_to(least));
-                self.pcap = Some(pcap.with_link_bits(bits));
-            }
-            None => self.left_out += u64::from(bits != 0),
-        }
+    /// Keeps what the header of a pcap file says: how many bytes of each packet were captured at most, and how long
+    /// checksums of frames are. Of pcapng's interfaces, which may differ, it says only `snaplen`, the bytes that are
+    /// copied at most.
+    fn keep_header(&mut self, iface: &FileIface, snaplen: Option<u32>) {
+        let bits = iface.pcap_bits.unwrap_or(0);
+        let header_bits = if self.pcap.is_some() { *self.link_bits.get_or_insert(bits) } else { 0 };
+        self.loses_checksum_length |= header_bits != bits;
+        let Some(pcap) = self.pcap.take() else { return };
+        let snaplen = iface.pcap_bits.map(|_| least_snaplen(iface, snaplen)).or(snaplen);
+        let pcap = if let Some(snaplen) = snaplen { pcap.cut_to(snaplen) } else { pcap };
+        self.pcap = Some(pcap.with_link_bits(header_bits));
+        self.left_out += u64::from(iface.pcap_bits.is_none() && (iface.has_more || !iface.name.is_empty()));
     }
 
     /// Writes a packet and converts its options; `iface` is its interface's number in the section.
@@ -118,19 +137,36 @@ impl CopyWriter {
             return;
         }
         match &mut self.pcap {
-            None => put_copied_packet(&packet.copied, &mut self.file.buffer),
+            None => self.put_into_section(packet),
             Some(pcap) => {
-                if !pcap.write(&packet.row.captured(), &mut self.file.buffer) {
+                let frame = packet.row.captured();
+                if !pcap.write(&frame, &mut self.file.buffer) {
                     self.refuse(1, ONE_LINK_TYPE);
                     return;
                 }
-                let has_comment = each_option(packet.copied.options).any(|(code, _)| code == COMMENT);
+                self.other_times += u64::from(!CapturedPcap::holds_time_of(&frame));
+                let has_comment = each_option(packet.copied.options).any(|(code, _)| code == blocks::COMMENT);
                 self.left_out += u64::from(has_comment);
             }
         }
         if self.file.end_packet() {
             self.write_out();
         }
+    }
+
+    /// Appends the packet's block. A packet without a time stays without one if a block of that kind can hold it.
+    fn put_into_section(&mut self, packet: &PacketCopy<'_>) {
+        let (copied, out) = (&packet.copied, &mut self.file.buffer);
+        if packet.row.odd_time != Some(OddTime::Missing) {
+            return put_copied_packet(copied, out);
+        }
+        let snaplen = self.first_snaplen.filter(|snaplen| *snaplen != 0).unwrap_or(u32::MAX);
+        let is_whole = copied.bytes.len() == copied.len.min(snaplen) as usize;
+        if copied.iface == 0 && copied.options.is_empty() && is_whole {
+            return put_copied_simple_packet(copied.len, copied.bytes, out);
+        }
+        put_copied_packet(copied, out);
+        self.other_times += 1;
     }
 
     /// Writes statistics; options are little-endian.
@@ -195,20 +231,31 @@ impl CopyWriter {
         if !self.has_failed {
             self.write_out();
         }
-        let CopyWriter { file, written, not_written, left_out, .. } = self;
+        let CopyWriter { file, pcap, written, not_written, left_out, other_times, .. } = self;
         let mut messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
         if left_out > 0 {
-            let where_to = if is_pcap(Path::new(&file.name)) { " in pcap" } else { "" };
-            messages.push(format!("{left_out} comments, counts and other blocks have no place{where_to}"));
+            let what = if pcap.is_some() { "comments, counts, descriptions of interfaces" } else { "comments, counts" };
+            let where_to = if pcap.is_some() { " in pcap" } else { "" };
+            messages.push(format!("{left_out} {what} and other blocks have no place{where_to}"));
+        }
+        if self.loses_checksum_length {
+            messages.push(LOST_CHECKSUM_LENGTH.to_owned());
+        }
+        if other_times > 0 {
+            messages.push(format!("{other_times} {OTHER_TIMES}"));
         }
         messages.push(format!("{read}; {written} written to {}, {not_written} not written", file.name));
-        let is_whole = faults.is_empty() && (not_written == 0 || self.is_closed);
+        let is_whole = faults.is_empty() && (not_written == 0 || self.is_closed) && other_times == 0;
         Outcome { exit: if is_whole { Exit::Ok } else { Exit::Partial }, messages }
     }
 }
 
-/// The code of `opt_comment`.
-pub(super) const COMMENT: u16 = 1;
+/// Bytes of each packet that are copied at most: of the interface's snapshot length and `cut` the smaller one; 0 for
+/// all.
+pub(super) fn least_snaplen(iface: &FileIface, cut: Option<u32>) -> u32 {
+    let own = Some(iface.snaplen).filter(|own| *own != 0);
+    own.into_iter().chain(cut).min().unwrap_or(0)
+}
 
 /// Iterates over little-endian options: each code with the option's bytes.
 pub(super) fn each_option(options: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {

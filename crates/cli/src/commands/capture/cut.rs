@@ -151,7 +151,6 @@ impl Part {
         match record {
             FileRecord::Section(options) => writer.copy_section(*options),
             FileRecord::Iface { iface, options, .. } => {
-                writer.keep_header(iface, self.snaplen);
                 writer.iface(iface, *options, self.snaplen);
             }
             FileRecord::Statistics(found) => {

@@ -1,15 +1,16 @@
 //! `capture --read`, and the groups of `capture stats --by`: shows packets of files.
 
 use super::Capture;
+use super::copying::{LOST_CHECKSUM_LENGTH, least_snaplen};
 use super::live::refused;
 use super::opening::Opened;
 use super::program::Programs;
-use super::writing::{finished, written};
+use super::writing::{PacketWriter, finished, written};
 use crate::commands::follow::{self, StreamNotes};
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::rights::Confined;
-use capture::{FileError, FilePackets, PacketFile, PassesInFile, ReadPackets, UnreadFile};
+use capture::{FileError, FileIface, FilePackets, PacketFile, PassesInFile, ReadPackets, SkippedRecords, UnreadFile};
 use engine::{Ended, Plan, Run, RunError};
 use record::rows::{CapturedPacket, CapturedPackets};
 use record::{Accounting, Demand, Each, Lookups, Offer, SourceError, SourceFault, Stream, StreamState};
@@ -47,6 +48,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         }
         let file = file.read().map_err(unreadable)?;
         let link_type = file.ifaces().first().map_or(1, |iface| iface.link_type);
+        let (output, loses) = output.map(|writer| like(writer, file.ifaces(), capture.snaplen)).unzip();
         let programs = capture.filter.as_ref().map(|filter| Programs::of_file(filter, link_type, file.is_swapped()));
         let programs = programs.transpose().map_err(refused)?;
         let judge = |row: &CapturedPacket<'_>, is_swapped| {
@@ -62,6 +64,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
                 let line = finished(writer, &mut run);
                 say(&format!("{} packets read; {line}", run.stats.seen));
                 say_left_out(stream.file.left_out());
+                loses.flatten().iter().for_each(|lost: &&str| say(lost));
                 run
             }
             None if capture.request.ship.is_none() => then(&mut stream, StreamNotes::default())?,
@@ -72,12 +75,22 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
     })
 }
 
+/// Returns the writer whose files have what the header of a pcap file says, or at least the snapshot length that the
+/// user asked for, and a message about what of the header has no place there.
+fn like(writer: PacketWriter, ifaces: &[FileIface], snaplen: Option<u32>) -> (PacketWriter, Option<&'static str>) {
+    let of_pcap = ifaces.first().and_then(|iface| Some((least_snaplen(iface, snaplen), iface.pcap_bits?)));
+    let Some((snaplen, bits)) = of_pcap.or(snaplen.map(|snaplen| (snaplen, 0))) else { return (writer, None) };
+    let lost = (bits != 0 && !writer.is_pcap()).then_some(LOST_CHECKSUM_LENGTH);
+    (writer.with_header(snaplen, bits), lost)
+}
+
 /// Reports which parts of the input file the written file lacks.
-fn say_left_out((comments, blocks): (u64, u64)) {
-    if comments + blocks > 0 {
+fn say_left_out((comments, skipped): (u64, SkippedRecords)) {
+    let SkippedRecords { descriptions, others } = skipped;
+    if comments + descriptions + others > 0 {
         say(&format!(
-            "not written: {comments} comments of packets and {blocks} blocks of names, counts or secrets: `netwren \
-             capture cut FILE --write OUTPUT` copies them"
+            "not written: {comments} comments of packets, {descriptions} descriptions of interfaces and sections, and \
+             {others} blocks of names, counts or secrets: `netwren capture cut FILE --write OUTPUT` copies them"
         ));
     }
 }

@@ -133,6 +133,9 @@ fn writer(
     figures: &Rc<Figures>,
 ) -> Result<PacketWriter, RunError> {
     let mut writer = output.writer()?;
+    if let Some(snaplen) = capture.snaplen {
+        writer = writer.with_header(snaplen, 0);
+    }
     writer.tell(Rc::clone(figures));
     Ok(if capture.has_comments { writer.with_notes(plan.columns()) } else { writer })
 }

@@ -3,7 +3,7 @@
 //! Each input is read in its own order, and the earliest of the next packets is written. Memory: one buffer and one
 //! packet per input, regardless of their lengths.
 
-use super::copying::{COMMENT, CopyWriter, ONE_LINK_TYPE, PacketCopy, each_option};
+use super::copying::{CopyWriter, ONE_LINK_TYPE, PacketCopy, each_option};
 use super::cut::cannot_write;
 use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ use crate::packet_files::{is_pcap, is_same};
 use crate::rights::NeededRights;
 use crate::session::Session;
 use capture::{FileError, FileFormat, FileIface, FileOptions, FileRecord, IfaceCounts, PacketFile, UnreadFile, blocks};
-use record::rows::{CapturedPacket, LinkType};
+use record::rows::{CapturedPacket, LinkType, OddTime};
 use sinks::packets::{CopiedPacket, put_counts};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -104,7 +104,9 @@ struct Descriptions {
 /// The packet to write once it is the earliest.
 #[derive(Default)]
 struct NextPacket {
-    time_ns: u64,
+    /// Time in ns since 1970; packets without one come first.
+    time_ns: i128,
+    odd_time: Option<OddTime>,
     stamp: u64,
     iface: u32,
     link_type: u32,
@@ -231,7 +233,9 @@ impl Merging {
 fn put_comments(options: FileOptions<'_>, out: &mut Vec<u8>) {
     let mut all = Vec::new();
     options.put_little_endian(blocks::SECTION, &mut all);
-    each_option(&all).filter(|(code, _)| *code == COMMENT).for_each(|(_, option)| out.extend_from_slice(option));
+    each_option(&all)
+        .filter(|(code, _)| *code == blocks::COMMENT)
+        .for_each(|(_, option)| out.extend_from_slice(option));
 }
 
 impl Descriptions {
@@ -281,7 +285,8 @@ impl Input {
 
 impl NextPacket {
     fn take(&mut self, packet: &capture::FilePacket<'_>, iface: u32) {
-        (self.time_ns, self.stamp, self.iface) = (packet.time_ns, packet.stamp, iface);
+        (self.time_ns, self.odd_time) = (packet.time().unwrap_or(i128::MIN), packet.odd_time);
+        (self.stamp, self.iface) = (packet.stamp, iface);
         (self.link_type, self.len) = (packet.link_type, packet.len);
         self.bytes.clear();
         self.bytes.extend_from_slice(packet.bytes);
@@ -290,9 +295,15 @@ impl NextPacket {
     }
 
     fn copy(&self) -> PacketCopy<'_> {
-        let NextPacket { time_ns, stamp, iface, link_type, len, bytes, options } = self;
-        let link_type = u16::try_from(*link_type).map_or(LinkType::UNKNOWN, LinkType);
-        let row = CapturedPacket { time_ns: *time_ns, link_type, len: *len, frame: bytes, ..CapturedPacket::default() };
+        let NextPacket { time_ns, odd_time, stamp, iface, link_type, len, bytes, options } = self;
+        let row = CapturedPacket {
+            time_ns: u64::try_from(*time_ns).unwrap_or(0),
+            odd_time: *odd_time,
+            link_type: u16::try_from(*link_type).map_or(LinkType::UNKNOWN, LinkType),
+            len: *len,
+            frame: bytes,
+            ..CapturedPacket::default()
+        };
         PacketCopy { row, copied: CopiedPacket { iface: *iface, stamp: *stamp, len: *len, bytes, options } }
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn text_of(file: &ReadFile) -> String {
     let _ = writeln!(out, ": {}{packed}{sections}, {} bytes", file.format.map_or("", format_word), summary.file_bytes);
     put(&mut out, "packets", &packets(summary));
     if let Some((first, last)) = summary.times_ns {
-        put(&mut out, "time", &format!("{} to {}, {}", time(first), time(last), duration(last - first)));
+        put(&mut out, "time", &format!("{} to {}, {}", time(first), time(last), duration(first.abs_diff(last))));
     }
     if let (Some(packets), Some(bits)) = (row.per_second(row.packets), row.per_second(row.bytes.saturating_mul(8))) {
         put(&mut out, "rate", &format!("{packets} packets/s, {}", sinks::bit_rate(bits)));
@@ -102,13 +102,13 @@ fn iface_line(iface: &IfaceSummary) -> String {
     line
 }
 
-fn time(ns: u64) -> String {
+fn time(ns: i128) -> String {
     let mut text = Vec::new();
-    text::put_timestamp(&mut text, ns);
+    text::put_time(&mut text, ns);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn duration(ns: u64) -> String {
+fn duration(ns: u128) -> String {
     match ns {
         0..1_000_000 => format!("{}.{:03} µs", ns / 1000, ns % 1000),
         1_000_000..1_000_000_000 => format!("{}.{:03} ms", ns / 1_000_000, ns / 1000 % 1000),

@@ -1,5 +1,6 @@
 //! `-w`: writes packets to a file, each completely or not at all.
 
+use super::copying::OTHER_TIMES;
 use super::figures::{Figures, Written};
 use super::rotation::Rotation;
 use crate::messages::say;
@@ -7,7 +8,7 @@ use crate::packet_files::{BegunFile, OutputFile, Packing, is_pcap, words_of};
 use crate::packet_notes::{ConnectionNotes, NoteFields};
 use capture::{CaptureReport, PacketStream};
 use engine::{CellsOf, Disposition, Ended, Plan, RenewedLookups, RowSink, Run, RunError};
-use record::rows::{CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, LinkType};
+use record::rows::{CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, LinkType, OddTime};
 use record::{Columns, Lookups, Next, RowCells, SourceError, SourceFault, Stream, StreamState};
 use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics, PacketNotes};
 use std::io;
@@ -47,6 +48,8 @@ pub(super) struct PacketWriter {
     /// `None` if all packets belong in this file.
     rotation: Option<Rotation>,
     written: Written,
+    /// Packets that have another time in the file.
+    other_times: u64,
     /// Number of packets received.
     taken: u64,
     /// The capture's counts, if packets come from an interface.
@@ -76,11 +79,27 @@ impl PacketWriter {
             notes: None,
             rotation,
             written: Written::default(),
+            other_times: 0,
             taken: 0,
             figures: None,
             is_closed: false,
             has_said: false,
         }
+    }
+
+    /// Returns the writer whose files say that packets were cut to `snaplen` bytes (0: not at all), and in pcap, that
+    /// frames have checksums as `link_bits` say.
+    pub(super) fn with_header(self, snaplen: u32, link_bits: u32) -> PacketWriter {
+        let format = match self.format {
+            Format::Pcap(pcap) => Format::Pcap(pcap.cut_to(snaplen).with_link_bits(link_bits)),
+            Format::Pcapng(pcapng) => Format::Pcapng(pcapng.cut_to(snaplen)),
+        };
+        PacketWriter { format, ..self }
+    }
+
+    /// True if pcap is written.
+    pub(super) fn is_pcap(&self) -> bool {
+        matches!(self.format, Format::Pcap(_))
     }
 
     /// Reports counts to `figures`, and reads the interfaces' counts from it.
@@ -136,8 +155,12 @@ impl PacketWriter {
                 if !pcap.write(packet, &mut self.file.buffer) {
                     return self.refuse(1, OTHER_LINK_TYPE);
                 }
+                self.other_times += u64::from(!CapturedPcap::holds_time_of(packet));
             }
-            Format::Pcapng(pcapng) => pcapng.write(packet, &mut self.file.buffer),
+            Format::Pcapng(pcapng) => {
+                pcapng.write(packet, &mut self.file.buffer);
+                self.other_times += u64::from(packet.odd_time == Some(OddTime::Missing));
+            }
         }
         self.end_packet();
     }
@@ -175,7 +198,7 @@ impl PacketWriter {
         let Some(begun) = self.rotation.as_mut().and_then(Rotation::begin_next) else { return };
         self.end_file();
         match &mut self.format {
-            Format::Pcap(pcap) => *pcap = CapturedPcap::new(),
+            Format::Pcap(pcap) => pcap.begin_file(),
             Format::Pcapng(pcapng) => pcapng.begin_section(),
         }
         if let Some(notes) = &mut self.notes {
@@ -204,7 +227,7 @@ impl PacketWriter {
         self.is_closed = failure.is_closed;
         match &mut self.format {
             Format::Pcapng(pcapng) => pcapng.begin_section(),
-            Format::Pcap(pcap) if self.file.is_empty() => *pcap = CapturedPcap::new(),
+            Format::Pcap(pcap) if self.file.is_empty() => pcap.begin_file(),
             Format::Pcap(_) => {}
         }
         if let Some(rotation) = self.rotation.as_mut().filter(|_| self.file.is_empty()) {
@@ -321,7 +344,7 @@ pub(super) fn all_written(writer: &mut PacketWriter, stream: &mut PacketStream<'
 /// Writes the end of the file; returns the message about it.
 pub(super) fn finished(mut writer: PacketWriter, run: &mut Run) -> String {
     writer.end_file();
-    let PacketWriter { file, written, rotation, .. } = writer;
+    let PacketWriter { file, written, other_times, rotation, .. } = writer;
     let name = match rotation {
         Some(rotation) => rotation.finish(file, &mut run.stats),
         None => file.name,
@@ -329,6 +352,10 @@ pub(super) fn finished(mut writer: PacketWriter, run: &mut Run) -> String {
     if written.not_written > 0 {
         run.stats.lost += written.not_written;
         run.stats.add_reason(written.not_written, format!("packets not written to {name}"));
+    }
+    if other_times > 0 {
+        run.stats.incomplete = true;
+        run.stats.add_reason(other_times, OTHER_TIMES);
     }
     let Written { packets, not_written } = written;
     format!("{packets} written to {name}, {not_written} not written")

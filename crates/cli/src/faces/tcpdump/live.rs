@@ -332,8 +332,8 @@ impl LiveFace<'_> {
 
     /// Saves and prints a packet.
     fn take(&self, row: &CapturedPacket<'_>, printed: &mut Printed) -> Result<(), Fault> {
-        let mut bytes =
-            CapturedBytes { link_type: row.link_type, bytes: row.frame, len: row.len, time_ns: row.time_ns };
+        let CapturedPacket { link_type, frame: bytes, len, time_ns, .. } = *row;
+        let mut bytes = CapturedBytes { link_type, bytes, len, time_ns, far: None };
         let mut metadata = Some(Metadata {
             vlan_tag: None,
             packet_type: row.packet_type.map_or(0, |aim| aim as u8),

@@ -20,7 +20,7 @@ use filter::PacketFilter;
 use names::{NameWait, NamesEnd};
 use pcapfilter::{Origin, Packet};
 use record::SinkError;
-use record::rows::{CapturedPacket, LinkType};
+use record::rows::{CapturedPacket, LinkType, OddTime};
 use saving::{Saved, SavedKind, Saver, saved_link_type};
 use sinks::Out;
 use sinks::face::tcpdump::{CapturedBytes, Tcpdump, TcpdumpOptions};
@@ -318,6 +318,7 @@ fn put_count(packets: u64, out: &mut Vec<u8>) {
 fn saved_row<'p>(packet: &FilePacket<'p>) -> CapturedPacket<'p> {
     CapturedPacket {
         time_ns: packet.time_ns,
+        odd_time: packet.odd_time,
         ifindex: packet.number,
         iface: packet.iface_name,
         link_type: saved_link_type(link_type(packet.link_type)),
@@ -339,6 +340,7 @@ fn put(
         bytes: packet.bytes,
         len: packet.len,
         time_ns: packet.time_ns,
+        far: packet.odd_time.and_then(OddTime::far),
     };
     printer.print(&bytes, &|number| ifaces.get(&number).map(String::as_str), out.buf());
     out.line_done()

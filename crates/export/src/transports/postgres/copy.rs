@@ -1,7 +1,7 @@
 //! Rows in the text format of COPY: tabs between cells, `\N` for null.
 
 use crate::typed_row::{ColumnType, TypedValue, TypedValues};
-use record::text::{put_i64, put_timestamp};
+use record::text::{put_i64, put_time};
 
 /// Appends a row with these columns. Missing cells are null; surplus cells are left out.
 pub(super) fn put_row(out: &mut Vec<u8>, columns: &[(String, ColumnType)], values: TypedValues<'_>) {
@@ -58,7 +58,7 @@ pub(super) fn put_literal(out: &mut Vec<u8>, value: TypedValue<'_>) {
 fn put_cell(out: &mut Vec<u8>, kind: ColumnType, value: TypedValue<'_>) {
     match (value, kind) {
         (TypedValue::Null, _) => out.extend_from_slice(b"\\N"),
-        (TypedValue::Integer(ns), ColumnType::Time) => put_timestamp(out, u64::try_from(ns).unwrap_or(0)),
+        (TypedValue::Integer(ns), ColumnType::Time) => put_time(out, ns.into()),
         (TypedValue::Integer(n), ColumnType::Flag) => out.push(if n == 0 { b'f' } else { b't' }),
         (TypedValue::Integer(n), _) => put_i64(out, n),
         // The number is too large for a bigint: write the largest one.

@@ -1,5 +1,6 @@
 //! A packet, as the printer receives it.
 
+use record::FarTime;
 use record::rows::LinkType;
 
 /// One packet as it was captured.
@@ -11,6 +12,8 @@ pub struct CapturedBytes<'f> {
     pub bytes: &'f [u8],
     /// Length of the packet on the wire.
     pub len: u32,
-    /// Time of capture, in ns since 1970.
+    /// When, in ns since 1970; the nearest to `far` if that is set.
     pub time_ns: u64,
+    /// The time, if it is before 1970 or after 2554.
+    pub far: Option<FarTime>,
 }

@@ -46,7 +46,7 @@ fn switches() -> [TcpdumpOptions; 4] {
 fn print_bounded(printer: &mut Tcpdump, link_type: LinkType, bytes: &[u8], more: u32, out: &mut Vec<u8>) {
     let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(more);
     out.clear();
-    printer.print(&CapturedBytes { link_type, bytes, len, time_ns: u64::MAX }, &|_| None, out);
+    printer.print(&CapturedBytes { link_type, bytes, len, time_ns: u64::MAX, far: None }, &|_| None, out);
     assert!(out.len() <= (bytes.len() + 16) * TEXT_A_BYTE, "{} bytes of text", out.len());
     let is_shown = |byte: &u8| matches!(byte, b'\n' | b'\t' | b'\r' | b' '..=b'~');
     assert!(out.iter().all(is_shown), "{}", out.escape_ascii());

@@ -106,7 +106,7 @@ impl Tcpdump {
         if self.options.numbers {
             put_number(out, self.packets);
         }
-        self.stamps.put(out, &self.options, frame.time_ns);
+        self.stamps.put(out, &self.options, frame);
         if let Some(names) = &mut self.names {
             names.begin_packet(frame.time_ns);
         }

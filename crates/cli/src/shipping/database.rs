@@ -184,7 +184,7 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
         Value::U64(n) | Value::Time(n) if i64::try_from(n).is_ok() => {
             return put_typed(out, TypedValue::Integer(n as i64));
         }
-            // Larger numbers do not fit SQL's integers.
+        // Larger numbers do not fit SQL's integers.
         Value::U64(n) => put_u64(text, n),
         Value::Time(ns) => put_timestamp(text, ns),
         Value::FarTime(time) => match i64::try_from(time.ns()) {

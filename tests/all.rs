@@ -1,4 +1,4 @@
-//! The tests of the whole program: `replay_*` and `golden_*` run anywhere, `root_*` make namespaces of their own.
+//! The end-to-end tests of the program. `replay_*` and `golden_*` run anywhere; `root_*` create their own namespaces.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 

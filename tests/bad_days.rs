@@ -1,4 +1,5 @@
-//! Missing rights, missing kernel parts, processes that go away: each made for real, in a child.
+//! netwren without privileges, without parts of the kernel, and with processes that end while they are read. Each case
+//! is real, in a child process.
 
 use crate::lab::furnished;
 use crate::run::{Ran, command, command_for_anyone, netwren_in};
@@ -16,7 +17,7 @@ fn limited(lab: &Lab, args: &[&str], limits: &[Limit]) -> Ran {
     Ran::of(child.output().expect("netwren starts"))
 }
 
-/// No sock_diag: /proc, and the footer says so.
+/// Without sock_diag netwren reads /proc, and the footer says so.
 #[test]
 fn root_without_netlink_proc_is_read() {
     testkit::require_root!();
@@ -38,7 +39,8 @@ mod libc_errno {
     pub(super) const EPROTONOSUPPORT: sys::Errno = sys::Errno(93);
 }
 
-/// bpf(2) forbidden, or its capabilities missing: other backends give the same rows and owners, and `support` says why.
+/// If bpf(2) is forbidden or its capabilities are missing, other backends give the same rows and owners, and `support`
+/// gives the reason.
 #[test]
 fn root_without_bpf_the_rows_are_the_same() {
     testkit::require_root!();
@@ -56,7 +58,8 @@ fn root_without_bpf_the_rows_are_the_same() {
     }
 }
 
-/// Other users' processes: the cells are empty, the footer says how many and why, the exit code is 3.
+/// Without access to other users' processes the cells are empty, the footer gives their number and the reason, and the
+/// exit code is 3.
 #[test]
 fn root_an_unprivileged_reader_sees_all_sockets_but_not_all_owners() {
     testkit::require_root!();
@@ -96,7 +99,7 @@ fn root_a_process_name_may_be_anything() {
     assert!(face.contains("?[1m?\\\"x") && !face.contains('\u{1b}'), "{face}");
 }
 
-/// Processes come and go while their descriptors are read: no error, no abort.
+/// Processes that start and end while their descriptors are read cause no error and no abort.
 #[test]
 fn root_processes_may_vanish() {
     testkit::require_root!();

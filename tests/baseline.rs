@@ -1,10 +1,10 @@
-//! `netwren doctor --baseline`: what is not as it was when the host was recorded, and nothing if all is.
+//! `netwren doctor --baseline` lists the changes since the host was recorded, and nothing if there are none.
 
 use crate::run::{Ran, netwren, netwren_in};
 use serde_json::Value;
 use testkit::netns::Lab;
 
-/// A server that reads nothing, and who sends to it; for five minutes at most.
+/// A server that never reads, and a sender of datagrams to it; both run for at most five minutes.
 const LATER: &str = "
 import socket, time
 listener = socket.socket(); listener.bind(('127.0.0.1', 8085)); listener.listen(2)
@@ -24,7 +24,7 @@ fn lines(text: &str) -> Vec<Value> {
     rows.filter(|row| row.get("accounting").is_none()).collect()
 }
 
-/// The row about this.
+/// The row about this thing and subject.
 fn of<'r>(rows: &'r [Value], thing: &str, subject: &str) -> &'r Value {
     let is_it = |row: &&Value| row["thing"] == thing && row["subject"].as_str().unwrap().starts_with(subject);
     rows.iter().find(is_it).unwrap_or_else(|| panic!("{thing} {subject}: {rows:#?}"))
@@ -36,7 +36,7 @@ fn root_what_changed_since_the_host_was_well() {
         return;
     }
     testkit::require_root!();
-    // It may have to be built first.
+    // Build the program now, if necessary.
     testkit::program::netwren();
     let lab = Lab::new("drbase");
     let first = lab.spawn(
@@ -70,7 +70,7 @@ listener = socket.socket(); listener.bind(('127.0.0.1', 8084)); listener.listen(
         text.split_whitespace().any(|word| word.parse::<u64>().is_ok_and(|count| count > 0))
     });
     for baseline in [&tape, &whole] {
-        // What is missing in a recording of the whole host is of other tests' namespaces.
+        // A recording of the whole host may lack rows of other tests' namespaces.
         let ran = compare(&["--baseline", baseline]);
         assert!(ran.code == 0 || ran.code == 3 && baseline == &whole, "{}", ran.stderr);
         let found = lines(&ran.stdout);
@@ -87,7 +87,7 @@ listener = socket.socket(); listener.bind(('127.0.0.1', 8084)); listener.listen(
         assert_eq!((&rate["before"], &rate["times"]), (&"0.0/s".into(), &Value::Null));
         assert!(!rate["meaning"].is_null());
     }
-    // Backwards: two recordings, compared on any machine.
+    // In reverse order: two recordings can be compared on any machine.
     let later = lab.dir().join("later").display().to_string();
     netwren_in(&lab, &["doctor", "--for", "0.5", "--record", &later]).ok_but_owners();
     let back = rows(netwren(&["doctor", "--replay", &tape, "--baseline", &later, "-o", "json"]));
@@ -106,7 +106,7 @@ fn root_a_baseline_that_tells_nothing_is_refused() {
     netwren_in(&lab, &["doctor", "--baseline", &tape, "--exit-code"]).says(2, &["--exit-code tells of findings"]);
     let columns = netwren(&["doctor", "--baseline", "x", "--columns", "help"]).ok();
     assert!(columns.contains("subject") && !columns.contains("remedy"), "{columns}");
-    // Other namespaces are no baseline of this one.
+    // A recording of another namespace is not a baseline for this one.
     netwren_in(&lab, &["doctor", "--for", "0.1", "--record", &tape, "--all-netns"]);
     let other = Lab::new("drotherbase");
     let ran = netwren_in(&other, &["doctor", "--for", "0.1", "--baseline", &tape]);

@@ -1,4 +1,4 @@
-//! `capture`: every packet of an interface is shown or counted, as tcpdump has it, to the byte.
+//! `capture` shows or counts every packet of an interface, byte for byte as tcpdump does.
 
 use crate::going::Going;
 use crate::run::{Ran, clean};
@@ -23,12 +23,12 @@ fn capture(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
     Going::past_header(command(lab, &[&["--columns", columns], args].concat()), columns, |line| line)
 }
 
-/// Sends `count` datagrams of ten bytes to a port of the lab where nobody listens.
+/// Sends `count` datagrams of ten bytes to a port of the lab that no process listens on.
 fn send(lab: &Lab, port: u16, count: usize) {
     lab.inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..count {
-            // An ICMP error of the datagram before is the answer to some.
+            // Some calls return the ICMP error caused by the previous datagram.
             let _ = socket.send_to(b"0123456789", (Ipv4Addr::LOCALHOST, port));
         }
     });
@@ -52,7 +52,7 @@ fn root_capture_shows_each_packet_once() {
     for (going, line) in [(all, line), (lo, line), (cut, of_cut.as_str())] {
         let (lines, ran) = going.end();
         assert_eq!(lines, [line; 3]);
-        // The errors of the datagrams are packets as well.
+        // The ICMP errors are packets as well.
         assert!(ran.stderr.contains("; 3 shown, 3 filtered\n"), "{}", ran.stderr);
         ran.ok();
     }
@@ -76,18 +76,18 @@ fn root_capture_ends_at_its_limit_or_time() {
     assert_eq!(ran.ok(), "");
 }
 
-/// Packet sockets of the lab that are bound: the fourth word is the protocol.
+/// Number of bound packet sockets in the lab; the fourth word is the protocol.
 pub(crate) fn rings(lab: &Lab) -> usize {
     let listed = lab.output("cat", &["/proc/net/packet"]);
     listed.lines().filter(|line| line.split_whitespace().nth(3) == Some("0003")).count()
 }
 
-/// What is sent to 7123 is dropped before the host answers: nothing else is on the interface.
+/// Drops packets to port 7123 before the host answers, so the interface carries nothing else.
 fn drop_7123(lab: &Lab) {
     lab.nft("table inet t {\n chain i { type filter hook input priority 0\n udp dport 7123 drop\n }\n }");
 }
 
-/// What finds no room is counted: sent is shown and dropped, to the packet.
+/// Packets that do not fit into the ring are counted: shown plus dropped packets equal the sent ones.
 #[test]
 fn root_capture_counts_what_is_lost() {
     const PACKETS: usize = 20_000;
@@ -106,7 +106,7 @@ fn root_capture_counts_what_is_lost() {
     ran.says(3, &[&received, &lost, "the ring of 64 KiB was full (raise with --buffer)"]);
 }
 
-/// Packets that came just before Ctrl-C are shown.
+/// Packets that arrive just before Ctrl-C are shown.
 #[test]
 fn root_capture_hands_out_the_last_packets() {
     testkit::require_root!();
@@ -121,7 +121,7 @@ fn root_capture_hands_out_the_last_packets() {
     }
 }
 
-/// Lines of stderr as they come.
+/// Receives the lines of stderr as they are written.
 fn said(going: &mut Going<String>) -> Receiver<String> {
     let (sender, lines) = channel();
     let stderr = BufReader::new(going.child.stderr.take().unwrap());
@@ -143,7 +143,7 @@ fn root_capture_goes_on_when_interfaces_go() {
     goes_on_when_interfaces_go("capgone", &[]);
 }
 
-/// Rings that share packets cannot be bound again: others take their place.
+/// Rings in a fanout group cannot be bound again; new rings replace them.
 #[test]
 fn root_threads_go_on_when_interfaces_go() {
     testkit::require_root!();
@@ -180,7 +180,7 @@ fn goes_on_when_interfaces_go(name: &str, words: &[&str]) {
     wait_for(&lines, "d0 is there again");
     out();
     going.read_until("a packet of the new d0", |rows| rows == ["d0", "lo", "d0"]);
-    // Once more, and more packets than one: whichever CPU they come by, each is shown once.
+    // Repeat this with several packets: each is shown once, on whichever CPU it arrives.
     lab.ip(&["link", "del", "d0"]);
     wait_for(&lines, "d0 is gone: one of that name is captured once it is there");
     add();
@@ -194,7 +194,7 @@ fn goes_on_when_interfaces_go(name: &str, words: &[&str]) {
     wait_for(&lines, "packets received, 0 dropped by the ring");
     going.signal("-INT");
     assert!(going.child.wait().unwrap().success());
-    // Each once, and those of the rings before are in the count.
+    // Each packet is counted once, including those of the previous rings.
     wait_for(&lines, "; 23 shown, ");
 }
 
@@ -229,7 +229,7 @@ fn root_capture_says_which_right_and_which_interface_is_missing() {
     ran.says(4, &["there is no interface nope\\u{1b}; there are lo"]);
 }
 
-/// A packet of TCP that the interface cuts up later is one packet here, longer than any frame.
+/// A TCP packet that the interface segments later is captured as one packet, longer than any frame.
 #[test]
 fn root_capture_takes_packets_that_are_longer_than_frames() {
     testkit::require_root!();
@@ -263,21 +263,21 @@ fn root_capture_takes_packets_that_are_longer_than_frames() {
     of_whole.ok();
 }
 
-/// A frame of a file: stamp in ns, length, bytes.
+/// A frame of a file: timestamp in ns, length, bytes.
 pub(crate) type FileFrame = (u64, u32, Vec<u8>);
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// What ends every payload of the test.
+/// The end of every payload in the test.
 const MARK: &[u8] = b"netwren-mark";
 
 fn is_marked(frame: &FileFrame) -> bool {
     frame.2.windows(MARK.len()).any(|window| window == MARK)
 }
 
-/// The marked frames of a pcap file with nanoseconds.
+/// The marked frames of a pcap file with nanosecond timestamps.
 pub(crate) fn of_pcap(path: &Path) -> Vec<FileFrame> {
     let bytes = std::fs::read(path).unwrap();
     let mut found = Vec::new();
@@ -292,7 +292,7 @@ pub(crate) fn of_pcap(path: &Path) -> Vec<FileFrame> {
     found
 }
 
-/// Those of a pcapng file.
+/// The marked frames of a pcapng file.
 pub(crate) fn of_pcapng(path: &Path) -> Vec<FileFrame> {
     let bytes = std::fs::read(path).unwrap();
     let (mut found, mut rest) = (Vec::new(), &bytes[..]);
@@ -308,9 +308,10 @@ pub(crate) fn of_pcapng(path: &Path) -> Vec<FileFrame> {
     found
 }
 
-/// The same frames and lengths as tcpdump beside it, each stamped in the same moment (each socket takes its own stamp
-/// where the kernel has made none): small ones, super-packets of TCP, VLAN tags. So do rows, and packets as they lie in
-/// the ring, of which those that are alike are written together.
+/// netwren writes the same frames and lengths as a tcpdump that runs at the same time, with nearly the same timestamps
+/// (each socket has its own timestamp if the kernel has not set one). The traffic contains small frames, TCP
+/// super-packets and VLAN tags. The test covers both ways of writing: from rows, and directly from the ring, where
+/// similar packets are written together.
 #[test]
 fn root_capture_files_are_those_of_tcpdump() {
     testkit::require_root!();
@@ -352,7 +353,7 @@ fn root_capture_files_are_those_of_tcpdump() {
     assert!(Command::new("kill").args(["-INT", &tcpdump.id().to_string()]).status().unwrap().success());
     tcpdump.wait().unwrap();
     let mut theirs = of_pcap(&theirs);
-    // What two processors deliver at once comes to two sockets in two orders.
+    // Two sockets may receive packets that two processors deliver at the same time in different orders.
     theirs.sort_by(|one, other| one.2.cmp(&other.2));
     assert!(theirs.iter().any(|frame| frame.1 > 1514), "super-packets");
     assert!(theirs.iter().any(|frame| frame.2[12..16] == [0x81, 0, 0, 77]), "tags");
@@ -373,7 +374,7 @@ fn root_capture_files_are_those_of_tcpdump() {
     }
 }
 
-/// Packets from the client that all end with the mark; the last says so.
+/// Sends packets from the client that all end with the mark; the last one contains "the end".
 pub(crate) fn marked_traffic(hosts: &Routed) {
     let listener = hosts.server.inside(|| TcpListener::bind("172.17.0.2:7125").unwrap());
     let reader = std::thread::spawn(move || listener.accept().unwrap().0.read_to_end(&mut Vec::new()).unwrap());
@@ -394,7 +395,7 @@ pub(crate) fn marked_traffic(hosts: &Routed) {
     reader.join().unwrap();
 }
 
-/// What is written there goes out by this interface of the calling thread's namespace.
+/// A socket that sends every written frame through this interface of the calling thread's namespace.
 pub(crate) fn frames_to(iface: &str) -> std::fs::File {
     let listed = Command::new("ip").args(["-o", "link", "show", iface]).output().unwrap();
     let index: u32 = String::from_utf8(listed.stdout).unwrap().split(':').next().unwrap().parse().unwrap();

@@ -1,4 +1,4 @@
-//! `capture cut` and `capture merge`: parts and sums of files, with all that the files say of their packets.
+//! `capture cut` and `capture merge` copy parts of files and merge files, including all metadata about the packets.
 
 use crate::capture_read::{pcap_of, udp};
 use crate::packet_tools::{is_read_by, peer, said_by};
@@ -29,7 +29,8 @@ fn row(path: &Path) -> serde_json::Value {
     serde_json::from_str(&netwren(&["capture", "stats", path.to_str().unwrap(), "-o", "json"]).ok()).unwrap()
 }
 
-/// A copy of everything is the same file but for the byte order; a part has everything that belongs to it.
+/// A copy of everything is identical except for the byte order; a part contains everything that belongs to its
+/// packets.
 #[test]
 fn what_a_file_says_is_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -88,7 +89,7 @@ fn files_are_merged_by_time_and_interfaces_stay_apart() {
     let dir = tempfile::tempdir().unwrap();
     let pcap = written(dir.path(), "a.pcap", &pcap_of(&[&udp(1, b""), &udp(2, b"")]));
     let first = written(dir.path(), "first.pcapng", &rich(true).bytes);
-    // The same interface in two sections is one, and its drops are added up.
+    // The same interface in two sections counts as one, and its drops are added up.
     let again = written(dir.path(), "again.pcapng", &[rich(false).bytes, rich(true).bytes].concat());
     let all = dir.path().join("all.pcapng");
     merge(&[&pcap, &first, &again], &all).ok();
@@ -115,7 +116,7 @@ fn files_are_merged_by_time_and_interfaces_stay_apart() {
     merge(&[&pcap, &dir.path().join("none")], &all).says(4, &["none: no such file or directory"]);
 }
 
-/// As mergecap has them, packet for packet.
+/// The merged packets are the same as mergecap's, one by one.
 #[test]
 fn the_order_is_that_of_mergecap() {
     let dir = tempfile::tempdir().unwrap();
@@ -135,7 +136,7 @@ fn the_order_is_that_of_mergecap() {
     let Some(mut mergecap) = peer("mergecap") else { return };
     assert!(mergecap.arg("-w").arg(&theirs).args(&inputs).status().unwrap().success());
     let sorted = |text: &str| {
-        // Packets of one time may stand in either order.
+        // Packets with the same timestamp may have either order.
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort();
         lines
@@ -154,7 +155,7 @@ fn several_link_types_are_no_pcap() {
     assert!(!plain.exists());
     merge(&[&pcap, &raw], &all).ok();
     assert_eq!(row(&all)["link_types"], serde_json::json!(["Ethernet", "Raw IP"]));
-    // Where it shows on the way only, each packet without a place is counted.
+    // If a second link type appears only while packets are written, each packet that cannot be written is counted.
     cut(&all, &plain, &[]).says(3, &["packets are not written: pcap has one link type only", "1 written to "]);
     let commented = written(dir.path(), "rich.pcapng", &rich(false).bytes);
     cut(&commented, &plain, &[])
@@ -262,7 +263,7 @@ fn far_times_are_times() {
     assert_eq!(columns(&pcapng, "time,dport"), format!("{zero}\t4\n{zero}\t1\n"));
 }
 
-/// What finds no room on the disk is counted, and the file ends with a whole packet.
+/// Packets that do not fit on the disk are counted, and the file ends with a complete packet.
 #[test]
 fn root_a_full_disk_is_counted() {
     testkit::require_root!();

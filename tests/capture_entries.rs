@@ -1,4 +1,4 @@
-//! `capture`: the entry of connection tracking that each packet belongs to, against conntrack(8).
+//! `capture` shows the connection tracking entry of each packet, compared with conntrack(8).
 
 use crate::capture::{command, rings};
 use crate::going::Going;
@@ -15,12 +15,12 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// Every column of the entry, and what tells packets apart.
+/// Every column of the entry, and the columns that identify a packet.
 const COLUMNS: &str = "iface,proto,src,sport,dst,dport,ct_state,ct_direction,ct_status,ct_mark,ct_id,nat,client,\
                        published,backend,orig_src,orig_sport,orig_dst,orig_dport,reply_src,reply_sport,reply_dst,\
                        reply_dport";
 
-/// The rules of a router that rewrites what it forwards.
+/// The rules of a router that rewrites the packets it forwards.
 const REWRITES: &str = "table ip n {
    chain pre { type nat hook prerouting priority -100; tcp dport 8080 ct mark set 42 dnat to 172.17.0.2:80; }
    chain post { type nat hook postrouting priority 100; ip protocol { udp, icmp } oifname s1 masquerade; }
@@ -35,7 +35,7 @@ fn capture(lab: &Lab, columns: &str, args: &[&str]) -> Going<Value> {
     going
 }
 
-/// The processes that a capture has started.
+/// The child processes of a capture.
 fn helpers(pid: u32) -> Vec<u32> {
     let of = |entry: std::fs::DirEntry| {
         let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
@@ -46,7 +46,7 @@ fn helpers(pid: u32) -> Vec<u32> {
     std::fs::read_dir("/proc").unwrap().filter_map(|entry| of(entry.unwrap())).collect()
 }
 
-/// On both sides of a router, in both directions, a packet has the entry that conntrack lists.
+/// On both sides of a router and in both directions, a packet shows the entry that conntrack lists.
 #[test]
 fn root_capture_has_the_entry_that_conntrack_lists() {
     testkit::require_root!();
@@ -69,7 +69,7 @@ fn root_capture_has_the_entry_that_conntrack_lists() {
             && has(&[("proto", "sctp"), ("iface", "s1")])
     };
     going.read_until("packets of each kind", wanted);
-    // It has the one right that questions take, and the process that parses has none.
+    // The helper process has only the capability that queries need, and the process that parses packets has none.
     let pid = going.child.id();
     let [helper] = helpers(pid)[..] else { panic!("no process asks") };
     let rights = |pid: u32| crate::capture_rights::of_threads(pid, &["CapEff", "CapPrm", "Seccomp"]).remove(0);
@@ -87,7 +87,7 @@ fn root_capture_has_the_entry_that_conntrack_lists() {
             "udp" | "icmp" if !src.contains(':') => "snat",
             _ => "none",
         };
-        // Errors are about packets of other protocols.
+        // ICMP errors refer to packets of other protocols.
         assert!(row["nat"] == rewritten || row["ct_state"] == "related", "{row}");
     }
     let tcp = |iface| rows.iter().find(|row| row["proto"] == "tcp" && row["iface"] == iface).unwrap();
@@ -102,7 +102,7 @@ fn root_capture_has_the_entry_that_conntrack_lists() {
     ran.ok();
 }
 
-/// A filter and groups take what NAT makes of packets; what belongs to no connection is counted.
+/// Filters and groups can use the addresses after NAT; packets without a connection are counted.
 #[test]
 fn root_capture_filters_by_what_nat_makes_of_packets() {
     testkit::require_root!();
@@ -124,7 +124,7 @@ fn root_capture_filters_by_what_nat_makes_of_packets() {
     });
     stream.write_all(b"request").unwrap();
     listener.accept().unwrap().0.read_exact(&mut [0; 7]).unwrap();
-    // SYN, its answer, ACK, data, ACK, on both sides.
+    // SYN, SYN-ACK, ACK, data, ACK, on both sides.
     going.read_until("the connection", |rows| rows.len() >= 10);
     let (rows, ran) = going.end();
     assert!(rows.iter().all(|row| row["backend"] == "172.17.0.2:80"), "{rows:?}");
@@ -133,7 +133,7 @@ fn root_capture_filters_by_what_nat_makes_of_packets() {
     ran.ok();
 }
 
-/// Of a flood of connections each packet is shown and counted.
+/// During a flood of connections each packet is shown and counted.
 #[test]
 fn root_capture_bounds_what_a_flood_makes_it_ask() {
     const FLOOD: u32 = 12_000;
@@ -159,7 +159,7 @@ fn root_capture_bounds_what_a_flood_makes_it_ask() {
     assert_eq!((rows.len(), ran.code), (FLOOD as usize, 0), "{}", ran.stderr);
 }
 
-/// What cannot be asked is said, and is no empty answer.
+/// If entries cannot be queried, netwren says so and does not leave the cells empty.
 #[test]
 fn root_capture_says_why_it_knows_no_connections() {
     testkit::require_root!();
@@ -182,23 +182,24 @@ fn root_capture_says_why_it_knows_no_connections() {
     netwren(&["capture", "udp or nat = dnat"]).says(2, &["`nat` is joined with words of pcap-filter by `and` only"]);
 }
 
-/// The comments that tshark shows of a file's packets, without empty ones; `None` without tshark. capinfos has nothing
-/// to say against the file.
+/// The non-empty packet comments that tshark finds in a file; `None` without tshark. Also checks that capinfos accepts
+/// the file.
 fn comments(path: &Path) -> Option<Vec<String>> {
     is_read_by("capinfos", &[], path);
     let said = said_by("tshark", &["-T", "fields", "-e", "frame.comment", "-r"], path)?;
     Some(said.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// How often a file has this text as a custom option.
+/// Number of custom options in a file that contain this text.
 pub(crate) fn custom_options(path: &Path, text: &str) -> usize {
-    // opt_custom_utf8 with its length, the number of examples for private enterprises, the text.
+    // opt_custom_utf8 with its length, the private enterprise number for examples, and the text.
     let length = 4 + text.len() as u8;
     let option = [&[0xac, 0x0b, length, 0, 0xd9, 0x7e, 0, 0], text.as_bytes()].concat();
     std::fs::read(path).unwrap().windows(option.len()).filter(|part| *part == option).count()
 }
 
-/// Files of captured and of logged packets say what NAT makes of each connection, once, for people and for programs.
+/// Files of captured packets and of logged packets contain the NAT of each connection once, readable for people and
+/// for programs.
 #[test]
 fn root_files_say_what_nat_makes_of_packets() {
     testkit::require_root!();
@@ -237,7 +238,7 @@ fn root_files_say_what_nat_makes_of_packets() {
     let comment = format!("nat=dnat {client} published={ROUTER}:8080 backend={SERVER}:80 {netns}");
     for path in [&written, &shipped] {
         let noted = custom_options(path, &client);
-        // One on each side of the router; each batch of what is shipped says it again.
+        // There is one on each side of the router; shipped files repeat it in each batch.
         assert!(if path == &written { noted == 2 } else { noted >= 2 }, "{noted}");
         for text in ["nat=dnat", &format!("backend={SERVER}:80"), &netns] {
             assert_eq!(custom_options(path, text), noted, "{text}");
@@ -247,7 +248,7 @@ fn root_files_say_what_nat_makes_of_packets() {
         }
     }
     if let Some(comments) = comments(&logged) {
-        // Which of both it was by the time of the lookup.
+        // The state at the time of the lookup is either of them.
         let is_expected = ["new", "established"]
             .map(|state| format!("first: ,ct_state={state} nat=dnat {client}"))
             .contains(&comments[0]);

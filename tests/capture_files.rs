@@ -1,5 +1,5 @@
-//! `capture --write` with `--rotate-…`: files that follow one another, each complete alone, and the commands that are
-//! run with them.
+//! `capture --write` with `--rotate-…`: consecutive files, each complete in itself, and the commands that are run with
+//! them.
 
 use crate::capture::{command, rings};
 use crate::capture_read::{pcap_of, udp};
@@ -16,7 +16,7 @@ use testkit::wait_until;
 const NOBODY: u32 = 65_534;
 const MIB: u64 = 1 << 20;
 
-/// The files of this name's stem, in order.
+/// The files with this stem, in order.
 fn files(dir: &Path, stem: &str) -> Vec<PathBuf> {
     let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let is_it = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(stem);
@@ -30,7 +30,7 @@ fn ports(path: &Path) -> Vec<String> {
     read.lines().map(str::to_owned).collect()
 }
 
-/// A file of packets whose ports count them.
+/// Writes a file of packets whose ports count upwards.
 fn source(dir: &Path, packets: u16, bytes: usize) -> PathBuf {
     let frames: Vec<Vec<u8>> = (0..packets).map(|nth| udp(nth, &vec![7; bytes])).collect();
     let path = dir.join("source");
@@ -61,7 +61,7 @@ fn replay_each_file_is_complete_and_none_is_larger() {
             is_read_by("capinfos", &[], path);
         }
     }
-    // The statistics of each file are those of its packets.
+    // The statistics of each file cover its own packets.
     let first = &files(dir.path(), "a_000")[0];
     let bytes = std::fs::read(first).unwrap();
     let delivered = ports(first).len() as u64;
@@ -69,7 +69,7 @@ fn replay_each_file_is_complete_and_none_is_larger() {
     assert!(bytes[..bytes.len() - 4].ends_with(&tail), "{:x?}", &bytes[bytes.len() - 40..]);
 }
 
-/// A ring of two, by packets; a name without a directory.
+/// A ring of two files, rotated by packets, with a name without a directory.
 #[test]
 fn replay_the_oldest_files_are_removed() {
     let dir = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn replay_the_oldest_files_are_removed() {
     assert_eq!(left.iter().flat_map(|path| ports(path)).collect::<Vec<_>>(), expected);
 }
 
-/// A script that is run with files.
+/// Writes a script that is run with files.
 fn script(dir: &Path, text: &str) -> PathBuf {
     let path = dir.join("command");
     testkit::program::install_script(&path, &format!("#!/bin/sh\n{text}\n"));
@@ -124,19 +124,19 @@ fn replay_commands_that_fail_are_counted() {
     assert_eq!(files(dir.path(), "a_").len(), 6);
 }
 
-/// Commands that do not end: few run, none is lost, and the run ends without them.
+/// If commands do not end, only a few run at a time, all of them run eventually, and the capture ends before they do.
 #[test]
 fn replay_commands_that_hang_hold_nothing_up() {
     let dir = tempfile::tempdir().unwrap();
     let source = source(dir.path(), 1000, 10);
     let (begun, go) = (dir.path().join("command.begun"), dir.path().join("command.go"));
-    // It ends as well once the directory is gone.
+    // The script also ends when the directory is removed.
     let text = "echo >> \"$0.begun\"; until [ -e \"$0.go\" ] || [ ! -e \"$0\" ]; do sleep 0.01; done; : > \"$1.done\"";
     let program = script(dir.path(), text);
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(["capture", "-r"]).arg(&source).arg("-w").arg(dir.path().join("a.pcap"));
     command.args(["--rotate-packets", "100", "--rotate-command"]).arg(&program);
-    // Those that go on have its stderr open: a pipe would not end.
+    // Write stderr to a file: the commands that are still running inherit it, so a pipe would not be closed.
     let said = dir.path().join("said");
     let status = command.stderr(std::fs::File::create(&said).unwrap()).status().unwrap();
     assert_eq!(std::fs::read_to_string(&begun).unwrap().lines().count(), 4, "four at a time");
@@ -156,7 +156,7 @@ fn send(lab: &Lab, count: usize) {
     });
 }
 
-/// A live capture of what is sent to port 7123.
+/// Starts a live capture of packets to port 7123.
 fn live(lab: &Lab, output: &Path, args: &[&str]) -> Going<String> {
     let words = [&["-i", "lo", "-w", output.to_str().unwrap(), "udp dst port 7123"], args].concat();
     let going = Going::spawn(command(lab, &words), |line| line);
@@ -164,7 +164,7 @@ fn live(lab: &Lab, output: &Path, args: &[&str]) -> Going<String> {
     going
 }
 
-/// The figures of a capture at its end: received, dropped by the ring, written, not written.
+/// The figures at the end of a capture: received, dropped by the ring, written, not written.
 fn figures(said: &str) -> [u64; 4] {
     let line = said.lines().find(|line| line.contains(" received, ")).unwrap_or_else(|| panic!("{said}"));
     let before = |words: &str| {
@@ -174,7 +174,7 @@ fn figures(said: &str) -> [u64; 4] {
     [before(" packet"), before(" dropped by the ring"), before(" written to "), before(" not written")]
 }
 
-/// Nothing comes any more, and the file is completed all the same; the next one is made without rights.
+/// A file is completed even if no further packets arrive, and the next file is created without privileges.
 #[test]
 fn root_a_file_ends_with_its_time_without_traffic() {
     testkit::require_root!();
@@ -207,7 +207,8 @@ fn root_a_file_ends_with_its_time_without_traffic() {
     assert_eq!(ports(&files[1]).len(), 0);
 }
 
-/// Each received packet is written or counted, and there are never more files than are kept and the one that is begun.
+/// Each received packet is written or counted, and there is never more than one file beyond `--rotate-keep`: the
+/// current one.
 #[test]
 fn root_a_ring_of_two_files_under_a_flood() {
     testkit::require_root!();
@@ -233,7 +234,7 @@ fn root_a_ring_of_two_files_under_a_flood() {
     ran.ok();
 }
 
-/// The directory is changed after rights were given up: the file goes on, and that is said.
+/// If the directory becomes read-only after privileges were dropped, the current file continues and netwren says so.
 #[test]
 fn root_where_no_file_can_follow_the_one_before_goes_on() {
     testkit::require_root!();
@@ -254,7 +255,7 @@ fn root_where_no_file_can_follow_the_one_before_goes_on() {
     let size = |nth: usize| files(dir.path(), "a_")[nth].metadata().unwrap().len();
     wait_until("they are in the second file", || size(1) > 20_000);
     mode(0o777);
-    // It is tried again once a second.
+    // netwren retries once per second.
     wait_until("a third file", || {
         send(&lab, 1);
         files(dir.path(), "a_").len() >= 3
@@ -269,7 +270,7 @@ fn root_where_no_file_can_follow_the_one_before_goes_on() {
     ran.says(3, &["no file can follow ", "permission denied", "a file could not be begun"]);
 }
 
-/// Files of a killed process can be read: all but the last are whole.
+/// The files of a killed process can be read; all except the last are complete.
 #[test]
 fn root_a_killed_capture_leaves_whole_files() {
     testkit::require_root!();
@@ -289,7 +290,7 @@ fn root_a_killed_capture_leaves_whole_files() {
     }
 }
 
-/// On a disk that is full packets are counted, files end with whole ones; a ring that fits goes on for ever.
+/// On a full disk, packets are counted and files end with complete packets; a ring that fits continues indefinitely.
 #[test]
 fn root_a_full_disk_is_survived_by_a_series() {
     testkit::require_root!();
@@ -299,7 +300,8 @@ fn root_a_full_disk_is_survived_by_a_series() {
     for (args, options, is_whole) in [
         (&["--rotate-packets", "200"][..], "size=1m", false),
         (&["--rotate-packets", "200", "--rotate-keep", "3"], "size=1m", true),
-        // The root directory and two files: the oldest must go before there is place for another.
+        // The file system has room for the root directory and two files: the oldest file must be removed before a new
+        // one is created.
         (&["--rotate-packets", "200", "--rotate-keep", "2"], "size=1m,nr_inodes=3", true),
     ] {
         let _ = std::fs::remove_dir_all(&copies);
@@ -331,8 +333,8 @@ fn root_a_full_disk_is_survived_by_a_series() {
     }
 }
 
-/// `--to pcap:FILE` has one header whatever the interfaces: files are moved away for new ones, and the next run goes on
-/// with the last.
+/// `--to pcap:FILE` writes one header for all interfaces. Existing files are renamed to make room for new ones, and
+/// the next run continues with the last one.
 #[test]
 fn root_packets_are_shipped_as_pcap() {
     testkit::require_root!();
@@ -360,7 +362,7 @@ fn root_packets_are_shipped_as_pcap() {
     assert_eq!(files(dir.path(), "all").len(), 4);
 }
 
-/// The figures (received, dropped, written, filtered) are shown while it goes on.
+/// The figures (received, dropped, written, filtered) are shown while the capture runs.
 #[test]
 fn root_figures_are_shown_while_packets_come() {
     testkit::require_root!();
@@ -373,7 +375,7 @@ fn root_figures_are_shown_while_packets_come() {
     wait_until("the ring is there", || rings(&lab) == 1);
     send(&lab, 3);
     let text = || std::fs::read_to_string(&said).unwrap();
-    // The datagrams, and an answer of the host to each, which is filtered.
+    // The datagrams, and the host's ICMP error for each, which is filtered.
     let line = "netwren: 6 packets received, 0 dropped by the ring, 0 by interfaces";
     let is_it = |text: &str| {
         text.lines().any(|shown| shown.starts_with(line) && shown.ends_with("; 3 written, 0 not written, 3 filtered"))
@@ -387,7 +389,7 @@ fn root_figures_are_shown_while_packets_come() {
     netwren(&["capture", "-r", "x", "--watch"]).says(2, &["--watch goes with packets of interfaces"]);
 }
 
-/// A file that is followed by another has the drops of its interface, too.
+/// A file that is followed by another also contains the drops of its interface.
 #[test]
 fn root_each_file_has_statistics_of_its_interface() {
     testkit::require_root!();
@@ -407,7 +409,7 @@ fn root_each_file_has_statistics_of_its_interface() {
     }
 }
 
-/// A clock that the interface does not have is named, and each packet has the clock of its stamp.
+/// A clock that the interface does not have is named in a message, and each packet has the clock of its timestamp.
 #[test]
 fn root_stamps_of_an_adapter_that_has_none_are_the_hosts() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! FILTER of `capture`: what tcpdump takes, with the same answers, and our own fields beside it.
+//! The FILTER of `capture` accepts tcpdump's expressions with the same results, combined with netwren's own fields.
 
 use crate::capture::{command, frames_to, marked_traffic, of_pcap, of_pcapng, rings};
 use crate::capture_read::{pcap_of, udp};
@@ -11,7 +11,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// Every frame of the traffic ends in the mark; these choose among them.
+/// Every frame of the traffic ends in the mark; these expressions select some of them.
 const EXPRESSIONS: &[&str] = &[
     "",
     "udp",
@@ -32,7 +32,8 @@ fn tcpdump(hosts: &Routed, file: &std::path::Path, expression: &str) -> Child {
     tcpdump.stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Live beside tcpdump, on tagged and plain packets, and on tcpdump's file.
+/// Compares live captures of tagged and plain packets with tcpdump running at the same time, and then reads tcpdump's
+/// file.
 #[test]
 fn root_capture_takes_what_tcpdump_takes() {
     testkit::require_root!();
@@ -48,7 +49,7 @@ fn root_capture_takes_what_tcpdump_takes() {
         theirs.push(tcpdump(&hosts, &file("theirs", nth), expression));
     }
     testkit::wait_until("all rings are there", || rings(&hosts.router) == EXPRESSIONS.len() * 2);
-    // tcpdump opens its file once it captures.
+    // tcpdump creates its file when it starts capturing.
     testkit::wait_until("tcpdump has begun", || (0..EXPRESSIONS.len()).all(|nth| file("theirs", nth).exists()));
     marked_traffic(&hosts);
     let is_end = |frame: &(u64, u32, Vec<u8>)| frame.2.ends_with(b"the end netwren-mark");
@@ -238,7 +239,8 @@ fn fields_stand_beside_words_of_pcap_filter() {
     refused("dprot = 7").says(2, &["unknown field `dprot`; did you mean `dport`?"]);
 }
 
-/// To the byte; tcpdump opens a device, so the program for a tag looks beside the packet.
+/// The output is identical byte for byte. tcpdump gets an interface, so its program finds the VLAN tag in the packet's
+/// metadata.
 #[test]
 fn root_programs_are_printed_as_tcpdump_prints_them() {
     testkit::require_root!();
@@ -253,7 +255,8 @@ fn root_programs_are_printed_as_tcpdump_prints_them() {
     netwren(&["capture", "-d", "proto = tcp"]).says(2, &["fields are tested here"]);
 }
 
-/// The programs for all link types are too long together: the kernel has that for Ethernet, and we judge the rest.
+/// The programs for all link types together are too long, so the kernel filters Ethernet only, and netwren filters the
+/// rest.
 #[test]
 fn root_a_filter_of_a_thousand_hosts_is_taken() {
     testkit::require_root!();
@@ -266,13 +269,13 @@ fn root_a_filter_of_a_thousand_hosts_is_taken() {
     lab.inside(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         for host in ["127.0.0.8", "127.0.0.9"] {
-            // An ICMP error of the datagram before is the answer to some.
+            // Some calls return the ICMP error caused by the previous datagram.
             let _ = socket.send_to(b"x", (host, 7123)).or_else(|_| socket.send_to(b"x", (host, 7123)));
         }
     });
     going.read_until("the packet", |lines| lines.iter().any(|line| line == "lo\t127.0.0.9\t7123"));
     let (mut lines, ran) = going.end();
-    // The errors go back to one of our own addresses.
+    // Ignore the ICMP errors, which go back to one of the host's own addresses.
     lines.retain(|line| line.ends_with("\t7123"));
     assert_eq!(lines, ["lo\t127.0.0.9\t7123"]);
     ran.ok();

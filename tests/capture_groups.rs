@@ -1,4 +1,4 @@
-//! `capture --by`: whoever floods an interface from random addresses fills no memory and hides nobody.
+//! `capture --by`: a flood from random addresses does not exhaust memory and does not hide genuine senders.
 
 use crate::capture::{command, rings};
 use crate::going::Going;
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use testkit::netns::Lab;
 
 const PORT: u16 = 7300;
-/// Senders of one packet, and packets of the one that has many.
+/// Number of senders with one packet each, and number of packets of the genuine sender.
 const SENDERS: u32 = 200_000;
 const GENUINE: u32 = 4_000;
 
@@ -29,7 +29,7 @@ fn root_a_flood_of_senders_is_bounded_and_hides_nobody() {
         let mut genuine = None;
         for sender in 0..SENDERS {
             from(1 + sender).send_to(b"0123456789", to).unwrap();
-            // Comes when the flood has taken all there is room for.
+            // The genuine sender starts when the flood has filled all groups.
             if sender >= SENDERS / 2 && sender % (SENDERS / 2 / GENUINE) == 0 {
                 let socket = genuine.get_or_insert_with(|| UdpSocket::bind((Ipv4Addr::new(127, 9, 9, 9), 99)).unwrap());
                 socket.send_to(b"0123456789", to).unwrap();
@@ -45,7 +45,7 @@ fn root_a_flood_of_senders_is_bounded_and_hides_nobody() {
     let number = |group: &serde_json::Value, key: &str| group[key].as_u64().unwrap();
     let sum = |key| groups.iter().map(|group| number(group, key)).sum::<u64>();
     assert_eq!((sum("count"), sum("sum_len")), (u64::from(all), u64::from(all) * 52), "every packet is in a line");
-    // First the others, then who sends most.
+    // The remaining senders come first, then the largest sender.
     assert!(groups[0]["src"].is_null() && groups[0]["sport"].is_null(), "{}", groups[0]);
     assert_eq!((groups[1]["src"].as_str(), groups[1]["sport"].as_u64()), (Some("127.9.9.9"), Some(99)));
     let shown = number(&groups[1], "count");

@@ -1,4 +1,4 @@
-//! `capture latency`: what real packet sockets are set up for, and whose they are.
+//! `capture latency` shows the settings of real packet sockets and their owners.
 
 use crate::capture::{command, rings};
 use crate::going::Going;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// tcpdump, once it captures.
+/// Starts tcpdump; returns once it captures.
 fn tcpdump(lab: &Lab, args: &[&str]) -> Child {
     let mut tcpdump = lab.command("tcpdump");
     tcpdump.args(["-n", "-i", "lo", "-Z", "root"]).args(args).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -75,7 +75,7 @@ fn root_capture_latency_measures_how_long_packets_wait() {
             lab_of_sender.inside(move || {
                 let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
                 while ended.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
-                    // An ICMP error of the datagram before is the answer to some.
+                    // Some calls return the ICMP error caused by the previous datagram.
                     let _ = socket.send_to(b"0123456789", (Ipv4Addr::LOCALHOST, 7123));
                 }
             });
@@ -89,7 +89,7 @@ fn root_capture_latency_measures_how_long_packets_wait() {
         let line = ran.stdout.lines().find(|line| line.starts_with(&format!("{pid},"))).unwrap_or_default();
         line.split(',').skip(1).map(|cell| cell.parse::<u64>().ok()).collect::<Vec<_>>()
     };
-    // The last packets may still be on their way.
+    // The last packets may still be under way.
     let is_idle = || {
         let args = ["latency", "--for", "0.2", "-o", "csv", "-H", "-c", columns];
         let ran = Ran::of(command(&lab, &args).output().unwrap());
@@ -113,12 +113,12 @@ fn root_capture_latency_measures_how_long_packets_wait() {
     else {
         panic!("{}{}", shown.stdout, shown.stderr)
     };
-    // The timer fires each tenth of a second, and a block that waited has the oldest packet of that time.
+    // The timer fires ten times per second, and the oldest packet of a waiting block is up to that old.
     assert!(*wakeups >= 2 && *wakeups < *many, "{}", shown.stdout);
     assert!(*middle > 20_000 && middle <= longest && soon < middle, "{}", shown.stdout);
 }
 
-/// False where there is no BPF, or not this tracepoint (Linux 6.12).
+/// False without BPF or without this tracepoint (Linux 6.12).
 fn can_measure(ran: &Ran) -> bool {
     !ran.stderr.contains("built without BPF") && !ran.stderr.contains("sk_data_ready")
 }

@@ -1,4 +1,4 @@
-//! `capture`: the processes that send packets, and those that they are for.
+//! `capture` shows the processes that send and receive packets.
 
 use crate::capture::{command, rings};
 use crate::capture_read::{pcap_of, udp};
@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// Begins a capture in the lab; what is sent once this returns is seen.
+/// Starts a capture in the lab; packets sent after this returns are captured.
 fn capture(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
     Going::past_header(command(lab, &[&["--columns", columns], args].concat()), columns, |line| line)
 }
@@ -22,7 +22,7 @@ fn at(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// A shell in the lab that sends a datagram from one socket to a port for each line that it is given.
+/// A shell in the lab that sends a datagram from one socket to a port for each line of its input.
 struct Sender {
     child: Child,
     lines: Option<ChildStdin>,
@@ -47,7 +47,7 @@ impl Sender {
         self.lines.as_mut().unwrap().write_all(b"0123456\n").unwrap();
     }
 
-    /// Closes its socket.
+    /// Ends the shell, which closes its socket.
     fn end(mut self) {
         self.lines.take();
         self.child.wait().unwrap();
@@ -61,7 +61,8 @@ impl Drop for Sender {
     }
 }
 
-/// Over loopback both ends are here; a port without a listener has none, and a sender's port may be the next one's.
+/// Over loopback both ends are local. A port without a listener has no owner; a sender's port may be reused by the
+/// next sender.
 #[test]
 fn root_both_ends_of_a_packet_have_their_process() {
     testkit::require_root!();
@@ -98,7 +99,7 @@ fn own_ends() -> String {
     format!("{own}\t{own}\t{comm}\t{comm}")
 }
 
-/// It has ended before anybody could look for its sockets.
+/// The connection has ended before its sockets could be looked up.
 #[test]
 fn root_a_short_connection_has_its_process() {
     testkit::require_root!();
@@ -114,7 +115,7 @@ fn root_a_short_connection_has_its_process() {
             server.write_all(b"0123456").unwrap();
             drop((client, server));
         });
-        // SYN, SYN and ACK, ACK, data, ACK, and what ends it.
+        // SYN, SYN-ACK, ACK, data, ACK, and the end.
         going.read_until("its packets", |lines| lines.len() >= 6 * round);
     }
     let (lines, ran) = going.end();
@@ -122,7 +123,8 @@ fn root_a_short_connection_has_its_process() {
         return testkit::loud("skipped: without BPF short connections have no owners");
     }
     let own = own_ends();
-    // Who began it is known of each packet; who answers an end after the listener is gone may be the kernel alone.
+    // The process that connected is known for each packet; after the listener is closed, the kernel alone may answer
+    // the FIN.
     assert!(lines.iter().all(|line| *line == own), "{lines:?} {}", ran.stderr);
     right(&ran);
 }
@@ -201,7 +203,7 @@ fn bound(lab: &Lab) -> usize {
     table.lines().count().saturating_sub(1)
 }
 
-/// True if the kernel has the tracepoint that tells who sends, and BPF may use it.
+/// True if the kernel has the tracepoint that reports senders, and BPF may use it.
 fn sees_senders() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
@@ -209,7 +211,7 @@ fn sees_senders() -> bool {
     version >= (6, 3) && ran_by_bpf(&Lab::new("capbpf"))
 }
 
-/// True if connections can be followed by BPF here.
+/// True if BPF can follow connections here.
 fn ran_by_bpf(lab: &Lab) -> bool {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(["sockets", "--follow", "--via", "bpf", "--no-hooks", "--limit", "0"]);
@@ -217,7 +219,8 @@ fn ran_by_bpf(lab: &Lab) -> bool {
     command.output().unwrap().status.success()
 }
 
-/// Whoever parses packets has no right to look; the process that does knows nothing of packets, and ends with it.
+/// The process that parses packets has no privileges to look up owners; the process that looks them up never sees
+/// packets, and ends with the first one.
 #[test]
 fn root_another_users_process_is_named_after_rights_were_given_up() {
     testkit::require_root!();
@@ -247,7 +250,7 @@ fn root_another_users_process_is_named_after_rights_were_given_up() {
     }
 }
 
-/// The processes that this one has started.
+/// The child processes of this process.
 fn children(pid: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     let is_child = |child: &u32| {
@@ -265,7 +268,7 @@ fn root_packets_are_chosen_and_counted_by_their_process() {
     let (mut one, mut other) = (Sender::start(&lab, 7113, &[]), Sender::start(&lab, 7113, &[]));
     let filter = format!("udp and process = bash and pid = {} and uid = 0 and state = established", one.pid());
     let mut chosen = capture(&lab, "pid,dst_pid", &[&filter]);
-    // The receiver is found as well: an end that is here is all it takes.
+    // The receiver matches as well: one local end is sufficient.
     let by_receiver = format!("dst_pid = {} or src_process = no-such", std::process::id());
     let mut all = capture(&lab, "pid", &[&by_receiver]);
     let words = ["--by", "pid", "--sum", "len", "-H", "dport = 7113"];
@@ -283,7 +286,7 @@ fn root_packets_are_chosen_and_counted_by_their_process() {
     right(&all.end().1);
     let (mut lines, ran) = groups.end();
     lines.sort_unstable();
-    // A frame of loopback: 14 bytes, then 28 of headers, then what was sent.
+    // A frame on loopback: 14 bytes of Ethernet header, 28 bytes of IP and UDP headers, then the payload.
     let mut expected = [format!("{}\t4\t{}", one.pid(), 4 * 50), format!("{}\t3\t{}", other.pid(), 3 * 50)];
     expected.sort_unstable();
     assert_eq!(lines, expected, "{}", ran.stderr);
@@ -291,7 +294,7 @@ fn root_packets_are_chosen_and_counted_by_their_process() {
     right(&ran);
 }
 
-/// Round after round: what each process has sent and received, and how much that is in a second.
+/// Each round shows the packets and bytes of each process, and the rate per second.
 #[test]
 fn root_rounds_tell_who_sends_how_much() {
     testkit::require_root!();
@@ -319,13 +322,13 @@ fn root_rounds_tell_who_sends_how_much() {
     let found = rows(&lines);
     assert!(lines.iter().filter(|line| *line == columns).count() >= 3, "{lines:?}");
     assert!(found.iter().all(|row| row[0] == pid && row[2] == 50 * row[1]), "{lines:?}");
-    // The last round may be shorter, a late one longer: no rate is that of a round of five seconds.
+    // The last round may be shorter and a late one longer, but no rate may be as low as with a round of five seconds.
     assert!(found.iter().all(|row| row[3] > 0 && row[4] > row[2] / 5), "{lines:?}");
     assert!(ran.stderr.contains("6 packets received"), "{}", ran.stderr);
     right(&ran);
 }
 
-/// In a file a comment says who it was: of the first packet of a connection, and where that changes.
+/// A comment in the file names the process: at the first packet of a connection, and when it changes.
 #[test]
 fn root_a_file_says_whose_packets_they_are() {
     testkit::require_root!();
@@ -412,13 +415,14 @@ fn root_processes_are_those_of_live_packets() {
     let words = ["--for", "1", "port 53 or process = bash"];
     Ran::of(command(&lab, &words).output().unwrap())
         .says(2, &["`process` is joined with words of pcap-filter by `and`"]);
-    // A run in a namespace by its name ends as any other: there is no way back, and none is needed.
+    // A run in a named namespace ends like any other: it cannot return to its previous namespace, and does not need
+    // to.
     let mut named = Command::new(testkit::program::netwren());
     clean(&mut named).args(["capture", "--netns", lab.name(), "--for", "0.1", "-H", "-c", "src_pid"]);
     right(&Ran::of(named.output().unwrap()));
 }
 
-/// The run was all right, but for owners: without BPF some sandboxes forbid even root to look into process 1.
+/// The run succeeded, except perhaps for owners: without BPF, some sandboxes forbid even root to read process 1.
 #[track_caller]
 fn right(ran: &Ran) {
     let is_about_owners = ran.stderr.lines().any(|line| line.starts_with("netwren: owners of "));

@@ -1,11 +1,12 @@
-//! `capture --read`: what is in a file is shown as what is on the wire; what is broken is said with its place.
+//! `capture --read` shows the packets of a file like those of an interface, and reports errors in the file with their
+//! position.
 
 use crate::run::{Ran, clean, netwren};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A pcap file of Ethernet frames, one a second.
+/// A pcap file of Ethernet frames, one per second.
 pub(crate) fn pcap_of(frames: &[&[u8]]) -> Vec<u8> {
     let mut file = Vec::new();
     for number in [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1u32] {
@@ -60,7 +61,7 @@ fn a_file_is_shown_as_the_wire_is() {
     assert_eq!((&json["proto"], &json["dport"]), (&"udp".into(), &1000.into()));
 }
 
-/// As a program that is started by hand would: packed by the tools, through a pipe.
+/// Reads a compressed file through a pipe, as a shell pipeline would.
 #[test]
 fn packed_files_and_pipes_are_read() {
     let dir = tempfile::tempdir().unwrap();
@@ -79,7 +80,7 @@ fn packed_files_and_pipes_are_read() {
     let mut going = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut stdin, mut first) = (going.stdin.take().unwrap(), [0; 5]);
     stdin.write_all(&pcap_of(&[&frame])).unwrap();
-    // The first is shown though the second has not come.
+    // The first packet is shown before the second one has arrived.
     std::io::Read::read_exact(going.stdout.as_mut().unwrap(), &mut first).unwrap();
     assert_eq!(&first, b"1000\n");
     stdin.write_all(&pcap_of(&[&frame])[24..]).unwrap();
@@ -105,7 +106,7 @@ fn a_broken_file_gives_what_is_before_the_break() {
     assert_eq!(read(&written(dir.path(), "none.pcap", &pcap_of(&[])), &["-H"]).ok(), "");
 }
 
-/// A long file takes no more memory than a short one.
+/// A long file needs no more memory than a short one.
 #[test]
 fn memory_does_not_grow_with_the_file() {
     const PACKETS: usize = 40_000;
@@ -118,7 +119,7 @@ fn memory_does_not_grow_with_the_file() {
     let writer = std::thread::spawn(move || {
         stdin.write_all(&thousand[..24]).unwrap();
         (0..PACKETS / 1000).for_each(|_| stdin.write_all(&thousand[24..]).unwrap());
-        // The process still waits for the end.
+        // The process is still waiting for the end of the file.
         let status = std::fs::read_to_string(format!("/proc/{}/status", going.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim().to_owned();
         drop(stdin);

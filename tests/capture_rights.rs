@@ -1,4 +1,4 @@
-//! `capture` gives its rights up before it looks at a packet, and goes on doing what needs none.
+//! `capture` drops its privileges before it reads a packet, and continues with the tasks that need none.
 
 use crate::capture::{command, rings};
 use crate::capture_read::{pcap_of, udp};
@@ -23,7 +23,7 @@ fn send(lab: &Lab, port: u16) {
     });
 }
 
-/// What the kernel says of each thread: its lines `NAME:` in this order.
+/// The lines `NAME:` of each thread's status in /proc, in the order of `names`.
 pub(crate) fn of_threads(pid: u32, names: &[&str]) -> Vec<Vec<String>> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of_thread = |path: &Path| {
@@ -74,7 +74,7 @@ fn root_capture_has_no_rights_when_it_looks_at_packets() {
             assert!(ran.stderr.contains(words), "{}", ran.stderr);
         }
         assert_eq!(ran.stderr.contains("rights: this is user nobody now"), user == NOBODY);
-        // Every namespace has the packets of other tests, too: more, perhaps, than its ring holds.
+        // With every namespace, other tests' packets arrive as well, perhaps more than the ring holds.
         let is_full = args.contains(&"--all-netns") && ran.stderr.contains("packets lost: the ring");
         assert_eq!(ran.code, if is_full { 3 } else { 0 }, "{}", ran.stderr);
     }
@@ -109,7 +109,7 @@ fn root_threads_that_wait_have_no_rights_either() {
     going.end();
 }
 
-/// The file is open before: a folder of root's is enough, whoever parses.
+/// The file is opened before privileges are dropped, so a folder that only root can access works for any user.
 #[test]
 fn root_a_file_is_written_as_another_user() {
     testkit::require_root!();
@@ -131,7 +131,7 @@ fn root_a_file_is_written_as_another_user() {
     assert_eq!(netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "dport"]).ok(), "7123\n");
 }
 
-/// In a folder of somebody else the right to other users' files is all that stays; files are moved away all the same.
+/// In another user's folder only CAP_DAC_OVERRIDE is kept; renamed files are still reopened.
 #[test]
 fn root_files_of_outputs_are_opened_anew_without_rights() {
     testkit::require_root!();
@@ -167,7 +167,7 @@ fn root_files_of_outputs_are_opened_anew_without_rights() {
     }
 }
 
-/// A program that packs files is started without rights, too.
+/// The program that compresses files is also started without privileges.
 #[test]
 fn root_files_of_a_capture_are_packed() {
     testkit::require_root!();
@@ -188,7 +188,7 @@ fn root_files_of_a_capture_are_packed() {
     assert!(shown.starts_with("7123\t"), "{shown}");
 }
 
-/// The bytes of a file are parsed with nothing but what is open.
+/// A file is parsed with access only to the files that are already open.
 #[test]
 fn root_a_file_is_parsed_without_rights() {
     testkit::require_root!();
@@ -196,7 +196,7 @@ fn root_a_file_is_parsed_without_rights() {
     clean(&mut command).args(["capture", "-r", "-", "-v", "-H", "-c", "dport"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    // It waits for the rest of the header.
+    // netwren waits for the rest of the header.
     pipe.write_all(&pcap_of(&[])[..2]).unwrap();
     let pid = child.id();
     testkit::wait_until("it has no rights", || of_threads(pid, &SETS) == [nothing(&"0".repeat(16))]);
@@ -207,7 +207,7 @@ fn root_a_file_is_parsed_without_rights() {
     assert_eq!(ran.ok(), "1000\n");
 }
 
-/// So are packets of files that the face of tcpdump reads, once their header is known.
+/// The same holds for packets in files that `netwren tcpdump` reads, after their header has been read.
 #[test]
 fn root_tcpdumps_packets_of_a_file_are_parsed_without_rights() {
     testkit::require_root!();
@@ -225,7 +225,7 @@ fn root_tcpdumps_packets_of_a_file_are_parsed_without_rights() {
     assert!(out.contains("10.0.0.1.53 > 10.0.0.2.1000: "), "{out}");
 }
 
-/// No file is opened any more once the first packet may come.
+/// No file is opened after the first packet may have arrived.
 #[test]
 fn root_no_file_is_opened_while_packets_are_parsed() {
     testkit::require_root!();
@@ -245,7 +245,7 @@ fn root_no_file_is_opened_while_packets_are_parsed() {
     }
 }
 
-/// Nothing to give up is no reason to stop.
+/// A process without privileges to drop continues.
 #[test]
 fn root_without_rights_there_is_nothing_to_give_up() {
     testkit::require_root!();

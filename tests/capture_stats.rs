@@ -1,4 +1,4 @@
-//! `capture stats`: what is in a file, beside capinfos, and what is broken.
+//! `capture stats` shows the content of a file, compared with capinfos, and its errors.
 
 use crate::capture_read::{pcap_of, udp};
 use crate::packet_tools::said_by;
@@ -34,7 +34,7 @@ fn a_file_is_summed_up_in_words_and_as_a_row() {
             "  rate       1000333 packets/s, 360 Mbit/s\n",
             "  sizes      45 to 45 bytes, mean 45: ≤64 100.0 %\n",
             "  comments   2 packets\n",
-            // Counts are since the begin: the last ones count.
+            // The counts are cumulative since the beginning, so the last ones are shown.
             "  interface  wan: Ethernet, 2 packets, 90 bytes; 120 received, 9 dropped by the interface, 4 dropped",
             "  interface  lan: Ethernet, 1 packets, 45 bytes; 1 dropped by the system\n",
         ] {
@@ -51,7 +51,7 @@ fn a_file_is_summed_up_in_words_and_as_a_row() {
     }
     let columns = ["-H", "-c", "format,packets,cut,backwards,backwards_max_us,len_max"];
     let mut cut = pcap_of(&[&udp(1, b""), &udp(1, b"0123456789"), &udp(1, b"")]);
-    // The second is earlier than the first, by half a second, and had a byte more.
+    // The second packet is half a second earlier than the first one, and was one byte longer.
     let second = 24 + 16 + 42;
     cut[second..second + 8].copy_from_slice(&[1_699_999_999u32.to_le_bytes(), 500_000u32.to_le_bytes()].concat());
     cut[second + 12] += 1;
@@ -59,7 +59,7 @@ fn a_file_is_summed_up_in_words_and_as_a_row() {
     assert_eq!(stats(&written(dir.path(), "none", &pcap_of(&[])), &columns).ok(), "pcap\t0\t0\t0\t-\t-\n");
 }
 
-/// The same capture goes on in another section: its interfaces are not counted twice, their drops are added up.
+/// The same capture continues in another section: its interfaces are counted once, and their drops are added up.
 #[test]
 fn sections_that_describe_one_interface_are_added_up() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ fn sections_that_describe_one_interface_are_added_up() {
     assert_eq!((&row["sections"], &row["packets"], &row["dropped_by_system"]), (&3.into(), &2.into(), &6.into()));
     assert_eq!(row["ifaces"].as_array().unwrap().len(), 2, "{row}");
     assert_eq!(row["link_types"], serde_json::json!(["Ethernet", "Raw IP"]));
-    // More interfaces than have figures of their own are told together.
+    // Interfaces beyond the limit for separate figures are shown together.
     let many = (0..300)
         .fold(Made::default().section(false, &[]), |made, nth| made.iface(1, &[(2, format!("if{nth}").as_bytes())]));
     let row = json(&written(dir.path(), "many.pcapng", &many.packet(299, 1, 1, &[]).packet(255, 1, 1, &[]).bytes));
@@ -109,7 +109,7 @@ fn who_talks_most_in_all_files() {
     ran.says(3, &["gone: no such file or directory"]);
 }
 
-/// The value that capinfos prints behind these words.
+/// The value that capinfos prints after these words.
 fn of_capinfos(text: &str, words: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(words)).unwrap_or_else(|| panic!("{words}: {text}"));
     line.trim().to_owned()
@@ -137,7 +137,7 @@ fn the_figures_are_those_of_capinfos() {
     }
 }
 
-/// A long file takes no more memory than a short one.
+/// A long file needs no more memory than a short one.
 #[test]
 fn memory_does_not_grow_with_the_file() {
     let frame = udp(1000, &[7; 1400]);
@@ -148,7 +148,7 @@ fn memory_does_not_grow_with_the_file() {
     let mut stdin = going.stdin.take().unwrap();
     std::io::Write::write_all(&mut stdin, &thousand[..24]).unwrap();
     (0..50).for_each(|_| std::io::Write::write_all(&mut stdin, &thousand[24..]).unwrap());
-    // The process still waits for the end.
+    // The process is still waiting for the end of the file.
     let status = std::fs::read_to_string(format!("/proc/{}/status", going.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim().to_owned();
     drop(stdin);

@@ -1,4 +1,4 @@
-//! `capture --threads`: several rings of an interface lose nothing, and keep packets in their order.
+//! `capture --threads`: several rings on one interface lose no packets and keep their order.
 
 use crate::capture::{command, rings};
 use crate::capture_rights::of_threads;
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use testkit::netns::Lab;
 
-/// Flows, and packets of each.
+/// Number of flows, and packets per flow.
 const FLOWS: usize = 16;
 const EACH: u32 = 500;
 const PORT: u16 = 7200;
-/// The longest flood.
+/// The longest duration of the flood.
 const FLOOD: Duration = Duration::from_secs(20);
 
 /// Sends `EACH` numbered datagrams from each of `FLOWS` sockets, from two threads at once.
@@ -25,7 +25,8 @@ fn send(lab: &Lab) {
             scope.spawn(move || {
                 for number in 0..EACH {
                     for socket in half {
-                        // The error of the datagram before is the answer to some: each is sent once.
+                        // Some calls return the ICMP error of the previous datagram; repeat until the datagram is
+                        // sent.
                         while socket.send_to(&number.to_be_bytes(), (Ipv4Addr::LOCALHOST, PORT)).is_err() {}
                     }
                 }
@@ -34,14 +35,14 @@ fn send(lab: &Lab) {
     });
 }
 
-/// What arrives is dropped before the host answers.
+/// Drops arriving packets before the host answers.
 fn drop_all(lab: &Lab) {
     lab.nft(&format!(
         "table inet t {{\n chain i {{ type filter hook input priority 0\n udp dport {PORT} drop\n }}\n }}"
     ));
 }
 
-/// Sequence of each flow's numbers, and times, of a file of pcap: little-endian, ns or us.
+/// The sequence numbers of each flow and the timestamps in a pcap file: little-endian, ns or µs.
 fn read(file: &[u8]) -> (HashMap<u16, Vec<u32>>, Vec<u64>) {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     let scale = if word(0) == 0xa1b2_3c4d { 1 } else { 1000 };
@@ -58,7 +59,7 @@ fn read(file: &[u8]) -> (HashMap<u16, Vec<u32>>, Vec<u64>) {
     (flows, times)
 }
 
-/// Every packet is in the file, those of a flow in their order, and all by time.
+/// Every packet is in the file; the packets of a flow keep their order, and the file is sorted by time.
 #[test]
 fn root_threads_lose_nothing_and_keep_flows_in_order() {
     testkit::require_root!();
@@ -74,7 +75,7 @@ fn root_threads_lose_nothing_and_keep_flows_in_order() {
         testkit::wait_until("three rings and their threads", || {
             rings(&lab) == 3 && of_threads(pid, &["Name"]).len() >= 4
         });
-        // No thread has kept a right.
+        // All threads have dropped their privileges.
         testkit::wait_until("no rights", || {
             of_threads(pid, &["CapEff", "Seccomp"]).iter().all(|of| of[0] == "0".repeat(16) && of[1] == "2")
         });
@@ -87,13 +88,14 @@ fn root_threads_lose_nothing_and_keep_flows_in_order() {
         let expected: Vec<u32> = (0..EACH).collect();
         assert_eq!(flows.len(), FLOWS);
         flows.iter().for_each(|(port, numbers)| assert_eq!(*numbers, expected, "{port}"));
-        // A stamp is taken before the packet is in its ring: by some µs unless the kernel is interrupted in between.
+        // The kernel takes the timestamp before it puts the packet into the ring, so the order may differ by some µs,
+        // or more if the kernel is interrupted.
         let back = times.windows(2).map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
         assert!(back < 1_000_000, "{back} ns back");
     }
 }
 
-/// The same of lines, and of packets that must be judged here.
+/// The same applies to lines of text, and to packets that netwren itself filters.
 #[test]
 fn root_lines_of_threads_are_in_order() {
     testkit::require_root!();
@@ -112,7 +114,7 @@ fn root_lines_of_threads_are_in_order() {
     for line in &lines {
         let (port, id) = line.split_once('\t').unwrap();
         let id: u16 = id.parse().unwrap();
-        // Numbers of a socket's datagrams grow, and may begin anew.
+        // The IP IDs of a socket increase, and may wrap around.
         let before = last.insert(port, id);
         assert!(before.is_none_or(|before| id.wrapping_sub(before) < 0x8000), "{line} after {before:?}");
     }
@@ -120,7 +122,7 @@ fn root_lines_of_threads_are_in_order() {
     ran.ok();
 }
 
-/// What finds no room in one of the rings is counted, to the packet.
+/// Packets that do not fit into one of the rings are counted exactly.
 #[test]
 fn root_losses_of_all_rings_are_counted() {
     testkit::require_root!();
@@ -162,7 +164,7 @@ fn root_threads_end_while_packets_keep_coming() {
     let sent = std::thread::scope(|scope| {
         let flood = || {
             let socket = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-            // Bounded: a capture that does not end is told by the test, not by a flood without end.
+            // The flood has a limit, so that the test fails instead of flooding forever if a capture does not end.
             let until = Instant::now() + FLOOD;
             while !is_over.load(Ordering::Relaxed) && Instant::now() < until {
                 (0..64).for_each(|_| _ = socket.send_to(&[0; 4], (Ipv4Addr::LOCALHOST, PORT)));

@@ -1,4 +1,4 @@
-//! `capture --write`: files that others read, each packet whole or counted.
+//! `capture --write` writes files that other programs can read, and each packet is written completely or counted.
 
 use crate::capture::{command, rings};
 use crate::capture_read::{pcap_of, udp};
@@ -32,7 +32,7 @@ fn files_that_are_written_are_read_by_others() {
         is_read_by("tcpdump", &["-n", "-r"], &path);
         is_read_by("capinfos", &[], &path);
         is_read_by("tshark", &["-n", "-r"], &path);
-        // Nothing to write is a file, too.
+        // Without packets an empty capture file is written.
         netwren(&[&words[..], &["port 9"]].concat()).ok();
         assert_eq!(columns(&path), "");
         is_read_by("tcpdump", &["-n", "-r"], &path);
@@ -42,7 +42,7 @@ fn files_that_are_written_are_read_by_others() {
     netwren(&["capture", "-r", "x", "-w", "y", "-o", "json"]).says(2, &["--output goes with what is shown"]);
 }
 
-/// A pipe has them at once, and its end ends the run.
+/// Packets written to a pipe arrive at once, and the run ends when the pipe is closed.
 #[test]
 fn standard_output_is_a_file_too() {
     let dir = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn standard_output_is_a_file_too() {
     assert_eq!(ran.ok(), "1000\n2000\n");
 }
 
-/// Who owns the file could read the packets; where a link leads is its owner's choice.
+/// The owner of an existing file could read the packets, and the owner of a link decides where they go.
 #[test]
 fn root_what_somebody_else_put_there_is_not_written_into() {
     use std::os::unix::fs::{chown, lchown, symlink};
@@ -79,10 +79,10 @@ fn root_what_somebody_else_put_there_is_not_written_into() {
     for name in ["theirs", "ours"] {
         assert_eq!(std::fs::read_to_string(at(name)).unwrap(), "as it was", "{name}");
     }
-    // Nobody reads what is thrown away, whoever the device belongs to.
+    // /dev/null discards everything, so its owner does not matter.
     let made = Command::new("mknod").arg(at("null")).args(["c", "1", "3"]).status().unwrap().success();
     if made && chown(at("null"), Some(65534), None).is_ok() {
-        // A file system without devices says so itself.
+        // A file system that is mounted with `nodev` reports the error itself.
         let ran = writes("null");
         assert!(ran.code == 0 || ran.stderr.contains("permission denied"), "{}", ran.stderr);
     }
@@ -93,7 +93,7 @@ fn root_what_somebody_else_put_there_is_not_written_into() {
     assert_eq!(columns(&at("theirs")).lines().count(), 1);
 }
 
-/// What finds no room on the disk is counted, to the packet, and the file ends with a whole one.
+/// Packets that do not fit on the disk are counted exactly, and the file ends with a complete packet.
 #[test]
 fn root_a_full_disk_is_survived_and_counted() {
     const PACKETS: usize = 400;
@@ -137,7 +137,8 @@ fn root_packets_of_interfaces_are_written_with_their_figures() {
     ran.ok();
     let ifaces = netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "iface,direction,dport"]).ok();
     assert_eq!(ifaces, "lo\tin\t7123\n".repeat(5));
-    // The last block has the statistics of the interface: none dropped by it and by the ring, five delivered.
+    // The last block contains the statistics of the interface: no drops by the interface or the ring, five delivered
+    // packets.
     let bytes = std::fs::read(&path).unwrap();
     let tail: Vec<u8> = [5u32 | 8 << 16, 0, 0, 7 | 8 << 16, 0, 0, 8 | 8 << 16, 5, 0, 0, 64]
         .iter()

@@ -1,4 +1,4 @@
-//! Completions in the real shells, in a terminal: what is typed, TAB, and what stands in the line then.
+//! Completions in real shells on a terminal: the test types text and TAB and checks the resulting line.
 
 use crate::namespaces::ContainerGroup;
 use crate::run::{clean, command};
@@ -18,13 +18,13 @@ enum Shell {
 
 const SHELLS: [(Shell, &str); 3] = [(Shell::Bash, "bash"), (Shell::Zsh, "zsh"), (Shell::Fish, "fish")];
 
-/// A shell with our completions in a folder of its own, in which lies a file that no name may complete to.
+/// A shell with netwren's completions. Its folder contains a file that must not be completed as a name.
 struct Typist {
     screen: Screen,
     _folder: tempfile::TempDir,
 }
 
-/// A folder with the program and a home for shells.
+/// A folder with the program and a home directory for shells.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let bin = folder.path().join("bin");
@@ -60,7 +60,7 @@ impl Typist {
         typist
     }
 
-    /// Types, asks for proposals, and returns the line once it has become what is expected; the line is given up then.
+    /// Types the text and TAB, waits until the line has become `expected`, and clears it.
     #[track_caller]
     fn completes(&self, typed: &str, expected: &str) {
         self.screen.type_text(&format!("{typed}\t"));
@@ -68,7 +68,7 @@ impl Typist {
         self.give_up();
     }
 
-    /// Types, asks twice for proposals, and waits until all of them are listed.
+    /// Types the text, presses TAB twice, and waits until all proposals are listed.
     #[track_caller]
     fn lists(&self, typed: &str, words: &[&str], lacks: &[&str]) {
         self.screen.type_text(&format!("{typed}\t\t"));
@@ -84,13 +84,13 @@ impl Typist {
     }
 
     fn give_up(&self) {
-        // Ctrl-U and Ctrl-L: what is typed waits for a completion that still runs, which Ctrl-C would end.
+        // Ctrl-U and Ctrl-L wait for a completion that is still running; Ctrl-C would interrupt it.
         self.screen.type_text("\x15\x0c");
         self.screen.wait("an empty screen", |grid| grid.text() == ">" && is_empty_line(grid));
     }
 }
 
-/// What makes a shell ready.
+/// The commands that load the completions.
 fn setup(shell: Shell, scripts: &Path) -> String {
     let scripts = scripts.display();
     match shell {
@@ -110,7 +110,7 @@ fn setup(shell: Shell, scripts: &Path) -> String {
     }
 }
 
-/// What stands behind the prompt of the cursor's line.
+/// The text after the prompt in the cursor's line.
 fn line(grid: &Grid) -> String {
     grid.line(grid.cursor().0).strip_prefix('>').unwrap_or_default().trim_start().to_owned()
 }
@@ -143,13 +143,13 @@ fn replay_issue_15_shells_complete_commands_fields_and_values() {
         ] {
             typist.completes(typed, line);
         }
-        // In quotes: some shells close them.
+        // Inside quotes; some shells close them.
         typist.screen.type_text("netwren sockets 'state = listen and local_po\t");
         typist.screen.wait("a field in quotes", |grid| {
             line(grid).trim_end_matches([' ', '\'']) == "netwren sockets 'state = listen and local_port"
         });
         typist.give_up();
-        // A file of that name lies there.
+        // A file with that name exists.
         typist.completes("netwren sockets sta", "netwren sockets state");
         typist.lists("netwren ss -", &["--tcp", "--processes"], &["state-file"]);
         typist.lists("netwren ", &["sockets", "flows", "ss"], &["complete", "state-file"]);
@@ -162,7 +162,7 @@ fn root_issue_15_hostile_names_of_namespaces_are_quoted_and_never_run() {
     for (shell, name) in SHELLS {
         testkit::require_tool!(name);
         let lab = Lab::new(&format!("compl{name}"));
-        // As ip-netns(8) names them; the folder is this test's own.
+        // Names as ip-netns(8) stores them; the tmpfs is visible to this test only.
         let script = "mount -t tmpfs none /run/netns && touch \"$1\" && exec \"${@:2}\"";
         let mut command = Command::new("unshare");
         let hostile = "/run/netns/evil$(touch hacked);`touch hacked`";
@@ -177,7 +177,7 @@ fn root_issue_15_hostile_names_of_namespaces_are_quoted_and_never_run() {
     }
 }
 
-/// Two containers of Docker with their state files: wherever the name of one is meant, both are proposed.
+/// Two Docker containers with their state files; both names are proposed wherever a container name is expected.
 #[test]
 fn root_issue_15_containers_are_proposed_by_their_names() {
     testkit::require_root!();
@@ -193,11 +193,11 @@ fn root_issue_15_containers_are_proposed_by_their_names() {
         let mut asking = command(&["complete", "--", "sockets"]);
         sys::sandbox::confine(asking.args(words), std::slice::from_ref(&cover)).unwrap();
         let answer = String::from_utf8(asking.output().unwrap().stdout).unwrap();
-        // One word is completed as a whole.
+        // The name is completed as one word.
         let name_in = |line| str::trim_start_matches(line, "--container=").trim_end_matches('\t');
         let proposed: Vec<&str> = answer.lines().skip(1).map(name_in).collect();
         assert!(proposed.contains(&name.as_str()), "{words:?}: {answer}");
-        // In a filter, one that would need its quotes is left out.
+        // In a filter, a name that would need quotes is not proposed.
         let has_other = proposed.contains(&format!("{name}; touch hacked").as_str());
         assert_eq!(has_other, !words.contains(&"="), "{words:?}: {answer}");
     }

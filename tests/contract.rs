@@ -1,4 +1,4 @@
-//! The output contract: pipes, full disks, formats that other programs read.
+//! The output contract: pipes, full disks, and formats that other programs read.
 
 use crate::lab::furnished;
 use crate::run::{Ran, clean, command, netwren_in};
@@ -28,7 +28,7 @@ fn root_json_has_the_wide_columns_and_right_types() {
     assert!(listener["recv_q"].is_null() && listener["accept_q"].is_u64() && listener["peer_addr"].is_null());
 }
 
-/// IPv4-mapped addresses are shown as IPv4; the family keeps the truth.
+/// IPv4-mapped addresses are shown as IPv4; the family column shows IPv6.
 #[test]
 fn root_mapped_addresses_are_unmapped() {
     testkit::require_root!();
@@ -74,7 +74,7 @@ fn root_csv_and_text_agree_with_json() {
     }
 }
 
-/// `| head` is no error, and the run ends early.
+/// `| head` is not an error, and the run ends early.
 #[test]
 fn root_a_closed_pipe_is_success() {
     testkit::require_root!();

@@ -1,6 +1,5 @@
-//! docs/cookbook.md: the questions of [`questions`], each with the output of its command on a host that a lab plays;
-//! and the pictures in docs/pictures.
-//! `SNAPSHOTS=overwrite cargo test cookbook` writes outputs that have changed anew.
+//! Checks docs/cookbook.md, which has each of the [`questions`] with its command and the output on a simulated host,
+//! and the pictures in docs/pictures. `SNAPSHOTS=overwrite cargo test cookbook` rewrites outputs that have changed.
 
 mod picture;
 mod questions;
@@ -21,10 +20,10 @@ test runs every command and compares. `netwren help filters` is the language of 
 
 const MORE: &str = include_str!("cookbook/more.md");
 
-/// Numbers that mean the same in each run: ports of the host.
+/// Ports of the host, which are the same in each run.
 const FIXED: &[&str] = &["443", "8080", "8081", "9000", "9100", "9999"];
 
-/// Units that follow a number, or not, by its size.
+/// Units that may follow a number, depending on its size.
 const UNITS: &[&str] = &["us", "µs", "ms", "s", "min", "h", "B", "kB", "KiB", "MB", "MiB"];
 
 fn path() -> PathBuf {
@@ -35,8 +34,8 @@ fn questions() -> impl Iterator<Item = &'static Question> {
     CHAPTERS.iter().flat_map(|chapter| chapter.questions)
 }
 
-/// The text without what differs from run to run: numbers that are neither addresses nor [`FIXED`] are `#`, with
-/// their units; blanks are one; lines are sorted.
+/// Masks the differences between runs: numbers become `#` together with their units, except addresses and numbers in
+/// [`FIXED`]; runs of blanks become one blank; lines are sorted.
 fn masked(text: &str) -> Vec<String> {
     let line = |line: &str| {
         let masked = masked_numbers(line);
@@ -81,7 +80,7 @@ fn only_what_differs_from_run_to_run_is_masked() {
     assert_eq!(masked("3 s \u{2026}"), ["# \u{2026}"]);
 }
 
-/// The outputs that stand in the document, by the line of the command.
+/// The outputs in the document, by their command line.
 fn outputs(document: &str) -> BTreeMap<String, String> {
     let blocks = document.split("```console\n$ ").skip(1).filter_map(|rest| rest.split_once("\n```"));
     blocks
@@ -90,7 +89,7 @@ fn outputs(document: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The document with these outputs.
+/// Builds the document with these outputs.
 fn document(outputs: &BTreeMap<String, String>) -> String {
     let (mut text, mut number) = (HEAD.to_owned(), 0);
     for chapter in CHAPTERS {
@@ -107,7 +106,7 @@ fn document(outputs: &BTreeMap<String, String>) -> String {
     text + "\n" + MORE
 }
 
-/// What is wrong with an output, beside what stands in the document.
+/// The difference between an output and the output in the document, if there is one.
 fn difference(question: &Question, written: &str, output: &str) -> Option<String> {
     match question.compare {
         Compare::Lines if masked(written) == masked(output) => None,
@@ -123,7 +122,7 @@ fn a_question_is_asked_once() {
     assert!(lines.len() >= 40 && CHAPTERS[0].questions.len() == 20, "{}", lines.len());
 }
 
-/// Names of pictures in docs/pictures, and the commands of which they are.
+/// Pictures in docs/pictures: their names and commands.
 const PICTURES: &[(&str, Question)] = &[
     ("home", picture("netwren", &["web1", "conntrack", "198.51.100.7:443", "listen-overflow"])),
     ("sockets", picture("netwren sockets proto=tcp -c state,accept_q,local,peer,process", &["nginx", "close_wait"])),
@@ -144,7 +143,7 @@ fn overwrites() -> bool {
     std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite")
 }
 
-/// Draws the pictures anew; a stored one must still have what it is there for.
+/// Redraws the pictures; a stored picture must still contain its required words.
 fn check_pictures(town: &Town, wrong: &mut Vec<String>) {
     for (name, question) in PICTURES {
         let path = testkit::program::workspace().join(format!("docs/pictures/{name}.svg"));
@@ -163,7 +162,7 @@ fn check_pictures(town: &Town, wrong: &mut Vec<String>) {
     }
 }
 
-/// The host, unless a tool is missing.
+/// Starts the host, unless a tool is missing.
 fn town() -> Option<Town> {
     let tools = ["python3", "nft", "nsenter", "unshare", "script", "jq"];
     tools.iter().all(|tool| testkit::tool::require(tool)).then(|| Town::new("cookbook"))
@@ -184,7 +183,7 @@ fn root_issue_15_the_cookbook_says_what_the_commands_say() {
         }
         let begun = std::time::Instant::now();
         let old = written.get(question.line).map_or("", String::as_str);
-        // A busy machine may send nothing within the tenths of a second for which a command reads.
+        // On a busy machine no traffic may occur during the short time that a command reads.
         let is_said = |output: &String| overwrites() || difference(question, old, output).is_none();
         let output = testkit::until_equal(|| town.says(question.line), is_said);
         eprintln!("{:5} ms  {}", begun.elapsed().as_millis(), question.line);

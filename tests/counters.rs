@@ -1,4 +1,4 @@
-//! `netwren counters`: the same numbers as nstat, ip and tc, differences to the packet, what begins anew, recordings.
+//! `netwren counters`: the same numbers as nstat, ip and tc, exact differences, counter resets, recordings.
 
 use crate::namespaces::{but_for_others, only};
 use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
@@ -10,7 +10,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::wait_until;
 
-/// Sends datagrams to a UDP port of the lab's own loopback that no socket has.
+/// Sends datagrams to a closed UDP port on the lab's loopback interface.
 fn send_to_a_closed_port(lab: &Lab, count: usize) {
     lab.inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -47,7 +47,7 @@ fn root_a_counter_that_appears_counts_from_zero() {
     assert!(nstat().contains("IcmpMsgInType3                  1 "), "the difference alone");
 }
 
-/// Values by name of the rows of one reading.
+/// The values of one reading by name.
 fn values(rows: &[Value], source: &[&str]) -> BTreeMap<String, i128> {
     let of_source = rows.iter().filter(|row| source.iter().any(|source| row["source"] == *source));
     of_source.map(|row| (row["name"].as_str().unwrap().to_owned(), number(&row["value"]))).collect()
@@ -58,7 +58,7 @@ fn number(value: &Value) -> i128 {
     value.as_i64().map_or_else(|| large().into(), i128::from)
 }
 
-/// A run that reads again and again, and the file that it writes to.
+/// A run with `--watch`, and the file that it writes to.
 struct Rounds {
     child: Child,
     file: std::path::PathBuf,
@@ -104,17 +104,17 @@ fn root_counters_are_those_of_nstat_ip_and_tc() {
         ],
     );
     send_to_a_closed_port(&lab, 50);
-    // The first datagrams of the queue go out one after the other.
+    // The first datagrams leave the queue one after the other.
     lab.output("tc", &["qdisc", "replace", "dev", "lo", "root", "handle", "8:", "pfifo", "limit", "100"]);
     send_to_a_closed_port(&lab, 50);
     let rows = lines(&netwren_in(&lab, &["counters", "--for", "0.01", "-o", "json"]).ok());
     assert!(rows.iter().all(|row| !row["meaning"].is_null()), "a counter of this kernel has no sentence");
-    // With every counter that nstat has, and no other one of its files.
+    // The rows contain every counter of nstat, and no further counter of nstat's files.
     let nstat: Value = serde_json::from_str(&lab.output("nstat", &["-asz", "-j"])).unwrap();
     let of_nstat: BTreeMap<String, i128> =
         nstat["kernel"].as_object().unwrap().iter().map(|(name, value)| (name.clone(), number(value))).collect();
     let mut ours = values(&rows, &["snmp", "netstat", "snmp6"]);
-    // nstat leaves out constants and what it computes itself.
+    // nstat omits constants and prints values that it computes itself.
     ours.retain(|name, _| of_nstat.contains_key(name) || !name.starts_with("TcpRto"));
     for (name, value) in &ours {
         if let Some(theirs) = of_nstat.get(name) {
@@ -213,7 +213,7 @@ fn root_counters_of_a_recording() {
     let tape = file("tape");
     let live = netwren_in(&lab, &["counters", "--for", "0.05", "--record", &tape, "--columns", "all"]).ok();
     assert_eq!(netwren(&["counters", "--replay", &tape, "--columns", "all"]).ok(), live);
-    // Of rounds the first and the last, or each with the one before.
+    // With rounds: differences between the first and the last one, or between consecutive ones.
     let watched = file("watched");
     let mut command = lab.command(testkit::program::netwren());
     let args = ["counters", "--watch=0.05", "--record", &watched, "-o", "json", "name = UdpNoPorts"];
@@ -239,7 +239,7 @@ fn root_counters_of_a_recording() {
     let again = lines(&netwren(&[&question[..], &["--watch"]].concat()).ok());
     let deltas: i128 = again.iter().filter(|row| row.get("name").is_some()).map(|row| number(&row["delta"])).sum();
     assert_eq!(deltas, 7);
-    // One reading shows values and no differences.
+    // A single reading shows values without differences.
     let whole = file("whole");
     netwren_in(&lab, &["record", "--once", &whole]);
     let one = netwren(&["counters", "--replay", &whole, "-o", "json", &only(&[&lab]), "and", "name = UdpNoPorts"]);

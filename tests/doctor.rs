@@ -1,5 +1,5 @@
-//! `netwren doctor`: real faults are named first and with their process, a healthy host has no finding, and neither has
-//! one that was ill before.
+//! `netwren doctor`: real faults are reported first, with their process; a healthy host has no finding, nor has a host
+//! whose faults are over.
 
 use crate::lab::furnished;
 use crate::namespaces::{ends_of_this_run, join, only};
@@ -13,7 +13,7 @@ use testkit::netns::Lab;
 use testkit::routed::Routed;
 use testkit::wait_until;
 
-/// A server that accepts nothing and reads nothing, and clients that do not mind, for a minute at most.
+/// A server that neither accepts nor reads, with its clients, for at most a minute.
 const DEAF: &str = "
 import socket, time
 listener = socket.socket(); listener.bind(('127.0.0.1', 8080)); listener.listen(2)
@@ -26,7 +26,7 @@ while time.time() < end:
     time.sleep(0.01)
 ";
 
-/// The findings; where something is missing, its accounting follows them.
+/// The findings without the accounting, which follows them if something is missing.
 fn findings(ran: Ran) -> Vec<Value> {
     let rows: Vec<Value> = ran.ok_but_owners().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     rows.into_iter().filter(|row| row.get("accounting").is_none()).collect()
@@ -36,7 +36,7 @@ fn ids(findings: &[Value]) -> Vec<&str> {
     findings.iter().map(|one| one["id"].as_str().unwrap()).collect()
 }
 
-/// The value of the counter `name`, by nstat.
+/// The value of the counter `name`, read with nstat.
 fn counter(lab: &Lab, name: &str) -> u64 {
     let text = lab.output("nstat", &["-asz", name]);
     text.split_whitespace().skip_while(|word| *word != name).nth(1).map_or(0, |word| word.parse().unwrap())
@@ -108,7 +108,7 @@ fn root_a_server_that_neither_accepts_nor_reads_is_named() {
         assert_eq!(finding["lost"].as_u64(), Some(grown), "{finding}");
         assert_eq!((&finding["severity"], &finding["confidence"]), (&"critical".into(), &"certain".into()));
     }
-    // The same, told on another machine.
+    // Replaying the recording on another machine gives the same findings.
     let again = findings(netwren(&["doctor", "--replay", tape, "-o", "json"]));
     assert_eq!(again, found);
     // A recording of everything is diagnosed as well.
@@ -122,7 +122,7 @@ fn root_a_server_that_neither_accepts_nor_reads_is_named() {
         "{}",
         of_whole.stdout
     );
-    // As text, by area, and as an exit code.
+    // The findings as text, by area, and as an exit code.
     let text = doctor(&lab, &["udp"]).ok_but_owners();
     assert!(text.starts_with("CRITICAL"), "{text}");
     assert!(text.contains("\n  proof    UdpRcvbufErrors: ") && !text.contains("listen-overflow"), "{text}");
@@ -139,18 +139,18 @@ fn root_a_healthy_host_has_no_finding() {
     testkit::require_root!();
     let (quiet, busy) = (Lab::new("drquiet"), Lab::new("drbusy"));
     assert_eq!(findings(doctor(&quiet, &["-o", "json", "netns != null"])), Vec::<Value>::new());
-    // A program without BPF cannot see all.
+    // Without BPF a part of the host cannot be checked.
     let said = |args: &[&str]| doctor(&quiet, args).ok_but_owners().replace(" of what could be seen", "");
     assert_eq!(said(&["conntrack"]), "nothing wrong was found by 8 checks\n", "those of the area");
     let filtered = said(&["netns != null and severity = critical"]);
     assert_eq!(filtered, "nothing that matches the filter was found by 62 checks\n");
-    // Ill before: totals prove nothing.
+    // Earlier faults are no evidence, because the totals contain them.
     quiet.inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         (0..50).for_each(|_| drop(socket.send_to(b"x", "192.0.2.1:9")));
     });
     assert_eq!(findings(doctor(&quiet, &["-o", "json", "netns != null"])), Vec::<Value>::new());
-    // A server that works, and is told much.
+    // A working server that receives much data.
     let (mut client, server) = busy.inside(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -214,7 +214,7 @@ fn root_packets_that_the_way_refuses_are_named() {
         }
     });
     there.ip(&["addr", "add", "198.51.100.7/32", "dev", "lo"]);
-    // ARP is asked from an address that is answered.
+    // Send ARP requests from an address that gets an answer.
     there.inside(|| std::fs::write("/proc/sys/net/ipv4/conf/all/arp_announce", "2")).unwrap();
     here.output(
         "tc",
@@ -247,7 +247,7 @@ fn root_packets_that_the_way_refuses_are_named() {
     }
     let queue = found.iter().find(|one| one["id"] == "qdisc-drop").unwrap();
     assert_eq!(queue["object"], "lo tbf 1: root");
-    // The other end is well.
+    // The other host is healthy.
     assert_eq!(findings(doctor(&there, &["-o", "json", "netns != null"])), Vec::<Value>::new());
 }
 
@@ -290,7 +290,7 @@ fn root_a_watch_that_is_ended_early_has_checked_nothing() {
     let command = clean(&mut command).args(["doctor", "--for", "60"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
-    // It has handlers for signals, so it waits or is about to.
+    // Its signal handlers are set, so it is waiting or about to wait.
     wait_until("it can be ended", || {
         let text = std::fs::read_to_string(&status).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
@@ -328,7 +328,7 @@ import socket
 listener = socket.socket(); listener.setsockopt(1, 2, 1); listener.bind(('0.0.0.0', 80)); listener.listen(4096)
 while True: listener.accept()[0].close()
 ";
-    // Connection after connection, and nobody waits for one that does not come.
+    // The client opens connections continuously and does not wait for those that get no answer.
     let client = "
 import socket, time
 clients, end = [], time.time() + 60
@@ -344,7 +344,7 @@ while time.time() < end:
     let begun = std::time::Instant::now();
     let found = findings(netwren_in(&hosts.router, &["doctor", "-o", "json"]));
     assert_eq!(ids(&found)[0], "ct-full", "{found:?}");
-    // One run over the whole host names it before what follows from it: SYNs that are sent again.
+    // A run over the whole host reports it before its consequence, retransmitted SYNs.
     let filter = only(&[&hosts.router, &hosts.client, &hosts.server]);
     let mut all = Vec::new();
     wait_until("the clients ask again", || {
@@ -378,14 +378,14 @@ time.sleep(60)
         found = findings(doctor(&lab, &["-o", "json", "fd-limit"]));
         !found.is_empty() && found[0]["severity"] == "critical"
     });
-    // One that the test inherited may have a larger number than it could get itself.
+    // A descriptor inherited from the test may have a number above the limit.
     let used = found[0]["evidence"][0]["after"].as_u64().unwrap();
     assert!((64..70).contains(&used), "{found:?}");
     assert_eq!(found[0]["title"], format!("python3 ({pid}) has {used} of 64 file descriptors open"));
     assert_eq!(found[0]["evidence"][1]["counter"], "accept queue of 127.0.0.1:8082");
 }
 
-/// Recordings of incidents and of their healthy twins, by the finding that is expected: see HOW there.
+/// Recordings of incidents (`ill`) and of their healthy twins, by the expected finding; see HOW in that folder.
 fn recorded_incidents() -> Vec<(String, std::path::PathBuf)> {
     let folder = testkit::program::workspace().join("fixtures/incidents/6.18");
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
@@ -410,7 +410,7 @@ fn replay_recorded_incidents_are_diagnosed_as_they_were() {
     }
 }
 
-/// A remedy that is no command helps nobody: options are taken, filters bind.
+/// Every remedy must be a valid command: its options are accepted and its filter is valid.
 #[test]
 fn every_netwren_command_of_a_check_is_one() {
     let checks = testkit::program::workspace().join("crates/doctor/src/checks");

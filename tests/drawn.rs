@@ -1,4 +1,5 @@
-//! `--watch` on a terminal: drawn in place, cropped, and the normal screen comes back whatever ends or stops it.
+//! `--watch` on a terminal: rounds are drawn in place and cropped, and the normal screen is restored however the run
+//! ends or stops.
 
 use crate::run::clean;
 use std::fs::File;
@@ -11,7 +12,7 @@ use testkit::screen::{Grid, Screen};
 
 const ROWS: usize = 12;
 
-/// A namespace with so many listeners.
+/// A namespace with `count` listeners.
 fn listening(name: &str, count: usize) -> (Lab, Vec<TcpListener>) {
     let lab = Lab::new(name);
     let listeners = lab.inside(|| (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect());
@@ -61,7 +62,7 @@ fn root_issue_15_rounds_are_drawn_in_place_and_cropped() {
     });
     drop(listeners);
     screen.wait("none", |grid| shows_rounds(grid) && grid.line(2).is_empty());
-    // As Ctrl-C, by the terminal.
+    // The terminal sends SIGINT, as for Ctrl-C.
     screen.type_text("\x03");
     assert!(screen.wait_end().success());
     is_normal(&screen);
@@ -86,7 +87,7 @@ fn root_issue_15_an_unchanged_screen_costs_a_line() {
     assert!(bytes <= 3 * 300, "{bytes} bytes in three seconds");
 }
 
-/// Among many descriptors the processes of the rows are looked at, and all others left alone, until one is another.
+/// With many descriptors on the host, only the processes of the shown rows are checked, until one of them has changed.
 #[test]
 fn root_issue_15_owners_on_the_screen_are_looked_at_and_stay_true() {
     testkit::require_root!();
@@ -98,7 +99,7 @@ fn root_issue_15_owners_on_the_screen_are_looked_at_and_stay_true() {
     let mut command = Command::new("sh");
     command.args(["-c", "read line; exec sleep 60"]).stdin(Stdio::piped()).stdout(held);
     let mut holder = command.spawn().unwrap();
-    // It has a copy of the socket.
+    // The command holds a copy of the socket.
     drop(command);
     let args = ["sockets", "--watch=0.05", "--cost", "--columns=state,process", "state = listen"];
     let mut screen = Screen::start(netwren(&lab, &args), ROWS, 100);
@@ -155,7 +156,7 @@ fn root_issue_15_a_stopped_run_leaves_the_screen_and_draws_again() {
     screen.wait("the screen again", drawn);
     screen.type_text("\x1a");
     screen.wait("stopped again", |grid| prompt(grid) && grid.has("Stopped"));
-    // In the background it does not draw over the shell: it stops once more.
+    // In the background it does not draw over the shell, but stops again.
     screen.type_text("clear; bg; wait -n 2>/dev/null; jobs\n");
     screen.wait("stopped in the background", |grid| prompt(grid) && grid.has("&") && grid.has("Stopped"));
     screen.type_text("fg\n");
@@ -164,7 +165,7 @@ fn root_issue_15_a_stopped_run_leaves_the_screen_and_draws_again() {
     screen.wait("the prompt in the end", prompt);
 }
 
-/// What the shell writes while events are stopped stays: the line of waiting goes on below.
+/// Text that the shell writes while events are stopped remains; the line with the current state continues below it.
 #[test]
 fn root_issue_15_a_stopped_run_that_waits_takes_no_line_of_the_shell() {
     testkit::require_root!();
@@ -183,7 +184,7 @@ fn root_issue_15_a_stopped_run_that_waits_takes_no_line_of_the_shell() {
     screen.wait("the line again", waits);
     let lines = screen.grid().lines();
     let from_fg: Vec<&String> = lines.iter().skip_while(|line| *line != "$ fg").collect();
-    // The shell names the command that goes on; then headings and line are written once more.
+    // The shell prints the name of the continued command; then the headings and the line are written again.
     assert!(from_fg.len() >= 4 && from_fg[1].contains("sockets --follow"), "{lines:#?}");
     assert!(from_fg[2].starts_with("event") && from_fg[3].starts_with("listening"), "{lines:#?}");
     screen.type_text("\x03");
@@ -235,7 +236,7 @@ fn root_issue_15_events_have_headings_at_once_and_a_line_while_nothing_happens()
     testkit::require_root!();
     let lab = Lab::new("drawnwait");
     let mut screen = Screen::start(netwren(&lab, &["sockets", "--follow", "--no-owner", "proto = tcp"]), 24, 160);
-    // Before the headings stands what a program without BPF cannot see.
+    // A program without BPF prints a message about its limits before the headings.
     let from_head = |grid: &Grid| -> Vec<String> {
         grid.lines()
             .into_iter()

@@ -1,4 +1,4 @@
-//! `netwren drops -w`, drops by the kernel's own trace, and the face of dropwatch.
+//! `netwren drops -w`, drops read from the kernel's trace, and the face of dropwatch.
 
 use crate::capture_entries::custom_options;
 use crate::drops::{LOOPBACK, command, counts_drops, parse, program_of, send_once, sum};
@@ -14,7 +14,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// Leaves the test where drops cannot be counted by BPF.
+/// Returns from the test if BPF cannot count drops.
 macro_rules! require_drops {
     () => {
         testkit::require_root!();
@@ -24,7 +24,7 @@ macro_rules! require_drops {
     };
 }
 
-/// `netwren drops -w FILE` in a lab, once it writes.
+/// Starts `netwren drops -w FILE` in a lab; returns once it writes.
 fn writing(lab: &Lab, file: &Path, args: &[&str]) -> Going<Value> {
     let args = [&["-w", file.to_str().unwrap()], args].concat();
     let going = Going::spawn(command(lab, &args), parse);
@@ -32,7 +32,7 @@ fn writing(lab: &Lab, file: &Path, args: &[&str]) -> Going<Value> {
     going
 }
 
-/// Fields of each packet, as tshark reads them.
+/// Fields of each packet, as read by tshark.
 fn fields(file: &Path, names: &[&str]) -> Option<Vec<String>> {
     let names: Vec<&str> = names.iter().flat_map(|name| ["-e", name]).collect();
     let args = [&["-n", "-T", "fields"], &names[..], &["-r"]].concat();
@@ -48,12 +48,12 @@ fn root_a_file_of_dropped_packets() {
     for port in [9, 10, 11] {
         send_once(&lab, "127.0.0.1:0", (LOOPBACK, port), 10);
     }
-    // The events are taken each 10 ms; what is on its way at the end is taken, too.
+    // Events are read every 10 ms; pending events are still read at the end.
     let (_, ran) = going.end();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let said = ran.stderr.lines().find(|line| line.contains("dropped packets written to")).unwrap();
     let written: usize = said.split_whitespace().nth(1).unwrap().parse().unwrap();
-    // An ICMP error for one is what sending the next one gets.
+    // Sending a datagram may return the ICMP error of the previous one.
     assert!((10..=20).contains(&written) && said.ends_with(" 0 not written"), "{}", ran.stderr);
     assert_eq!(custom_options(&file, "reason=NO_SOCKET"), written);
     let names = ["udp.dstport", "frame.comment", "frame.interface_name", "udp.payload", "frame.len"];
@@ -67,7 +67,7 @@ fn root_a_file_of_dropped_packets() {
     }
 }
 
-/// A packet that is dropped before it has a header of Ethernet, and one that is cut.
+/// A packet that is dropped before it has an Ethernet header, and a truncated packet.
 #[test]
 fn root_files_have_packets_from_ip_on_and_cut_ones() {
     require_drops!();
@@ -99,7 +99,7 @@ fn root_files_are_asked_for_in_sense() {
     netwren_in(&lab, &["drops", "-w", "/nonexistent/x.pcapng"]).says(4, &["cannot write /nonexistent/x.pcapng"]);
 }
 
-/// tracefs, mounted for as long as this value lives; `None`: this kernel has none.
+/// A tracefs that is mounted while this value lives; `None` if the kernel has none.
 struct Tracefs(tempfile::TempDir);
 
 impl Tracefs {
@@ -119,7 +119,7 @@ impl Tracefs {
         vec![cover, Limit::NoBpf(Errno::PERM), Limit::Network(lab.path())]
     }
 
-    /// The instance of a process.
+    /// The trace instance of a process.
     fn instance(&self, pid: u32) -> Option<PathBuf> {
         let prefix = format!("netwren-{pid}-");
         let entries = std::fs::read_dir(self.0.path().join("instances")).unwrap();
@@ -139,7 +139,7 @@ impl Drop for Tracefs {
     }
 }
 
-/// `netwren drops ARGS` without BPF, once it traces.
+/// Starts `netwren drops ARGS` without BPF; returns once it traces.
 fn tracing(tracefs: &Tracefs, lab: &Lab, args: &[&str]) -> Going<Value> {
     let mut child = command_for_anyone(&[&["drops", "-o", "json"], args].concat());
     confine(&mut child, &tracefs.limits(lab)).unwrap();
@@ -148,7 +148,7 @@ fn tracing(tracefs: &Tracefs, lab: &Lab, args: &[&str]) -> Going<Value> {
     going
 }
 
-/// What other tests drop meanwhile is there as well: the trace knows no namespace.
+/// The trace contains drops of all namespaces, including those of other tests.
 #[test]
 fn root_without_bpf_the_kernels_trace_is_read() {
     testkit::require_root!();
@@ -157,7 +157,7 @@ fn root_without_bpf_the_kernels_trace_is_read() {
     let mut going = tracing(&tracefs, &lab, &["--watch=0.05"]);
     let pid = going.child.id();
     send_once(&lab, "127.0.0.1:0", (LOOPBACK, 9), 500);
-    // Half of them are refused by the ICMP error of the one before.
+    // Half of the datagrams are rejected with the ICMP error of the previous one.
     going.read_until("drops", |read| sum(read, "NO_SOCKET") >= 250);
     let (read, ran) = going.end();
     assert_eq!(ran.code, 3, "{}", ran.stderr);
@@ -199,7 +199,7 @@ fn root_single_drops_of_the_trace_and_instances_of_the_dead() {
     said.says(4, &["operation not permitted", "it has no bytes of packets", "drop monitor (NET_DM"]);
 }
 
-/// The kernel's drop monitor, which is not in every kernel: `cargo xtask kernels` runs it where it is.
+/// Not every kernel has the drop monitor; `cargo xtask kernels` runs this where it exists.
 #[test]
 fn root_without_a_drop_monitor_it_is_said() {
     testkit::require_root!();
@@ -214,7 +214,7 @@ fn root_without_a_drop_monitor_it_is_said() {
     }
 }
 
-/// Whether this kernel has one, or a module for it.
+/// True if this kernel has the drop monitor, built in or as a module.
 fn has_monitor(lab: &Lab) -> bool {
     let support = netwren_in(lab, &["support"]).stdout;
     let there = support.lines().find(|line| line.starts_with("counting drops via net-dm")).unwrap();
@@ -247,11 +247,11 @@ fn root_dropwatch_counts_by_place() {
     let line = lines.by_ref().find(|line| line.contains(" drops at __udp4_lib_rcv+")).unwrap();
     let (count, rest) = line.split_once(" drops at __udp4_lib_rcv+").unwrap();
     let (offset, address) = rest.strip_suffix(") [software]").unwrap().split_once(" (0x").unwrap();
-    // Others drop as well.
+    // Other tests cause drops as well.
     assert!(count.parse::<u64>().unwrap() >= 10, "{line}");
     let number = |hex: &str| u64::from_str_radix(hex, 16).unwrap();
     assert!(number(address) > number(offset) && number(offset) > 0, "{line}");
-    // Ctrl-C ends monitoring, and nothing else.
+    // Ctrl-C ends only monitoring.
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let stopped = lines.by_ref().find(|line| !line.contains(" drops at "));
     assert_eq!(stopped.as_deref(), Some("Got a stop message"));

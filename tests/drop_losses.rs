@@ -1,4 +1,4 @@
-//! Losses that are no dropped packet, beside the drops and without them.
+//! Losses that are not dropped packets, shown together with drops and alone.
 
 use crate::drops::{LOOPBACK, command, counter, counting, counts_drops, limited, parse, send_once, sum};
 use crate::going::Going;
@@ -17,7 +17,7 @@ const SOCK_NONBLOCK: i32 = 0o4000;
 const SOL_SOCKET: i32 = 1;
 const SO_RCVBUF: i32 = 8;
 
-/// Counts in a lab and tells the rows of losses, once it counts.
+/// Starts counting in a lab with rows of losses; returns once it counts.
 fn losing(lab: &Lab, args: &[&str]) -> Going<Value> {
     counting(lab, &[&["--columns", "+counted_in,total,pid,netns_id"], args].concat())
 }
@@ -26,7 +26,7 @@ fn row_of<'v>(read: &'v [Value], reason: &str) -> &'v Value {
     read.iter().find(|row| row["reason"] == reason).unwrap()
 }
 
-/// Opens connections to a listener with room for one, until SYNs are lost.
+/// Opens connections to a listener whose accept queue holds one, until SYNs are lost.
 fn overflow(lab: &Lab) -> Vec<sys::Fd> {
     lab.inside(|| {
         let at: SocketAddr = (LOOPBACK, 7777).into();
@@ -36,7 +36,7 @@ fn overflow(lab: &Lab) -> Vec<sys::Fd> {
         let mut held = vec![listener];
         for _ in 0..6 {
             let client = open(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0).unwrap();
-            // It is under way, or it is lost.
+            // The connection is in progress, or its SYN is lost.
             let _ = connect(&client, &at);
             held.push(client);
         }
@@ -44,7 +44,7 @@ fn overflow(lab: &Lab) -> Vec<sys::Fd> {
     })
 }
 
-/// The kernel frees a SYN that finds a full queue as if it had been taken: no tracepoint tells of it.
+/// If a SYN finds a full accept queue, the kernel frees it like a consumed packet, so no tracepoint reports it.
 #[test]
 fn root_syns_that_a_full_queue_refuses() {
     testkit::require_root!();
@@ -66,7 +66,7 @@ fn root_syns_that_a_full_queue_refuses() {
     assert!(row["meaning"].as_str().unwrap().starts_with("SYNs"), "{row}");
 }
 
-/// A packet socket that nobody reads loses packets which go their way all the same.
+/// A packet socket without a reader loses packets, although the packets themselves are delivered.
 #[test]
 fn root_what_a_capture_loses_has_its_process() {
     testkit::require_root!();
@@ -98,7 +98,7 @@ fn root_what_a_capture_loses_has_its_process() {
     assert_eq!((&row["counted_in"], &row["pid"]), (&"socket".into(), &std::process::id().into()), "{row}");
 }
 
-/// Without BPF: each loss once, with what is not known; a recording gives the same.
+/// Without BPF each loss is shown once, with a message about the missing data; a recording gives the same rows.
 #[test]
 fn root_counters_alone() {
     testkit::require_root!();
@@ -135,7 +135,7 @@ fn root_counters_alone() {
     limited(&lab, &["--events", "--for", "0.1"], &[Limit::NoBpf(Errno::PERM)]).says(4, &[refusal]);
 }
 
-/// A veth pair on which nothing comes by itself, with an XDP program on `vb` that drops everything, in the driver.
+/// A veth pair without other traffic, with an XDP program on `vb` that drops everything in the driver.
 fn with_xdp(lab: &Lab) {
     lab.ip(&["link", "add", "va", "type", "veth", "peer", "name", "vb"]);
     lab.output("sysctl", &["-qw", "net.ipv6.conf.va.disable_ipv6=1", "net.ipv6.conf.vb.disable_ipv6=1"]);
@@ -167,7 +167,7 @@ fn with_xdp(lab: &Lab) {
     lab.ip(&["link", "set", "va", "up"]);
 }
 
-/// Statistics of the driver alone, by name.
+/// The statistics of the driver alone, by name.
 fn of_driver(lab: &Lab, iface: &str) -> std::collections::BTreeMap<String, u64> {
     let filter = format!("source = driver and iface = {iface}");
     let ran = netwren_in(lab, &["counters", "--for", "0.01", "-o", "json", "-c", "name,value", &filter]);
@@ -176,8 +176,8 @@ fn of_driver(lab: &Lab, iface: &str) -> std::collections::BTreeMap<String, u64> 
     rows.map(|row| (row["name"].as_str().unwrap().to_owned(), row["value"].as_u64().unwrap())).collect()
 }
 
-/// What an XDP program drops only the driver counts. On veth the kernel frees these packets as dropped ones, too: with
-/// them it is no second loss.
+/// Drops by an XDP program are counted only by the driver. On veth the kernel also frees these packets as dropped, and
+/// netwren must not count them twice.
 #[test]
 fn root_what_a_driver_drops_is_one_loss() {
     testkit::require_root!();
@@ -208,7 +208,7 @@ fn root_what_a_driver_drops_is_one_loss() {
     assert_eq!((ran.code, counted(&read)), (0, 40), "{}\n{read:?}", ran.stderr);
 }
 
-/// The same names and values as `ethtool -S`, and where a name is known a sentence.
+/// Driver statistics have the same names and values as `ethtool -S`; known names have an explanation.
 #[test]
 fn root_statistics_of_drivers_are_those_of_ethtool() {
     testkit::require_root!();

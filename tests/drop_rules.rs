@@ -1,4 +1,5 @@
-//! The rules that `netwren drops` names: rules that drop for real, counted.
+//! `netwren drops` names the rules that drop packets; the rules here really drop packets, and their counters are
+//! compared.
 
 use crate::drops::{LOOPBACK, command, counts_drops, following, is_of, parse, program_of, send_once};
 use crate::going::Going;
@@ -8,7 +9,7 @@ use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// False where rules cannot be told: without BPF, without nft, before Linux 6.12.
+/// False if rules cannot be determined: without BPF, without nft, or before Linux 6.12.
 fn rules_are_told() -> bool {
     counts_drops() && sys::Kernel::running().version() >= (6, 12)
 }
@@ -23,7 +24,7 @@ macro_rules! require_rules {
     };
 }
 
-/// Counts in a lab until the end, in one table.
+/// Starts counting in a lab; the table is printed once, at the end.
 fn counting_once(lab: &Lab, args: &[&str]) -> Going<Value> {
     let going = Going::spawn(command(lab, &[&["-o", "json", "-c", COLUMNS], args].concat()), parse);
     testkit::wait_until("the program is attached", || program_of(going.child.id()).is_some());
@@ -32,7 +33,7 @@ fn counting_once(lab: &Lab, args: &[&str]) -> Going<Value> {
 
 const COLUMNS: &str = "count,reason,rule,rule_basis,rule_candidates,rule_handle";
 
-/// The row of what rules dropped.
+/// The row of packets dropped by rules.
 #[track_caller]
 fn the_row(going: Going<Value>) -> Value {
     let (read, ran) = going.end();
@@ -60,7 +61,7 @@ fn root_the_rule_whose_counter_agrees_is_named() {
     );
     let text = row["rule"].as_str().unwrap();
     assert!(text.starts_with("inet t i handle ") && text.ends_with(": udp dport 7 counter drop"), "{row}");
-    // Neither rule has counted: the policy it was.
+    // No rule has counted a packet, so the policy dropped them.
     let going = counting_once(&lab, &[]);
     send_once(&lab, "127.0.0.1:0", (LOOPBACK, 9), 30);
     let row = the_row(going);
@@ -91,7 +92,7 @@ fn root_rules_that_cannot_be_told_apart_are_candidates() {
     assert_eq!(parse(netwren_in(&lab, &args).ok()), row, "the recording has the rules");
 }
 
-/// A packet by itself has ports, which exclude rules; rules that come meanwhile are found.
+/// A single packet has ports, which exclude some rules; rules added later are found.
 #[test]
 fn root_events_are_told_apart_by_their_ports() {
     require_rules!();
@@ -114,7 +115,7 @@ fn root_events_are_told_apart_by_their_ports() {
     }
 }
 
-/// Without the right to list rules the column is empty, and that is said once.
+/// Without permission to list rules the column is empty, and one message says so.
 #[test]
 fn root_rules_that_may_not_be_listed_are_said() {
     require_rules!();

@@ -1,4 +1,4 @@
-//! `netwren drops`: drops that are forced in namespaces of the test's own, counted to the packet.
+//! `netwren drops`: drops caused on purpose in the test's own namespaces, counted exactly.
 
 use crate::going::Going;
 use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
@@ -15,7 +15,7 @@ use testkit::conntrack::Entry;
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// `netwren drops ARGS` in a lab.
+/// The command `netwren drops ARGS` in a lab.
 pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).arg("drops").args(args);
@@ -23,7 +23,7 @@ pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {
     command
 }
 
-/// False, said loudly, where the program was built without BPF: then it says so.
+/// False if the program was built without BPF; checks its message and prints it.
 pub(crate) fn counts_drops() -> bool {
     static COUNTS: OnceLock<bool> = OnceLock::new();
     *COUNTS.get_or_init(|| {
@@ -37,7 +37,7 @@ pub(crate) fn counts_drops() -> bool {
     })
 }
 
-/// Leaves the test where drops cannot be counted.
+/// Returns from the test if drops cannot be counted.
 macro_rules! require_drops {
     () => {
         testkit::require_root!();
@@ -51,7 +51,7 @@ pub(crate) fn parse(line: String) -> Value {
     serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
-/// Counts in a lab, once it counts.
+/// Starts counting in a lab; returns after the first round.
 pub(crate) fn counting(lab: &Lab, args: &[&str]) -> Going<Value> {
     let mut going = Going::spawn(command(lab, &[&["--watch=0.05", "-o", "json"], args].concat()), parse);
     going.read_until("the first round", |read| !read.is_empty());
@@ -66,7 +66,8 @@ pub(crate) fn sum<'v>(rows: impl IntoIterator<Item = &'v Value>, reason: &str) -
     rows.into_iter().filter(|row| is_of(row, reason)).map(|row| row["count"].as_u64().unwrap()).sum()
 }
 
-/// True if no drop is missing. In a chroot nothing tells who made the cgroup of a container: that is said, exit 3.
+/// True if no drop is missing. In a chroot the runtime of a container's cgroup is unknown; netwren then says so and
+/// exits with 3.
 fn is_whole(ran: &Ran) -> bool {
     let is_known = |line: &str| {
         let words = ["containers, pods and units are not shown", "freed in a routine way", "places are addresses"];
@@ -75,7 +76,7 @@ fn is_whole(ran: &Ran) -> bool {
     ran.code == 0 || ran.code == 3 && ran.stderr.lines().all(is_known)
 }
 
-/// The rows of a reason, once there are `count` packets and a round has passed without another one.
+/// The rows of a reason after `count` packets; checks that the final count has not grown further.
 #[track_caller]
 fn rows_of(mut going: Going<Value>, reason: &str, count: u64) -> Vec<Value> {
     going.read_until(&format!("{count} {reason}"), |read| sum(read, reason) >= count);
@@ -84,12 +85,12 @@ fn rows_of(mut going: Going<Value>, reason: &str, count: u64) -> Vec<Value> {
     read.into_iter().filter(|row| is_of(row, reason)).collect()
 }
 
-/// Sends datagrams from `from` to `to`; those that a rule refuses to send are errors, which nobody minds.
+/// Sends datagrams from `from` to `to`, ignoring errors for datagrams rejected by a rule.
 pub(crate) fn send(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
     lab.inside(|| {
         let socket = UdpSocket::bind(from).unwrap();
         for _ in 0..count {
-            // An ICMP error for the one before is the answer to some.
+            // Some calls return the ICMP error caused by the previous datagram.
             if socket.send_to(b"0123456789", to).is_err() {
                 let _ = socket.send_to(b"0123456789", to);
             }
@@ -97,7 +98,7 @@ pub(crate) fn send(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
     });
 }
 
-/// The same where nothing answers: each datagram is sent once.
+/// Like `send`, for targets that do not answer: each datagram is sent once.
 pub(crate) fn send_once(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
     lab.inside(|| {
         let socket = UdpSocket::bind(from).unwrap();
@@ -167,7 +168,7 @@ fn root_rules_by_hook_as_nft_counts() {
     }
 }
 
-/// Source ports of a rule are used up: connection tracking drops, and no rule does.
+/// If the source ports of an SNAT rule are exhausted, connection tracking drops the packets, not a rule.
 #[test]
 fn root_connection_tracking_is_told_from_rules() {
     require_drops!();
@@ -177,11 +178,11 @@ fn root_connection_tracking_is_told_from_rules() {
         "table ip t {\n chain p {\n type nat hook postrouting priority 100;\n\
          udp dport 7 snat to 127.0.0.9:5000-5009\n }\n}\n",
     );
-    // Nothing comes back, so that nothing but the source port is different.
+    // The socket never answers, so the connections differ only in their source ports.
     let _there = lab.inside(|| UdpSocket::bind("127.0.0.1:7").unwrap());
     let going = counting(&lab, &[]);
     lab.inside(|| {
-        // All open at once: a port that comes again is a connection that is known.
+        // All sockets are open at the same time, because a reused port would match an existing entry.
         let sockets: Vec<UdpSocket> = (0..50).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
         sockets.iter().for_each(|socket| drop(socket.send_to(b"x", (LOOPBACK, 7))));
     });
@@ -193,12 +194,12 @@ fn root_connection_tracking_is_told_from_rules() {
     assert!(row["meaning"].as_str().unwrap().starts_with("connection tracking"), "{row}");
 }
 
-/// The table is full of entries that may not be thrown out: every new connection is a drop, as ctnetlink counts.
+/// The table is full of entries that may not be evicted, so every new connection is dropped, as ctnetlink also counts.
 #[test]
 fn root_a_full_table_of_connection_tracking() {
     require_drops!();
     testkit::require_tool!("nft");
-    // The size is the machine's: nobody else uses the table meanwhile.
+    // The limit applies to the whole machine; the lock keeps other tests from using the table.
     let _size = HostKnob::set("/proc/sys/net/netfilter/nf_conntrack_max", "1000");
     let lab = Lab::new("dropsfull");
     lab.use_conntrack();
@@ -225,14 +226,15 @@ fn root_reverse_path_and_hop_limit() {
         |file: &str| lan.router.inside(|| std::fs::write(format!("/proc/sys/net/ipv4/conf/{file}/rp_filter"), "1"));
     set("all").unwrap();
     set("c1").unwrap();
-    // ARP of the wrong address would be dropped by the same filter, so the router's is asked for before: it refuses.
+    // The same filter would drop ARP requests from the wrong address. Resolve the router's address first; its answer
+    // is an ICMP error.
     lan.client.inside(|| {
         let socket = UdpSocket::bind("192.0.2.10:0").unwrap();
         socket.connect("192.0.2.1:7").unwrap();
         socket.send(b"x").unwrap();
         assert!(socket.recv(&mut [0]).is_err());
     });
-    // An address that the router would answer by its other interface.
+    // An address that the router would reach through its other interface.
     lan.client.ip(&["addr", "add", "172.17.0.99/32", "dev", "c0"]);
     let going = counting(&lan.router, &[]);
     send_once(&lan.client, "172.17.0.99:0", (Ipv4Addr::new(192, 0, 2, 1), 7), 50);
@@ -245,7 +247,7 @@ fn root_reverse_path_and_hop_limit() {
     lan.client.inside(|| {
         let socket = UdpSocket::bind("192.0.2.10:0").unwrap();
         socket.set_ttl(1).unwrap();
-        // What ICMP says of the one before is an error of some calls.
+        // Some calls return the ICMP error caused by the previous datagram.
         let mut sent = 0;
         while sent < 60 {
             sent += u32::from(socket.send_to(b"x", "172.17.0.2:7").is_ok());
@@ -269,18 +271,18 @@ fn root_a_socket_that_nobody_reads() {
     let lost = counter(&lab, "snmp", "Udp", "RcvbufErrors");
     assert!(lost > 100, "{lost}");
     going.read_until("as many as the kernel counts", |read| sum(read, "SOCKET_RCVBUFF") >= lost);
-    // What it has not read is freed with it: routine, and of no interface.
+    // Closing the socket frees its unread packets, which is routine and belongs to no interface.
     drop(there);
     let (read, ran) = going.end();
     assert_eq!((is_whole(&ran), sum(&read, "SOCKET_RCVBUFF")), (true, lost), "{}", ran.stderr);
     let row = read.iter().find(|row| is_of(row, "SOCKET_RCVBUFF")).unwrap();
     assert_eq!((&row["iface"], &row["dport"]), (&"lo".into(), &to.1.into()), "{row}");
-    // The socket that it was for is told since Linux 6.11; the namespace too, which is how it got here.
+    // The receiving socket is reported since Linux 6.11, together with its namespace, which is how the row got here.
     assert_eq!(row["pid"], std::process::id(), "{row}");
     assert_eq!(sum(&read, "NOT_SPECIFIED"), 0, "{read:?}");
 }
 
-/// Ports are in no key: whoever scans makes one row.
+/// Ports are not part of any key, so a port scan results in one row.
 #[test]
 fn root_a_storm_of_random_ports_is_one_row() {
     require_drops!();
@@ -304,7 +306,7 @@ fn root_a_storm_of_random_ports_is_one_row() {
     assert_eq!(rows.last().unwrap()["total"], 20_000);
 }
 
-/// One table at the end, the scope, groups, and what a recording holds.
+/// One table at the end, limited to one namespace, with groups; and the content of a recording.
 #[test]
 fn root_one_table_of_one_namespace_and_its_recording() {
     require_drops!();
@@ -313,7 +315,7 @@ fn root_one_table_of_one_namespace_and_its_recording() {
     let tape = tape.to_str().unwrap();
     let args = ["--by", "reason,proto", "-o", "json", "--record", tape, "reason = NO_SOCKET"];
     let going: Going<Value> = Going::spawn(command(&lab, &args), parse);
-    // The program is there once something is counted by another one that was started later.
+    // Wait until the process has a program attached.
     let pid = going.child.id();
     testkit::wait_until("the program is attached", || program_of(pid).is_some());
     send(&other, "127.0.0.1:0", (LOOPBACK, 9), 70);
@@ -325,11 +327,11 @@ fn root_one_table_of_one_namespace_and_its_recording() {
     assert!(replayed.starts_with("30\tNO_SOCKET\t__udp") && replayed.lines().count() == 1, "{replayed}");
 }
 
-/// The number of the program that a process has attached.
+/// The ID of the BPF program that a process has attached.
 pub(crate) fn program_of(pid: u32) -> Option<u32> {
     let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?;
     let texts = files.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
-    // A link's, not a program's: then it is attached.
+    // Only a link shows that a program is attached.
     let links = texts.filter(|text| text.contains("link_type"));
     let number = |text: String| text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok());
     links.filter_map(number).next()
@@ -380,13 +382,13 @@ fn root_what_is_missing_is_said() {
     assert!(line.contains("no\t") && line.contains("CAP_BPF and CAP_PERFMON"), "{line}");
     let line = support(without(&[Cap::Syslog, Cap::SysAdmin]));
     assert!(line.contains("yes\t") && line.contains("reasons and by address (names need CAP_SYSLOG)"), "{line}");
-    // The two rights alone are enough.
+    // These two capabilities are sufficient.
     assert_eq!(run(without(&[Cap::SysAdmin, Cap::NetAdmin])).code, 0);
     limited(&lab, &["--for", "0.1", "--via", "bpf"], &[Limit::NoBpf(Errno::PERM)])
         .says(4, &["operation not permitted"]);
 }
 
-/// Without names of functions the address and the reason are shown, and the hook is that of the packet's route.
+/// Without function names the address and the reason are shown, and the hook is derived from the packet's route.
 #[test]
 fn root_hidden_names_of_functions() {
     require_drops!();
@@ -394,7 +396,7 @@ fn root_hidden_names_of_functions() {
     let lab = Lab::new("dropshide");
     lab.nft("table inet t {\n chain i {\n type filter hook input priority 0;\n udp dport 7 drop\n }\n}\n");
     let mut child = command_for_anyone(&["drops", "--watch=0.05", "-o", "json"]);
-    // Without them the kernel shows every address as 0.
+    // Without these capabilities the kernel shows every address as 0.
     let limits = [Limit::Network(lab.path()), Limit::WithoutCaps(vec![Cap::Syslog, Cap::SysAdmin])];
     confine(&mut child, &limits).unwrap();
     let mut going: Going<Value> = Going::spawn(child, parse);
@@ -408,7 +410,7 @@ fn root_hidden_names_of_functions() {
     assert!(ran.stderr.contains("CAP_SYSLOG"), "{}", ran.stderr);
 }
 
-/// Follows drops in a lab, once the program is attached.
+/// Follows drops in a lab; returns once the program is attached.
 pub(crate) fn following(lab: &Lab, args: &[&str]) -> Going<Value> {
     let going = Going::spawn(command(lab, &[&["--events", "-o", "json"], args].concat()), parse);
     testkit::wait_until("the program is attached", || program_of(going.child.id()).is_some());
@@ -442,7 +444,7 @@ fn root_events_are_single_packets() {
     assert_eq!(groups, "9\t10\n10\t10\n11\t10\n", "a recording holds what the filter left out");
 }
 
-/// Of the socket that the kernel names, and of the one that a rule kept the packet from; who is not here has none.
+/// An event has the process of the socket that the kernel reports, or of the socket that a rule kept the packet from.
 #[test]
 fn root_events_have_their_process() {
     require_drops!();
@@ -485,7 +487,7 @@ fn root_events_end_after_so_many() {
     netwren_in(&lab, &["drops", "--events", "--watch"]).says(2, &["it needs --by"]);
 }
 
-/// A reader that is held up loses packets, and says how many to the packet.
+/// A reader that is stopped loses packets, and netwren reports the exact number.
 #[test]
 fn root_events_that_find_the_ring_full_are_counted() {
     require_drops!();
@@ -499,13 +501,14 @@ fn root_events_that_find_the_ring_full_are_counted() {
     let shown = read.iter().filter_map(|row| row["count"].as_u64()).sum::<u64>();
     let lost = read.iter().filter_map(|row| row["accounting"]["lost"].as_u64()).sum::<u64>();
     assert!(lost > 1000, "{read:?}");
-    // Drops that belong to no namespace, of netlink sockets of the host, find no room either.
+    // Drops without a namespace, for example of the host's netlink sockets, are also lost.
     assert!((60_010..60_100).contains(&(shown + lost)), "{read:?} {}", ran.stderr);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(ran.stderr.contains("a drop is not shown: they came faster"), "{}", ran.stderr);
 }
 
-/// Connections and datagrams that reach whom they are for, IPv4 and IPv6: what the kernel frees of them is routine.
+/// Connections and datagrams that are delivered over IPv4 and IPv6 show nothing: the kernel frees their packets in a
+/// routine way.
 #[test]
 fn root_normal_work_shows_nothing() {
     require_drops!();
@@ -529,7 +532,7 @@ fn root_normal_work_shows_nothing() {
             let (one, other) = (UdpSocket::bind(address).unwrap(), UdpSocket::bind(address).unwrap());
             one.send_to(b"x", other.local_addr().unwrap()).unwrap();
             other.recv(&mut [0]).unwrap();
-            // Closed with something unread.
+            // The socket is closed with unread data.
             one.send_to(b"x", other.local_addr().unwrap()).unwrap();
         }
     });
@@ -538,7 +541,7 @@ fn root_normal_work_shows_nothing() {
     assert!(rows.is_empty() && is_whole(&ran), "{rows:?} {}", ran.stderr);
 }
 
-/// Who looks for the holders of sockets looks at every process of the host: not where nothing was dropped.
+/// Looking up the owners of sockets reads every process of the host; netwren does not do that if nothing was dropped.
 #[test]
 fn root_rounds_without_drops_look_for_no_process() {
     require_drops!();
@@ -552,11 +555,11 @@ fn root_rounds_without_drops_look_for_no_process() {
             .and_then(|count| count.parse::<u64>().ok())
             .unwrap_or_else(|| panic!("{}", ran.stderr))
     };
-    // What belongs to no namespace may be dropped at any time, and is a row until it is left out.
+    // Drops without a namespace may happen at any time and appear in the first comparison, so try again.
     testkit::wait_until("a round without drops", || calls(&[]) <= calls(&["--no-owner"]));
 }
 
-/// In a pipe the table comes at the end, whoever ends it: with every row.
+/// In a pipe the complete table is printed at the end, also when the run is interrupted.
 #[test]
 fn root_an_interruption_shows_all_that_was_counted() {
     require_drops!();

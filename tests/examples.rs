@@ -1,5 +1,5 @@
-//! Every example that the program shows is run: those of each `--help`, and those of [`DOCUMENTS`]. The man pages have
-//! the same ones as the help. Nothing is changed: `--yes` is left out, and all of it happens in a lab.
+//! Runs every example of the program: those of each `--help` and of [`DOCUMENTS`]. The man pages contain the same
+//! examples as the help. Nothing outside the lab is changed, and `--yes` is left out.
 
 use crate::lab::furnished;
 use crate::run::{clean, netwren, side_by_side};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use testkit::netns::Lab;
 
-/// Commands with their help, from the top down: the words behind `netwren`.
+/// All commands with their help, from the top down: the words after `netwren`.
 pub(crate) fn helps() -> Vec<(Vec<String>, String)> {
     let (mut found, mut left) = (Vec::new(), vec![Vec::<String>::new()]);
     while let Some(path) = left.pop() {
@@ -26,15 +26,15 @@ pub(crate) fn helps() -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// The names that a help lists under `Commands:`.
+/// The names listed under `Commands:` in a help text.
 fn below(help: &str) -> Vec<String> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
 }
 
-/// The commands of a line: what stands between `;`, or blanks of a column, and begins with the program's name. What
-/// stands in quotes is one, and `#` begins a comment.
+/// The commands of a line: the parts that begin with the program's name, separated by `;` or by the blanks of a
+/// column. Quoted text is kept together, and `#` begins a comment.
 fn commands(line: &str) -> Vec<String> {
     let (mut pieces, mut quote) = (vec![String::new()], None);
     for (at, c) in line.char_indices() {
@@ -55,24 +55,24 @@ fn commands(line: &str) -> Vec<String> {
     trimmed.filter(|piece| *piece == "netwren" || piece.starts_with("netwren ")).map(str::to_owned).collect()
 }
 
-/// The examples of a help, or of a man page's text.
+/// The examples of a help text or a man page.
 fn examples(text: &str) -> Vec<String> {
     let lines = text.lines().skip_while(|line| *line != "Examples:").skip(1);
     lines.take_while(|line| line.starts_with("  ")).flat_map(commands).collect()
 }
 
-/// Documents and the headings in them that have a block of commands.
+/// Documents with their headings that are followed by a block of commands.
 const DOCUMENTS: &[(&str, &str)] =
     &[("README.md", "## Use"), ("README.md", "## Filters"), ("docs/cookbook.md", "## More commands")];
 
-/// The commands of the block of code below a heading of a document of the repository.
+/// The commands in the code block below a heading of a document.
 fn of_document(path: &str, heading: &str) -> Vec<String> {
     let text = std::fs::read_to_string(testkit::program::workspace().join(path)).unwrap();
     let block = text.lines().skip_while(|line| *line != heading).skip_while(|line| *line != "```").skip(1);
     block.take_while(|line| *line != "```").flat_map(commands).collect()
 }
 
-/// The commands of [`DOCUMENTS`]; each of them has some.
+/// The commands of [`DOCUMENTS`]; checks that each document has some.
 fn of_documents() -> impl Iterator<Item = String> {
     DOCUMENTS.iter().flat_map(|(path, heading)| {
         let found = of_document(path, heading);
@@ -91,7 +91,7 @@ fn issue_10_lines_become_commands() {
     );
 }
 
-/// Both are made from the same text; this would tell if one were not made anew.
+/// Both are generated from the same text; this finds pages that were not regenerated.
 #[test]
 fn issue_10_man_pages_have_the_examples_of_the_help() {
     let man = testkit::program::workspace().join("docs/man");
@@ -115,13 +115,14 @@ fn with_program(lab: &Lab) -> std::path::PathBuf {
     std::fs::create_dir_all(&bin).unwrap();
     std::os::unix::fs::symlink(testkit::program::netwren(), bin.join("netwren")).unwrap();
     if !testkit::tool::have("jq") {
-        // Takes any words and reads everything.
+        // This replacement of jq accepts any arguments and reads everything.
         testkit::program::install_script(&bin.join("jq"), "#!/bin/sh\nexec cat\n");
     }
     bin
 }
 
-/// True if it goes on until somebody ends it. A replay ends with its recording, and what shows a filter with it.
+/// True if the command runs until it is interrupted. A replay ends with its recording, and printing a filter ends at
+/// once.
 fn is_endless(line: &str) -> bool {
     let ending = [
         "--replay",
@@ -146,7 +147,7 @@ fn is_shipped(line: &str) -> bool {
     [" --to ", " --config "].iter().any(|words| line.contains(words))
 }
 
-/// Without what changes anything, and in less time.
+/// Removes the parts of a line that change the system, and shortens its duration.
 fn harmless(line: &str) -> String {
     let line = line
         .replace(" --yes", "")
@@ -156,7 +157,7 @@ fn harmless(line: &str) -> String {
         .replace(" && systemctl reload netwren-log", "")
         .replace(" /run/", " ");
     let Some((before, length)) = line.split_once("--for ") else {
-        // They last ten seconds otherwise, or until somebody ends them.
+        // Without `--for` these last ten seconds, or until they are interrupted.
         let lasting = ["netwren log top", "netwren drops", "netwren record"];
         let lasts = lasting.iter().any(|words| line.starts_with(words)) && !line.contains("--once");
         return if lasts { format!("{line} --for 0.2s") } else { line };
@@ -165,9 +166,10 @@ fn harmless(line: &str) -> String {
     format!("{before}--for 0.2s {after}").trim_end().to_owned()
 }
 
-/// What is missing because of the machine: processes and namespaces of others come and go, and may not be looked into.
+/// True for messages about data that is missing because of the machine: other processes and namespaces start and end,
+/// and may not be readable.
 fn is_of_others(line: &str) -> bool {
-    // `ip netns exec` covers /sys: nothing tells there who made the cgroup of a container of the machine.
+    // `ip netns exec` mounts another /sys, so the runtime of a container's cgroup is unknown.
     let words = [
         "owners",
         "network namespace",
@@ -176,9 +178,9 @@ fn is_of_others(line: &str) -> bool {
         "not read by bpf",
         "there were others meanwhile",
         "out of reach here",
-        // `drops --via counters` says what counters do not know.
+        // `drops --via counters` says which data counters lack.
         "packets are not counted",
-        // A busy machine, or the hypervisor.
+        // The machine or the hypervisor was busy.
         "a sample was not taken",
         // The receivers of examples do not exist.
         "not delivered when the run ended",
@@ -187,7 +189,7 @@ fn is_of_others(line: &str) -> bool {
     words.iter().any(|words| line.contains(words))
 }
 
-/// A command and all that it started; nothing of it stays if the test fails.
+/// A command with its child processes; they are killed if the test fails.
 struct Running(Child);
 
 impl Running {
@@ -198,7 +200,7 @@ impl Running {
 }
 
 impl Running {
-    /// True once it has outputs: it writes nothing itself.
+    /// True once it has started its outputs, which write nothing by themselves.
     fn ships(&self) -> bool {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).into_iter().flatten().flatten();
         let mut names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -229,7 +231,7 @@ fn run(lab: &Lab, bin: &Path, place: usize, line: &str) {
     if is_endless(line) {
         let (mut ended, mut flows) = (None, 0);
         testkit::wait_until(&format!("something of `{line}`"), || {
-            // Something happens: without a heading nothing is written before.
+            // Create an event, because without a heading nothing is written before the first one.
             lab.new_udp_flows(flows, 1);
             flows += 1;
             ended = running.0.try_wait().unwrap();
@@ -245,7 +247,7 @@ fn run(lab: &Lab, bin: &Path, place: usize, line: &str) {
     assert!(!said.contains("Usage:") && !said.contains("error:"), "`{line}`: {said}");
 }
 
-/// Each ends with 0, or with 1 where nothing matches and it was asked to tell.
+/// Each example exits with 0, or with 1 if nothing matches and `--exit-code` is given.
 #[test]
 fn root_issue_10_every_example_runs() {
     testkit::require_root!();
@@ -262,7 +264,7 @@ fn root_issue_10_every_example_runs() {
     assert!(all.len() > 60, "{all:#?}");
     std::fs::write(lab.dir().join("log.toml"), crate::service::documented(lab.dir())).unwrap();
     std::fs::write(lab.dir().join("dump.pcap"), crate::capture_read::pcap_of(&[b"\0"])).unwrap();
-    // Somebody who can be asked for its status.
+    // A running instance for the examples that query its status.
     let socket = lab.dir().join("netwren.sock");
     let mut shipping = lab.command(testkit::program::netwren());
     let args = ["log", "--group", "7", "--to", "json:asked", "--control", "netwren.sock"];
@@ -274,10 +276,11 @@ fn root_issue_10_every_example_runs() {
         run(&lab, &bin, place, line);
         eprintln!("{:5} ms  {line}", begun.elapsed().as_millis());
     };
-    // A recording is made before it is read.
+    // Recordings are made before they are read.
     let (recorders, others): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(_, line)| line.contains("record"));
     recorders.into_iter().for_each(run);
-    // Those of one command in order: two of them may not bind a log group, or write a file, at the same time.
+    // The examples of one command run in order, because two of them may not bind the same log group or write the same
+    // file at the same time.
     let mut by_command = BTreeMap::<&str, Vec<_>>::new();
     for (place, line) in others {
         by_command.entry(line.split(' ').nth(1).unwrap_or_default()).or_default().push((place, line));

@@ -1,4 +1,4 @@
-//! Filter values as people know them from other tools, and values that no row can have.
+//! Filter values in the forms of other tools, and values that no row can have.
 
 use crate::run::{netwren, netwren_in};
 use std::net::{TcpListener, TcpStream};

@@ -1,12 +1,12 @@
-//! What people who know ss, netstat, conntrack and tcpdump type first, for twenty questions that operators ask: three
-//! guesses each. A guess is good if it answers, or if the error has the command that does.
+//! Twenty questions of operators, each with three commands that users of ss, netstat, conntrack and tcpdump would type
+//! first. A guess is good if it works, or if the error suggests a command that works.
 
 use crate::lab::furnished;
 use crate::run::{Ran, clean, side_by_side};
 use std::sync::Mutex;
 use testkit::netns::Lab;
 
-/// Question, and the guesses. They were written before anybody looked whether they work; they are not to be bent.
+/// The questions with their guesses. The guesses were written before they were tried and must not be changed to fit.
 const QUESTIONS: &[(&str, [&str; 3])] = &[
     ("who listens", ["listeners", "sockets listen", "sockets state=listen"]),
     ("who listens on port 8080", ["listeners port=8080", "sockets port 8080", "ss -ltnp sport = :8080"]),
@@ -49,7 +49,7 @@ const QUESTIONS: &[(&str, [&str; 3])] = &[
     ("record and look later", ["record out.nwr", "sockets --record s.nwr", "--replay out.nwr"]),
 ];
 
-/// How many of the sixty must be good.
+/// The minimum number of good guesses out of sixty.
 const GOOD_AT_LEAST: usize = 54;
 
 fn ran(lab: &Lab, guess: &str) -> Ran {
@@ -60,12 +60,12 @@ fn ran(lab: &Lab, guess: &str) -> Ran {
     Ran::of(command.output().unwrap())
 }
 
-/// True if it answers. Missing owners and what is built without are no fault of the guess.
+/// True if the command works. Missing owners and features that were not built do not count against the guess.
 fn answers(ran: &Ran) -> bool {
     matches!(ran.code, 0 | 1 | 3) || ran.code == 4 && ran.stderr.contains("built without BPF")
 }
 
-/// The command that an error proposes.
+/// The command suggested by an error.
 fn proposed(stderr: &str) -> Option<String> {
     let of_line = |line: &str| line.strip_prefix("perhaps: netwren ").map(str::to_owned);
     let line = stderr.lines().find_map(of_line)?;
@@ -87,12 +87,12 @@ fn root_issue_15_first_guesses_answer_or_lead_there() {
             eprintln!("{:5} ms  {guess}", begun.elapsed().as_millis());
             if !is_good {
                 let words = format!("{question}: netwren {guess}: exit code {}: {}", first.code, first.stderr);
-                // Held for this call alone, which cannot panic.
+                // The lock is held only for this call, which cannot panic.
                 bad.lock().unwrap().push(words);
             }
         }
     });
-    // As above; had a guess panicked, side_by_side would have.
+    // The lock cannot be poisoned: if a guess had panicked, side_by_side would have panicked.
     let bad = bad.into_inner().unwrap();
     let all = QUESTIONS.len() * 3;
     assert_eq!(all, 60);

@@ -1,14 +1,14 @@
-//! Who opened the connections of a flow: real connections, of which the test knows who did.
+//! The direction of flows, compared with real connections whose direction the test knows.
 
 use crate::namespaces::{but_for_others, ends_of_this_run, join, only};
 use crate::run::netwren_in;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use testkit::netns::Lab;
 
-/// Port ranges that are tried.
+/// Number of port ranges to try.
 const RANGES: u32 = 30;
 
-/// SeededNumbers that differ from run to run; the seed stands in the failure's message.
+/// Numbers that differ from run to run; the message of a failure contains the seed.
 struct SeededNumbers(u64);
 
 impl SeededNumbers {
@@ -17,14 +17,14 @@ impl SeededNumbers {
         SeededNumbers(now.as_nanos() as u64 | 1)
     }
 
-    /// A number of `low..=high`.
+    /// A number within `low..=high`.
     fn within(&mut self, low: u16, high: u16) -> u16 {
-        // Knuth's MMIX generator; its high bits are good enough for port numbers.
+        // Knuth's MMIX generator; its high bits are random enough for port numbers.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         low + ((self.0 >> 33) % (u64::from(high - low) + 1)) as u16
     }
 
-    /// A range of at least 100 ports for clients.
+    /// A port range for clients with at least 100 ports.
     fn range(&mut self) -> (u16, u16) {
         let first = self.within(1_024, 65_000);
         (first, self.within(first + 100, 65_535))
@@ -32,20 +32,20 @@ impl SeededNumbers {
 }
 
 fn set_range(lab: &Lab, (first, last): (u16, u16)) {
-    // The file is that of the thread's namespace.
+    // The file belongs to the thread's namespace.
     let write = || std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", format!("{first} {last}"));
     lab.inside(write).unwrap();
 }
 
-/// A listener at a random port of this address.
+/// A listener on a random port of this address.
 fn listen(lab: &Lab, addr: &str, numbers: &mut SeededNumbers) -> (TcpListener, u16) {
     listen_within(lab, addr, numbers, 65_535)
 }
 
-/// The same with a port of at most `last`.
+/// A listener on a random port of at most `last`.
 fn listen_within(lab: &Lab, addr: &str, numbers: &mut SeededNumbers, last: u16) -> (TcpListener, u16) {
     lab.inside(|| {
-        // A port may be that of a connection of the round before.
+        // A connection of the previous round may still use the port.
         let tries = (0..100).find_map(|_| TcpListener::bind((addr, numbers.within(1_024, last))).ok());
         let listener = tries.expect("one of many ports is free");
         let port = listener.local_addr().unwrap().port();
@@ -53,21 +53,22 @@ fn listen_within(lab: &Lab, addr: &str, numbers: &mut SeededNumbers, last: u16) 
     })
 }
 
-/// `n` connections from `lab`; both ends.
+/// Opens `n` connections from `lab`; returns both ends.
 fn connect(lab: &Lab, to: (&str, u16), listener: &TcpListener, n: usize) -> Vec<(TcpStream, TcpStream)> {
     let to: SocketAddr = format!("{}:{}", to.0, to.1).parse().unwrap();
     let one = || (TcpStream::connect(to).unwrap(), listener.accept().unwrap().0);
     lab.inside(|| (0..n).map(|_| one()).collect())
 }
 
-/// Closes it, and waits for its end: a process that another test starts just now has a copy of it until its exec.
+/// Closes the listener and waits until it is gone: a process that another test is starting holds a copy until its
+/// exec.
 fn close(lab: &Lab, listener: TcpListener) {
     let port = format!(":{}", listener.local_addr().unwrap().port());
     drop(listener);
     lab.wait_until("the listener is gone", || lab.output("ss", &["-Hltn", "sport", "=", &port]).is_empty());
 }
 
-/// lstf's word on the flows with these ports: `passive A 3` and `active B 2`.
+/// lstf's direction of the flows with these ports: `passive A 3` and `active B 2`.
 fn lstf_words(lab: &Lab, accepted: u16, connected: u16) -> Vec<String> {
     let json: serde_json::Value = serde_json::from_str(&lab.output("lstf", &["-n", "--json"])).unwrap();
     let mut words: Vec<String> = Vec::new();
@@ -83,8 +84,9 @@ fn lstf_words(lab: &Lab, accepted: u16, connected: u16) -> Vec<String> {
     words
 }
 
-/// Two namespaces, each a server and a client of the other at random ports, with a random range for clients: whatever
-/// the numbers, who connected is `out`, who accepted is `in`, nothing is guessed; and lstf says the same.
+/// Two namespaces that are server and client of each other, at random ports, with a random port range for clients.
+/// Whatever the numbers are, the connecting side is `out`, the accepting side is `in`, nothing is guessed, and lstf
+/// agrees.
 #[test]
 fn root_issue_10_direction_under_30_random_port_ranges() {
     testkit::require_root!();
@@ -96,14 +98,14 @@ fn root_issue_10_direction_under_30_random_port_ranges() {
         testkit::loud("lstf is not installed: directions are compared with those of the test's own connections only");
     }
     let mut numbers = SeededNumbers::new();
-    // Held to the end: no port is used twice, and no connection of an earlier round is in TIME_WAIT.
+    // Keep the connections until the end, so that no port is reused and none is in TIME_WAIT.
     let mut held = Vec::new();
     for round in 0..RANGES {
         let seed = numbers.0;
         for lab in [&near, &far] {
             set_range(lab, numbers.range());
         }
-        // lstf knows listeners of all addresses only.
+        // lstf recognizes only listeners on all addresses.
         let anywhere = round % 2 == 0;
         let at = |addr: &str| if anywhere { "0.0.0.0".to_owned() } else { addr.to_owned() };
         let (ours, accepted) = listen(&near, &at(&one), &mut numbers);
@@ -124,14 +126,14 @@ fn root_issue_10_direction_under_30_random_port_ranges() {
     }
 }
 
-/// On loopback both ends are in view. Once the listener is gone neither has one: the ports are all that is left, and
-/// the row shows the guess; filters and JSON keep the plain word.
+/// On loopback both ends are visible. After the listener is closed the direction is guessed from the ports; the row
+/// marks the guess, while filters and JSON contain the plain word.
 #[test]
 fn root_issue_10_a_closed_listener_on_loopback_is_a_visible_guess() {
     testkit::require_root!();
     let lab = Lab::new("dclosed");
     let mut numbers = SeededNumbers::new();
-    // Clients above the service.
+    // The clients' ports are above the service's port.
     set_range(&lab, (60_000, 65_000));
     let (listener, port) = listen_within(&lab, "127.0.0.1", &mut numbers, 59_999);
     let held = connect(&lab, ("127.0.0.1", port), &listener, 2);
@@ -147,7 +149,8 @@ fn root_issue_10_a_closed_listener_on_loopback_is_a_visible_guess() {
     drop(held);
 }
 
-/// Both ends in view across namespaces: a listener that has closed makes both ends look outgoing, which cannot be.
+/// If both ends are visible in two namespaces and the listener is closed, both ends would look outgoing, which is
+/// impossible.
 #[test]
 fn root_issue_10_both_sides_in_view_decide() {
     testkit::require_root!();
@@ -171,13 +174,13 @@ fn root_issue_10_both_sides_in_view_decide() {
     assert_eq!(flows(), expected("out", false));
     close(&far, listener);
     assert_eq!(flows(), expected("out?", true));
-    // From one side alone it is an outgoing one.
+    // Seen from one side alone it is outgoing.
     let alone = netwren_in(&far, &["flows", "-H", "--no-owner", "--columns", "direction,local_addr"]).ok();
     assert_eq!(alone, format!("out\t{two}\n").repeat(2), "one for each port of the other side");
     drop(held);
 }
 
-/// Round-trip times of a flow are those of its connections.
+/// The round-trip times of a flow are computed from its connections.
 #[test]
 fn root_issue_10_flows_have_round_trip_times() {
     testkit::require_root!();
@@ -203,7 +206,7 @@ fn root_issue_10_flows_have_round_trip_times() {
     drop(held);
 }
 
-/// Names of /etc/services in filters: the same rows as with the number.
+/// Service names of /etc/services in filters match the same rows as their numbers.
 #[test]
 fn root_issue_10_service_names_in_filters() {
     testkit::require_root!();
@@ -229,8 +232,8 @@ fn root_issue_10_service_names_in_filters() {
     drop(held);
 }
 
-/// A table that is asked for by name and that this kernel cannot list: the missing part has a name, no file of /proc
-/// is blamed, and the exit code is that of a source that is not there.
+/// If a filter names a table that this kernel cannot list, the error names the missing kernel option and not a file of
+/// /proc, and the exit code means that nothing could be read.
 #[test]
 fn root_issue_10_a_missing_part_of_the_kernel_is_named() {
     testkit::require_root!();
@@ -248,7 +251,7 @@ fn root_issue_10_a_missing_part_of_the_kernel_is_named() {
             assert!(ran.stdout.is_empty() && !ran.stderr.contains("/proc"), "{}", ran.stderr);
             ran.says(4, &[option]);
         }
-        // Beside a table that is there it costs exit code 3; unless it is named nothing is said.
+        // Together with an available table the exit code is 3; if the filter does not name it, there is no message.
         let ran = netwren_in(&lab, &["sockets", "-H", "--no-owner", &format!("proto in (tcp, {proto})")]);
         assert_eq!((ran.code, ran.stderr.contains(option)), (if lacks { 3 } else { 0 }, lacks), "{}", ran.stderr);
         assert_eq!(netwren_in(&lab, &["sockets", "-H", "--no-owner", "proto != tcp"]).stderr, "");

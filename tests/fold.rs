@@ -1,4 +1,4 @@
-//! `--fold` and `--rate`: what is not shipped is counted, in every output.
+//! `--fold` and `--rate`: records that are not shipped are counted in every output.
 
 use crate::going::Going;
 use crate::log::{OWN_COLUMNS, command, counted, logging, send, to_five};
@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use testkit::netns::Lab;
 
-/// `log --group 5` that ships with these words, once it is bound.
+/// Starts `log --group 5` with these arguments; returns once it is bound.
 fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
     let words = [&["--group", "5", "--latency", "10ms", "--stats"], args].concat();
     let going = Going::spawn(command(lab, &words), |line| line);
@@ -25,7 +25,7 @@ fn rows(path: &Path) -> Vec<Value> {
     text(path).lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("torn: {line}"))).collect()
 }
 
-/// So many datagrams, a line each.
+/// Receives `count` datagrams, one line each.
 fn received(socket: &UdpSocket, count: usize) -> String {
     let mut buffer = [0; 4096];
     let mut one = || {
@@ -35,7 +35,7 @@ fn received(socket: &UdpSocket, count: usize) -> String {
     (0..count).map(|_| one()).collect()
 }
 
-/// The ledgers, which are the last line of standard output; each adds up.
+/// The statistics of the outputs, from the last line of standard output; checks that each adds up.
 fn ledgers(lines: &[String]) -> Vec<Value> {
     let line: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
     let ledgers = line["outputs"].as_array().unwrap().clone();
@@ -48,7 +48,7 @@ fn ledgers(lines: &[String]) -> Vec<Value> {
     ledgers
 }
 
-/// Packets from so many source addresses, some of each.
+/// Sends `each` packets from each of `sources` source addresses.
 fn send_from(lab: &Lab, sources: u8, each: usize) {
     lab.inside(|| {
         for source in 1..=sources {
@@ -72,7 +72,7 @@ fn root_repetition_is_one_record_and_its_count() {
     let to: Vec<&str> = targets.iter().flat_map(|target| ["--to", target]).collect();
     let mut going = shipping(&lab, &[&["--columns", "seq,prefix,time,sport", "--fold", "1s"], &to[..]].concat());
     send_from(&lab, 3, EACH);
-    // It is said when the window is over, though nothing more comes and the run goes on.
+    // The count is sent when the window is over, even if no further packets arrive and the run continues.
     testkit::wait_until("each source is summed up", || text(&file("rows")).matches("\"folded\":").count() == 3);
     assert!(going.child.try_wait().unwrap().is_none());
     send_from(&lab, 1, 1);
@@ -122,7 +122,7 @@ fn root_what_is_above_the_rate_is_counted_and_said() {
     assert_eq!((&ledger["seen"], &ledger["delivered"], &ledger["limited"]), expected, "{ledger}");
 }
 
-/// A sender who never uses the same address twice fills half of the table, and what finds no room is shipped.
+/// A sender that uses each address once fills half of the table; records that do not fit into the table are shipped.
 #[test]
 fn root_a_flood_of_addresses_stops_no_other_rules_folding() {
     const SOURCES: u32 = 70_000;
@@ -159,7 +159,7 @@ fn root_a_flood_of_addresses_stops_no_other_rules_folding() {
     assert_eq!((calm.len(), &calm[1]["folded"]), (2, &1000.into()));
 }
 
-/// A flood of one rule while the receiver is away does not push out what another rule logged.
+/// A flood of one rule while the receiver is away does not displace the records of another rule.
 fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
     const FLOOD: u64 = 100_000;
     const CALM: u64 = 100;
@@ -203,7 +203,7 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
         listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
         text
     });
-    // What waits in a spool is left there for a receiver that is away at the end.
+    // Wait, because the rest of a spool would stay there if the receiver were away at the end.
     testkit::wait_until("the rest is delivered", || count("in_spool") == Some(0));
     let ledger = {
         let (lines, ran) = going.end();
@@ -218,7 +218,7 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
     let numbers: Vec<u64> =
         text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap()).collect();
     assert!(numbers.is_sorted(), "in order");
-    // What came last is kept, or what came first; a small batch may find room at any time.
+    // The last records of the flood are kept, or the first ones; a small batch may fit at any time.
     let floods: Vec<u64> =
         text.lines().zip(&numbers).filter(|(line, _)| line.contains("flood: ")).map(|(_, at)| *at).collect();
     let kept = if when_full == "drop-oldest" { FLOOD + CALM - 1 } else { 0 };
@@ -237,7 +237,7 @@ fn root_a_flood_of_one_rule_pushes_no_others_out_of_the_spool() {
     a_flood_leaves_others("spoolnew", "drop-newest", &["--spool", "SPOOL", "--spool-max", "16MiB"]);
 }
 
-/// What was folded and limited stays in the ledger of a spool.
+/// Counts of folded and limited records are stored in the spool.
 #[test]
 fn root_counts_of_what_was_not_shipped_outlive_the_run() {
     testkit::require_root!();
@@ -264,14 +264,15 @@ fn root_counts_of_what_was_not_shipped_outlive_the_run() {
         send(&lab, to_five(), 600);
         let ledger = ledgers(&going.end().0).remove(0);
         let count = |each: usize| (run * each).into();
-        // The first of 500 that are alike, the one that stands for them, and the one that stands for 100 above.
+        // Delivered: the first of 500 equal records, the record that counts them, and the record that counts the 100
+        // above the rate.
         let expected = (&count(600), &count(3), &count(498), &count(99));
         let counts = (&ledger["seen"], &ledger["delivered"], &ledger["folded"], &ledger["limited"]);
         assert_eq!(counts, expected, "{ledger}");
     }
 }
 
-/// Killed within a window, a run leaves its counts in the spool, and the record that stood for the others is lost.
+/// If a run is killed within a window, its counts remain in the spool, and the pending summary record is lost.
 #[test]
 fn root_what_stood_for_others_is_counted_after_a_kill() {
     testkit::require_root!();

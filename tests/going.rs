@@ -1,4 +1,4 @@
-//! A program that runs until it is told to end, its lines read as they come.
+//! A program that runs until it is interrupted; its lines are read as they arrive.
 
 use crate::run::Ran;
 use std::io::{BufRead, BufReader, Read};
@@ -6,18 +6,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// A running program. Dropped, it is killed.
+/// A running program; it is killed on drop.
 pub(crate) struct Going<L> {
     pub(crate) child: Child,
-    /// Lines that nobody has looked at yet.
+    /// Lines that have not been read yet.
     pub(crate) lines: Receiver<String>,
-    /// What was read so far.
+    /// The parsed lines so far.
     pub(crate) read: Vec<L>,
     parse: fn(String) -> L,
 }
 
 impl<L> Going<L> {
-    /// Starts it; `parse` makes of its lines what is read.
+    /// Starts the program; `parse` converts each of its lines.
     pub(crate) fn spawn(mut command: Command, parse: fn(String) -> L) -> Going<L> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -27,7 +27,7 @@ impl<L> Going<L> {
         Going { child, lines, read: Vec::new(), parse }
     }
 
-    /// The same with a `netwren` that shows these columns, once its header is there: from then on nothing is missed.
+    /// Starts `netwren` with these columns and waits for its header; everything that happens later is shown.
     #[track_caller]
     pub(crate) fn past_header(command: Command, columns: &str, parse: fn(String) -> L) -> Going<L> {
         let mut going = Going::spawn(command, parse);
@@ -41,12 +41,12 @@ impl<L> Going<L> {
         going
     }
 
-    /// Takes the lines that are there.
+    /// Reads the available lines without waiting.
     pub(crate) fn take(&mut self) {
         self.read.extend(self.lines.try_iter().map(self.parse));
     }
 
-    /// Reads until `enough` of what was read.
+    /// Reads until `enough` returns true for the lines so far.
     #[track_caller]
     pub(crate) fn read_until(&mut self, what: &str, mut enough: impl FnMut(&[L]) -> bool) {
         testkit::wait_until(what, || {
@@ -60,7 +60,7 @@ impl<L> Going<L> {
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     }
 
-    /// Ctrl-C, then what it still has to say.
+    /// Interrupts the program as Ctrl-C does; returns its remaining lines, messages and exit code.
     pub(crate) fn end(mut self) -> (Vec<L>, Ran) {
         self.signal("-INT");
         let mut stderr = String::new();

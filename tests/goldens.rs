@@ -1,4 +1,4 @@
-//! What is said on the command line, to the byte. `SNAPSHOTS=overwrite cargo test golden_` takes the new text.
+//! Output for command lines, compared byte for byte. `SNAPSHOTS=overwrite cargo test golden_` stores the new text.
 
 use crate::run::{command, netwren};
 use snapbox::{Data, assert_data_eq};
@@ -59,7 +59,7 @@ fn golden_errors() {
         assert_eq!(ran.stdout, "", "{args:?}");
         said += &format!("$ netwren {}\n{}exit {}\n\n", args.join(" "), ran.stderr, ran.code);
     }
-    // The namespaces that there are come and go with other tests.
+    // The list of existing namespaces changes with other tests.
     let said = said.lines().map(|line| line.split(": have ").next().unwrap_or(line)).collect::<Vec<_>>().join("\n");
     assert_data_eq!(said + "\n", golden("errors.txt"));
 }
@@ -77,7 +77,7 @@ fn version_is_told() {
     assert!(text.starts_with("netwren "), "{text}");
 }
 
-/// A link with a tool's name is the face of that tool.
+/// A link named like a tool runs the face of that tool.
 #[test]
 fn a_link_is_a_face() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! `netwren` without a command: every part of a sick host on one screen, and what is left of it where rights, BPF or
-//! the host itself are missing.
+//! `netwren` without a command shows every part of a faulty host on one screen, and the remaining parts if privileges,
+//! BPF or parts of the host are missing.
 
 use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::wait_until;
 
-/// A server with a hostile name that accepts nothing and reads nothing, clients that do not mind, and a connection that
-/// carries something; for a minute at most.
+/// A server with a hostile name that neither accepts nor reads, its clients, and a connection with traffic; they run
+/// for at most a minute.
 const SICK: &str = "
 import socket, time
 open('/proc/self/comm', 'wb').write(b'e\\x1b[2J\\n|')
@@ -26,9 +26,9 @@ while time.time() < end:
     time.sleep(0.01)
 ";
 
-/// A lab with [`SICK`] in it, once it is.
+/// A lab in which [`SICK`] runs and has caused overflows.
 fn sick(purpose: &str) -> (Lab, u32) {
-    // It may have to be built first, which takes longer than the minute.
+    // Build the program first, because that may take longer than a minute.
     testkit::program::netwren();
     let lab = Lab::new(purpose);
     let pid = lab.spawn("python3", &["-c", SICK]);
@@ -40,18 +40,18 @@ fn sick(purpose: &str) -> (Lab, u32) {
     (lab, pid)
 }
 
-/// The output of a run that may have missed something of other tests' processes and namespaces.
+/// The output of a run that may lack other tests' processes and namespaces.
 fn seen(ran: Ran) -> String {
     assert!(ran.code == 0 || ran.code == 3 && !ran.stderr.is_empty(), "{}: {}", ran.code, ran.stderr);
     ran.stdout
 }
 
-/// The first object of an output in JSON.
+/// The first object of JSON output.
 fn object(text: &str) -> Value {
     serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
-/// The part of the screen for which this is a label.
+/// True if the screen has a part with this label.
 fn has_part(screen: &str, label: &str) -> bool {
     screen.lines().any(|line| line.starts_with(label))
 }
@@ -119,7 +119,7 @@ fn root_a_part_that_cannot_be_seen_leaves_the_others() {
     for part in ["owners", "causes of drops"] {
         assert!(unseen.iter().any(|text| text.starts_with(part)), "{part}: {unseen:?}");
     }
-    // Only BPF is missing: the kernel's counters tell of the same packets.
+    // Without BPF the kernel's counters show the same drops.
     let home = object(&limited(&["-o", "json"], &[Limit::NoBpf(sys::Errno::PERM)]).stdout);
     assert_eq!(home["drops_via"], "counters", "{home}");
     let reasons: Vec<&str> =

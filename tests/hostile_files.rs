@@ -180,7 +180,7 @@ fn catches_sigterm(child: &Child) -> bool {
 fn root_a_fifo_holds_no_run_up_after_sigterm() {
     testkit::require_root!();
     let shared = Shared::new();
-    // A FIFO for each: the one that writes would end the waits of those that read.
+    // Each command has its own FIFO, because the command that writes would end the waits of the commands that read.
     ["fifo1", "fifo2", "fifo3", "fifo4"].into_iter().for_each(|name| shared.fifo(name));
     let lines = ["capture -r fifo1", "capture -r packets -w fifo2", "conntrack -R fifo3", "tcpdump -i lo -F fifo4"];
     crate::run::side_by_side(lines, |line| {

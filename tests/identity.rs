@@ -1,4 +1,4 @@
-//! What acts hits what was shown, and what only looks hits nothing.
+//! Commands that change sockets affect exactly the sockets they showed, and commands that only read change none.
 
 use crate::run::netwren_in;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -12,7 +12,7 @@ const SOCKMAP: u32 = 15;
 const SK_LOOKUP: u32 = 30;
 const AT_SK_LOOKUP: u32 = 36;
 
-/// Where the cookie stands in `struct inet_diag_req_v2`.
+/// Offset of the cookie in `struct inet_diag_req_v2`.
 const COOKIE_AT: usize = 48;
 
 /// One instruction: `struct bpf_insn`.
@@ -22,7 +22,7 @@ fn instruction(code: u8, dst: u8, src: u8, offset: i16, number: i32) -> [u8; 8] 
     [code, src << 4 | dst, a, b, c, d, e, f]
 }
 
-/// Steers whatever is looked for to the socket that stands in the map.
+/// A program that directs every lookup to the socket in the map.
 fn steering(map: &Map) -> Vec<u8> {
     const CALL: u8 = 0x85;
     let [lookup_element, sk_assign, sk_release] = [1, 124, 86];
@@ -48,7 +48,7 @@ fn steering(map: &Map) -> Vec<u8> {
     .concat()
 }
 
-/// From now on every look-up of this lab that the protocol fits ends at `socket`; until the link is dropped.
+/// Directs every lookup in this lab with a matching protocol to `socket`, until the returned link is dropped.
 fn steer(lab: &Lab, socket: &impl AsRawFd) -> Fd {
     let shape = MapShape { name: "steered".into(), kind: SOCKMAP, key_bytes: 4, value_bytes: 8, entries: 1, flags: 0 };
     let map = Map::create(shape, None).unwrap();
@@ -70,7 +70,8 @@ fn steer(lab: &Lab, socket: &impl AsRawFd) -> Fd {
     attach_to(&program, &netns, AT_SK_LOOKUP).unwrap()
 }
 
-/// With sk_lookup programs every address leads to a socket: a request to close whatever is found would close it.
+/// With sk_lookup programs every address leads to a socket: a request to close any socket at an address would close
+/// it.
 #[test]
 fn root_issue_10_support_closes_no_socket_that_every_address_leads_to() {
     testkit::require_root!();
@@ -83,7 +84,7 @@ fn root_issue_10_support_closes_no_socket_that_every_address_leads_to() {
         let _client = lab.inside(|| TcpStream::connect(elsewhere(port)))?;
         tcp.accept().map(drop)
     };
-    // Nobody listens there; the program leads there all the same.
+    // The port has no listener, but the program directs the connection to the socket.
     reached(1).unwrap();
     let support = netwren_in(&lab, &["support"]);
     assert!(support.stdout.contains("closing sockets\tyes\ttcp and udp sockets"), "{}", support.stdout);
@@ -94,7 +95,7 @@ fn root_issue_10_support_closes_no_socket_that_every_address_leads_to() {
     assert_eq!(testkit::mask::sorted_lines(&left), testkit::mask::sorted_lines("tcp\nudp\n"));
 }
 
-/// What `support` sends could close nothing: the cookie of each request for an end is one that no socket has.
+/// The requests of `support` cannot close a socket: the cookie in each close request belongs to no socket.
 #[test]
 fn root_issue_10_support_sends_no_cookie_that_a_socket_may_have() {
     testkit::require_root!();
@@ -115,13 +116,13 @@ fn root_issue_10_support_sends_no_cookie_that_a_socket_may_have() {
     assert_eq!(cookies, [[0; 8]; 2], "one question for TCP, one for UDP");
 }
 
-/// `\x48\x00` as bytes.
+/// Parses `\x48\x00` into bytes.
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {
     hex.split("\\x").skip(1).map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
 }
 
-/// The kernel does not look at the port of a request where bound sockets stand: others came with the one that was asked
-/// for, and would have been closed with it.
+/// For bound sockets the kernel ignores the port in a request, so the answer contains further sockets, which must not
+/// be closed.
 #[test]
 fn root_issue_10_one_port_is_one_port_of_bound_sockets_too() {
     testkit::require_root!();
@@ -143,10 +144,11 @@ fn root_issue_10_one_port_is_one_port_of_bound_sockets_too() {
         let shown = ports(&[&["ss", "-H", "-t", "-n"], states, &["sport", "=", ":7778"]].concat());
         assert!(!shown.contains(":7777") && !shown.contains(":7779"), "{states:?}: {shown}");
     }
-    // The walk of all namespaces does not cross their table: they are read beside it, also where it is insisted on.
+    // The BPF walk of all namespaces does not cover the kernel's table of bound sockets; they are read separately,
+    // even with `--via bpf`.
     for via in ["bpf", "netlink"] {
         let all = ["sockets", "--all-netns", "--via", via, "-H", "--no-owner", "--columns", "netns,local_port", bound];
-        // Namespaces of other tests come and go: nothing is said of the exit code.
+        // Namespaces of other tests start and end, so the exit code is not checked.
         let shown = netwren_in(&lab, &all).stdout;
         let here: Vec<&str> = shown.lines().filter(|line| line.starts_with(lab.name())).collect();
         assert_eq!(here, [format!("{}\t7778", lab.name())], "{via}");

@@ -1,4 +1,4 @@
-//! `netwren sockets kill` on live sockets of a lab: what is shown is what goes, and nothing else.
+//! `netwren sockets kill` on live sockets of a lab closes exactly the sockets that it showed.
 
 use crate::run::{Ran, command_for_anyone, netwren, netwren_in};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,7 +7,7 @@ use sys::sandbox::{Limit, confine};
 use sys::socket;
 use testkit::netns::Lab;
 
-/// Ports of the sockets inside that pass the filter, one line a socket.
+/// The columns of the lab's sockets that match the filter, one line per socket.
 fn sockets(lab: &Lab, columns: &str, filter: &str) -> Vec<String> {
     let ran = netwren_in(lab, &["sockets", "-H", "--no-owner", "--columns", columns, filter]);
     let mut lines: Vec<String> = ran.ok().lines().map(str::to_owned).collect();
@@ -37,7 +37,7 @@ fn root_kill_shows_first_and_closes_one_of_equal_looking_connections() {
     let done = kill(&lab, &[&columns[..], &[&chosen, "--yes"]].concat());
     assert_eq!(done.stderr, "netwren: sockets closed: 1 of 1\n");
     assert_eq!(done.ok(), format!("{line}\taborted\n"));
-    // The peer's end goes with it, by the reset; everything else stays.
+    // The reset also closes the peer's end; all other sockets stay.
     let left = sockets(&lab, "local_port,peer_port", "state = established");
     assert_eq!(left.len(), 4, "{left:?}");
     assert!(!left.iter().any(|l| l.contains(&pairs[1].client.port().to_string())), "{left:?}");
@@ -59,7 +59,7 @@ fn root_kill_listeners_that_share_a_port_and_time_wait() {
                   open(sys.argv[1],'w').close(); signal.pause()";
     lab.spawn("python3", &["-c", script, ready.to_str().unwrap()]);
     lab.wait_until("eight listeners on one port", || ready.exists());
-    // One of the eight, by its cookie: the kernel's own choice among them would be another.
+    // Closes one of the eight by its cookie; the kernel's own choice would be a different socket.
     let shared = sockets(&lab, "cookie", "local_port = 82");
     for cookie in [&shared[5], &shared[2]] {
         let done = kill(&lab, &["--columns", "cookie", &format!("cookie = {cookie}"), "--yes"]).ok();
@@ -144,7 +144,7 @@ fn root_kill_without_the_right_says_so() {
     assert_eq!(sockets(&lab, "local_port", "state = listen"), ["80"]);
 }
 
-/// A full disk takes the table, not the word about what was done.
+/// On a full disk the table is lost, but the message about the closed sockets is printed.
 #[test]
 fn root_kill_says_what_it_did_where_the_table_went_nowhere() {
     testkit::require_root!();
@@ -157,7 +157,7 @@ fn root_kill_says_what_it_did_where_the_table_went_nowhere() {
     assert_eq!(sockets(&lab, "local_port", "state = listen"), [""; 0]);
 }
 
-/// A table of nothing, in another namespace than the caller's: the flag is honoured.
+/// The table is read in a different namespace from the caller's, as `--netns` requests.
 #[test]
 fn root_kill_acts_in_the_namespace_named() {
     testkit::require_root!();

@@ -1,8 +1,8 @@
-//! The table that most tests look at: every protocol, family and state that can be had, quiet while it is read.
+//! The lab used by most tests, with every available protocol, family and state; it does not change while it is read.
 
 use testkit::netns::Lab;
 
-/// A lab with a bit of everything.
+/// A lab with sockets of every kind.
 pub(crate) fn furnished(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.connect_v4(3);

@@ -1,5 +1,5 @@
-//! A field that the forced backend lacks is refused, whichever table, field and backend; what is not refused has
-//! values.
+//! For every table, field and backend: `--via` rejects a field that the backend cannot read, and a field that is not
+//! rejected has values.
 
 use crate::run::{Ran, netwren, netwren_in};
 use serde_json::Value;
@@ -9,18 +9,17 @@ use testkit::netns::Lab;
 
 const BACKENDS: [&str; 3] = ["netlink", "proc", "bpf"];
 
-/// Names of the fields of a table.
+/// The names of a table's fields.
 fn fields(lab: &Lab, table: &str) -> Vec<String> {
     let help = netwren_in(lab, &[table, "-c", "help"]).ok();
     help.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// The fields that `--via` takes, of `fields`; each of the others is refused by a sentence with its name and another
-/// backend's.
+/// The fields that `--via` accepts. Every rejection must name the field and another backend.
 fn accepted(lab: &Lab, table: &str, via: &str, fields: &[String]) -> Vec<String> {
     let is_accepted = |field: &&String| {
         let ran = netwren_in(lab, &[table, "--via", via, "-c", field, "--sort", field, "--limit", "0"]);
-        // A rate is not read at all, but told from two rounds.
+        // A rate is not read from the kernel; it needs two rounds.
         if ran.code == 2 {
             ran.says(2, &["--watch"]);
             return false;
@@ -35,7 +34,7 @@ fn accepted(lab: &Lab, table: &str, via: &str, fields: &[String]) -> Vec<String>
     fields.iter().filter(is_accepted).cloned().collect()
 }
 
-/// Names of those columns that have a value in some row.
+/// The columns that have a value in at least one row.
 fn told(lab: &Lab, table: &str, via: &str, columns: &[String]) -> Vec<String> {
     let ran = netwren_in(lab, &[table, "--via", via, "-o", "json", "-c", &columns.join(",")]);
     let rows: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -44,10 +43,10 @@ fn told(lab: &Lab, table: &str, via: &str, columns: &[String]) -> Vec<String> {
     columns.iter().filter(has).cloned().collect()
 }
 
-/// The backends that read a table here.
+/// The backends that can read this table here.
 fn backends(lab: &Lab, table: &str) -> Vec<&'static str> {
     let reads = |via: &&str| {
-        // Of sockets netlink has listeners beside the walk: without it the answer is partial.
+        // For sockets, netlink lists the listeners in addition to the walk; without that the result is partial.
         let reads = netwren_in(lab, &[table, "--via", via, "--no-owner", "-c", "proto", "proto = tcp"]).code == 0;
         if !reads {
             eprintln!("skipped: {table} --via {via} cannot be had here");
@@ -57,7 +56,7 @@ fn backends(lab: &Lab, table: &str) -> Vec<&'static str> {
     BACKENDS.into_iter().filter(reads).collect()
 }
 
-/// What netlink tells of these rows another backend refuses or tells, too.
+/// Every field with a value from netlink must have a value with another backend, or be rejected by it.
 fn check(lab: &Lab, table: &str) {
     let all = fields(lab, table);
     let by_netlink = told(lab, table, "netlink", &accepted(lab, table, "netlink", &all));
@@ -67,7 +66,7 @@ fn check(lab: &Lab, table: &str) {
             let told = told(lab, table, via, &accepted);
             by_netlink.iter().filter(|field| accepted.contains(field) && !told.contains(field)).collect()
         };
-        // A child of another test may be found to hold the sockets, and be gone before its command line is read.
+        // The owner found may be a child of another test that ends before its command line is read.
         let silent = testkit::until_equal(silent, Vec::is_empty);
         assert!(silent.is_empty(), "{table} --via {via} is silent about {silent:?}");
     }
@@ -88,8 +87,8 @@ fn root_issue_10_no_backend_is_silent_about_a_field_of_nat() {
     }
 }
 
-/// The kernel neither counts bytes nor keeps times unless it is told to: a column or a filter of them says so, by
-/// every backend and in a replay; the usual columns of JSON do not.
+/// By default the kernel neither counts bytes nor stores times. A column or a filter that needs them causes a message,
+/// with every backend and in a replay; the default columns of JSON do not.
 #[test]
 fn root_issue_10_what_the_kernel_does_not_count_is_said() {
     testkit::require_root!();
@@ -135,8 +134,8 @@ fn root_issue_10_no_backend_is_silent_about_a_field_of_sockets() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let far = listener.accept().unwrap();
-        // Of links (rtnetlink, RTMGRP_LINK): a run of another test that reads every namespace has such a socket, too,
-        // but not for long.
+        // A socket for link events (rtnetlink, RTMGRP_LINK). A run of another test that reads every namespace also has
+        // such a socket, but only briefly.
         let links = sys::NetlinkSocket::open(0).unwrap();
         links.join(1).unwrap();
         (near, far, listener, UdpSocket::bind("127.0.0.1:0").unwrap(), links)
@@ -144,8 +143,8 @@ fn root_issue_10_no_backend_is_silent_about_a_field_of_sockets() {
     check(&lab, "sockets");
     netwren_in(&lab, &["sockets", "--via", "proc", "rtt_us > 1000"]).says(4, &["`rtt_us` cannot be read by proc"]);
     netwren_in(&lab, &["sockets", "--via", "bpf", "cookie > 0"]).says(4, &["`cookie` cannot be read by bpf"]);
-    // Known of some rows only: the answer may lack the others.
+    // The field is known for some rows only, so the answer may be incomplete.
     netwren_in(&lab, &["sockets", "--via", "proc", "recv_q > 0"]).says(3, &["which proc does not tell of every row"]);
-    // Usual columns are shown by any backend, as empty ones.
+    // Default columns are accepted by any backend and may be empty.
     netwren_in(&lab, &["sockets", "--via", "proc", "--no-owner"]).ok();
 }

@@ -1,2 +1,2 @@
-//! Nothing but a home for the test binary `all`.
+//! An empty library; the package only contains the test binary `all`.
 #![forbid(unsafe_code)]

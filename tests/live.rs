@@ -14,7 +14,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().collect()
 }
 
-/// Every backend, and the same rows whether the kernel or we do the filtering.
+/// Every backend gives the same rows, whether the kernel or netwren filters them.
 #[test]
 fn root_a_filter_means_the_same_through_every_backend() {
     testkit::require_root!();
@@ -61,7 +61,8 @@ fn root_groups_count_what_the_list_shows() {
     assert!(counts.is_sorted_by(|a, b| a >= b), "the largest first: {counts:?}");
 }
 
-/// Three clients of one service and the same connections from the other side: two flows, opposite directions.
+/// Three clients of one service, and the same connections seen from the other side, are two flows with opposite
+/// directions.
 #[test]
 fn root_flows_fold_the_ephemeral_side() {
     testkit::require_root!();
@@ -111,7 +112,7 @@ fn root_bytes_of_flows_are_summed_when_asked() {
             (client, listener.accept().unwrap().0)
         };
         let pairs = [connect(), connect()];
-        // Without its listener nothing would tell that the connections came in.
+        // The listener shows that the connections are incoming.
         (pairs, listener)
     });
     let args = ["flows", "-H", "--columns", "bytes_in,connections", "direction = in"];
@@ -121,7 +122,7 @@ fn root_bytes_of_flows_are_summed_when_asked() {
 #[test]
 fn root_another_namespace_by_name_pid_and_path() {
     testkit::require_root!();
-    // Of many namespaces only the first by name are listed.
+    // A message lists only the first namespaces by name; this name is among them.
     let lab = Lab::new("0netns");
     let ports = lab.listen_tcp(2);
     let pid = lab.spawn("sleep", &["60"]).to_string();
@@ -146,7 +147,7 @@ fn root_another_namespace_by_name_pid_and_path() {
     netwren(&["sockets", "--netns", "no-such-thing"]).says(4, &["no-such-thing", lab.name()]);
 }
 
-/// Rounds come until Ctrl-C, which ends the run cleanly.
+/// Rounds continue until Ctrl-C, which ends the run cleanly.
 #[test]
 fn root_watch_repeats_until_interrupted() {
     testkit::require_root!();
@@ -166,7 +167,7 @@ fn root_watch_repeats_until_interrupted() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// A run that waits for its reader, who has not read anything yet.
+/// A run that waits for its reader, which has not read anything yet.
 fn waiting_for_its_reader(lab: &Lab) -> Child {
     let child = clean(&mut lab.command(testkit::program::netwren()))
         .args(["sockets", "--no-owner", "--watch=0.01", "--cost"])
@@ -183,13 +184,14 @@ fn interrupt(child: &Child) {
     let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).stderr(Stdio::null()).status();
 }
 
-/// timeout(1) signals its child and then its group, which is one request: the totals come all the same.
+/// timeout(1) signals its child and then the child's process group. Both signals count as one request, and the totals
+/// are still printed.
 #[test]
 fn root_two_signals_at_once_are_one_request() {
     testkit::require_root!();
     let lab = Lab::new("twosignals");
     lab.listen_tcp(100);
-    // On a busy machine the second may come too late to be one with the first.
+    // On a busy machine the second signal may be too late to count as the same request.
     wait_until("two signals at once", || {
         let child = waiting_for_its_reader(&lab);
         let first = Instant::now();
@@ -206,7 +208,7 @@ fn root_two_signals_at_once_are_one_request() {
     });
 }
 
-/// The first signal cannot end it, a later one does.
+/// The first signal cannot end the run while it is blocked; a later signal can.
 #[test]
 fn root_a_later_signal_ends_what_cannot_end() {
     testkit::require_root!();
@@ -247,7 +249,8 @@ fn root_names_come_from_hosts_without_delay() {
     assert!(stdout.lines().all(|line| line == name.unwrap_or("127.0.0.1")), "{stdout}");
 }
 
-/// Bound, neither listening nor connected: shown when named (6.8 and later), never in a plain list.
+/// Bound sockets that neither listen nor are connected are shown if the filter names their state (Linux 6.8 and
+/// later), but never in a plain list.
 #[test]
 fn root_bound_but_inactive_is_shown_when_named() {
     testkit::require_root!();
@@ -260,7 +263,7 @@ fn root_bound_but_inactive_is_shown_when_named() {
     let args = |filter: &'static str| ["sockets", "-H", "--no-owner", "--columns", "state,local_port", filter];
     assert_eq!(netwren_in(&lab, &args("proto = tcp")).ok(), "");
     assert_eq!(netwren_in(&lab, &args("state in (listen, bound_inactive)")).ok(), "bound_inactive\t4711\n");
-    // The installed ss may have a layout without that switch.
+    // The layout of the installed ss may lack that switch.
     let mut face = lab.command(testkit::program::netwren());
     crate::run::clean(&mut face).args(["ss", "-HtanB"]).env("NETWREN_SS_LAYOUT", "6.15");
     assert!(crate::run::Ran::of(face.output().unwrap()).ok().contains("127.0.0.1:4711"));

@@ -1,4 +1,4 @@
-//! `log`: every record that rules make is shown or counted; nothing stays behind.
+//! `log` shows or counts every log record of the rules and leaves nothing bound at its end.
 
 use crate::going::Going;
 use crate::run::{Ran, clean, netwren};
@@ -8,10 +8,11 @@ use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// Every column but those of owners: of other users' processes these cannot always be told.
+/// Every column except owners, because other users' processes may not be readable.
 pub(crate) const OWN_COLUMNS: &str = "all,-process,-pid,-owners,-cmdline,-container,-pod,-unit";
 
-/// A namespace whose UDP to 7009 is logged to group 5 and to 7010 to group 6, both counted, and dropped.
+/// A namespace whose UDP packets to port 7009 are logged to group 5, and to port 7010 to group 6; both are counted and
+/// dropped.
 pub(crate) fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.nft(
@@ -35,7 +36,7 @@ fn log(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
     Going::past_header(command(lab, &[&["--columns", columns], args].concat()), columns, |line| line)
 }
 
-/// Sends `count` packets that a rule drops: the kernel says so to the sender, and nobody minds.
+/// Sends `count` packets that a rule drops; the errors returned by the kernel are ignored.
 pub(crate) fn send(lab: &Lab, to: SocketAddr, count: usize) {
     lab.inside(|| {
         let any: SocketAddr = match to {
@@ -57,7 +58,7 @@ fn to_six() -> SocketAddr {
     (Ipv6Addr::LOCALHOST, 7010).into()
 }
 
-/// What a rule has counted, by its port.
+/// The packet count of the rule for this port.
 pub(crate) fn counted(lab: &Lab, port: &str) -> usize {
     let rules = lab.output("nft", &["list", "ruleset"]);
     let rule = rules.lines().find(|line| line.contains(port)).unwrap();
@@ -102,7 +103,7 @@ fn root_log_filters_and_writes_like_any_table() {
     assert_eq!((&row["oif"], &row["iif"], &row["len"]), (&"lo".into(), &serde_json::Value::Null, &58.into()));
 }
 
-/// A reader that cannot keep up loses records, and knows how many: all of them are shown or counted.
+/// A reader that is too slow loses records and knows the number: all records are shown or counted.
 #[test]
 fn root_log_counts_what_is_lost() {
     const PACKETS: usize = 30_000;
@@ -113,7 +114,7 @@ fn root_log_counts_what_is_lost() {
     slow.signal("-STOP");
     send(&lab, to_five(), PACKETS);
     slow.signal("-CONT");
-    // Gaps show with the next record that comes.
+    // A gap is noticed when the next record arrives.
     slow.read_until("what the buffer held", |lines| !lines.is_empty());
     testkit::wait_until("a record after the gap", || {
         send(&lab, to_five(), 1);
@@ -127,7 +128,7 @@ fn root_log_counts_what_is_lost() {
     ran.says(3, &[&format!("{lost} lost"), "records lost: the netlink buffer of their group"]);
 }
 
-/// With the buffer that it has by default nothing is lost, and what the kernel had gathered at the end is shown.
+/// With the default buffer nothing is lost, and records that the kernel still holds at the end are shown.
 #[test]
 fn root_log_drains_at_its_end() {
     const PACKETS: usize = 20_000;
@@ -186,7 +187,7 @@ fn root_log_says_why_it_cannot() {
         .says(2, &["rules here log to groups 3 (inet t o), 9 (inet t o): netwren log --group 3"]);
 }
 
-/// A rule is written, put in place, logs, warns of one that is dear, and goes away again.
+/// A rule is written, applied, logs, is reported if it is expensive, and is removed again.
 #[test]
 fn root_log_setup_makes_a_rule_that_logs() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! `log` on bad days: very many groups, hostile prefixes, packets cut anywhere.
+//! `log` under bad conditions: very many groups, hostile prefixes, truncated packets.
 
 use crate::going::Going;
 use crate::log::{OWN_COLUMNS, command, send, to_five};
@@ -11,7 +11,7 @@ use std::path::Path;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// `log` with these words, once it has bound so many groups.
+/// Starts `log` with these arguments; returns once it has bound `groups` groups.
 fn going(lab: &Lab, groups: usize, args: &[&str]) -> Going<String> {
     let going = Going::spawn(command(lab, args), |line| line);
     testkit::wait_until("the groups are bound", || lab.log_groups().len() == groups);
@@ -64,8 +64,8 @@ fn issue_12_groups_that_cannot_be_are_refused() {
     }
 }
 
-/// 127 bytes, the most that the kernel takes, of what nft reads between quotation marks: broken UTF-8 among it, and
-/// at its end the first byte of a longer character.
+/// The longest prefix that the kernel accepts (127 bytes), from bytes that nft accepts in quotes. It contains invalid
+/// UTF-8 and ends with the first byte of a longer character.
 fn bytes_prefix() -> Vec<u8> {
     let mut prefix = b"\x1b]0;t\x07\x1b[2J ] [x y='1' \n<1>1 - \\ \r\t\xe2\x82,{}&lt;\xff\xc3( IN= x=".to_vec();
     prefix.resize(126, b'A');
@@ -73,7 +73,7 @@ fn bytes_prefix() -> Vec<u8> {
     prefix
 }
 
-/// 127 bytes of text, with quotation marks: nft takes these in JSON.
+/// 127 bytes of text including quotation marks, which nft accepts in JSON.
 fn text_prefix() -> String {
     let hostile = "a\"b\\c]d[e\u{1b}[31m\nf\tg}{,= \u{202e}\u{7f}\"] [meta sequenceId=\"7\"]";
     format!("{hostile}{}", "z".repeat(127 - hostile.len()))
@@ -96,7 +96,7 @@ fn hostile_rules(lab: &Lab) {
     lab.output("nft", &["-j", "-f", &file]);
 }
 
-/// Undoes `\xNN`, and nothing else: what was a backslash in the prefix may begin the same, but not here.
+/// Decodes `\xNN` only. A literal backslash followed by `x` would be decoded as well, but this prefix has none.
 fn without_hex(text: &str) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::new(), text);
     while let Some((before, behind)) = rest.split_once("\\x") {
@@ -108,7 +108,7 @@ fn without_hex(text: &str) -> Vec<u8> {
     [&out[..], rest.as_bytes()].concat()
 }
 
-/// Undoes the escapes of netwren's text: `\n`, `\t`, `\\`, `\xNN`, `\u{…}`.
+/// Decodes the escapes of netwren's text: `\n`, `\t`, `\\`, `\xNN`, `\u{…}`.
 fn unescaped(text: &str) -> Vec<u8> {
     let Some((before, behind)) = text.split_once('\\') else { return text.as_bytes().to_vec() };
     let (kind, rest) = behind.split_at(1);
@@ -126,7 +126,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     [before.as_bytes(), &bytes, &unescaped(rest)].concat()
 }
 
-/// The value of a parameter of RFC 5424 (section 6.3.3), behind its opening quotation mark.
+/// The value of an RFC 5424 parameter (section 6.3.3), after its opening quotation mark.
 fn param_value(text: &str) -> String {
     let (mut out, mut chars) = (String::new(), text.chars());
     loop {
@@ -145,7 +145,7 @@ fn param_value(text: &str) -> String {
     }
 }
 
-/// The comments of packets in a pcapng file, which is little-endian.
+/// The comments of packets in a little-endian pcapng file.
 fn comments(bytes: &[u8]) -> Vec<String> {
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
     let (mut at, mut comments) = (0, Vec::new());
@@ -186,7 +186,7 @@ fn root_issue_12_a_prefix_of_127_hostile_bytes_is_one_text_in_every_format() {
     let (bytes, text) = (bytes_prefix(), text_prefix());
     assert_eq!((bytes.len(), text.len()), (127, 127));
 
-    // JSON is UTF-8: what is none becomes U+FFFD.
+    // JSON is UTF-8; invalid bytes become U+FFFD.
     let rows: Vec<Value> = read("json").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let prefixes: Vec<&str> = rows.iter().map(|row| row["prefix"].as_str().unwrap()).collect();
     assert_eq!(prefixes, [String::from_utf8_lossy(&bytes).as_ref(), &text]);
@@ -212,15 +212,15 @@ fn root_issue_12_a_prefix_of_127_hostile_bytes_is_one_text_in_every_format() {
     assert!(!comments.concat().chars().any(char::is_control), "{comments:?}");
 }
 
-/// Logs TCP and the ICMP that refuses UDP, of both families, of each packet the first 0 to 60 bytes: `KIND BYTES` is
-/// the prefix, and the last two digits of the port are the bytes.
+/// Logs the first 0 to 60 bytes of TCP packets and of ICMP errors for UDP, for IPv4 and IPv6. The prefix is `KIND
+/// BYTES`, and the last two digits of the port are the number of bytes.
 fn cutting(lab: &Lab) {
     let mut rules = String::new();
     for bytes in 0..=60 {
         for (kind, is_it) in [
             ("tcp4", format!("ip daddr 127.0.0.1 tcp dport {}", 9000 + bytes)),
             ("tcp6", format!("ip6 daddr ::1 tcp dport {}", 9000 + bytes)),
-            // The port stands in the packet that ICMP sends back, behind 8 bytes of its own and an IP header.
+            // The port is in the packet quoted by ICMP, after 8 bytes of ICMP header and an IP header.
             ("icmp4", format!("ip protocol icmp @th,240,16 {}", 9100 + bytes)),
             ("icmp6", format!("ip6 nexthdr icmpv6 @th,400,16 {}", 9100 + bytes)),
         ] {
@@ -243,7 +243,7 @@ fn send_to_be_cut(lab: &Lab) {
     });
 }
 
-/// Bytes of the packet that were captured, and that it had, of each record of a pcap file.
+/// The captured and the original length of each record in a pcap file.
 fn pcap_lengths(file: &Path) -> Vec<(usize, usize)> {
     let bytes = std::fs::read(file).unwrap();
     let (mut rest, mut lengths) = (&bytes[24..], Vec::new());
@@ -256,7 +256,7 @@ fn pcap_lengths(file: &Path) -> Vec<(usize, usize)> {
     lengths
 }
 
-/// What the columns of a packet of this kind may show if so many bytes of it are there.
+/// Checks that the columns of a packet of this kind show exactly the fields contained in its first `bytes` bytes.
 fn check_cut(row: &Value, kind: &str, bytes: usize, whole: usize) {
     let ip = if kind.ends_with('4') { 20 } else { 40 };
     let there = |column: &str, from: usize| {
@@ -300,14 +300,15 @@ fn root_issue_12_packets_cut_anywhere_show_what_is_there() {
         let (kind, bytes) = prefix.split_once(' ').unwrap();
         (kind.to_owned(), bytes.parse::<usize>().unwrap())
     };
-    // All of a kind are as long as the one of which most is there.
+    // All packets of a kind have the same original length, which is read from the longest capture.
     let last = rows.iter().zip(&lengths).filter(|(row, _)| what(row).1 == 60);
     let wholes: BTreeMap<String, usize> = last.map(|(row, (_, whole))| (what(row).0, *whole)).collect();
     assert_eq!(wholes.len(), 4);
     for (row, lengths) in rows.iter().zip(&lengths) {
         let ((kind, bytes), whole) = (what(row), wholes[&what(row).0]);
         check_cut(row, &kind, bytes, whole);
-        // Before its length is there, an IP packet is known to be no shorter than what is there, or than its header.
+        // If the length field was not captured, the original length is at least the captured length or the header's
+        // length.
         let original = match (kind.ends_with('4'), bytes) {
             (true, ..4) | (false, 0) => bytes,
             (false, ..6) => 40,

@@ -1,4 +1,4 @@
-//! `log`: the entry of connection tracking that each packet belongs to, against conntrack(8).
+//! `log` shows the connection tracking entry of each packet, compared with conntrack(8).
 
 use crate::going::Going;
 use crate::log::{command, send, to_five};
@@ -13,12 +13,12 @@ use testkit::conntrack::Entry;
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// Every column of the entry, and what tells packets apart.
+/// Every column of the entry, and the columns that identify a packet.
 const COLUMNS: &str = "prefix,proto,src,sport,dst,dport,ct_state,ct_direction,ct_status,ct_mark,ct_zone,ct_id,\
                        ct_source,nat,client,published,backend,orig_src,orig_sport,orig_dst,orig_dport,reply_src,\
                        reply_sport,reply_dst,reply_dport";
 
-/// A log of group 5 in `lab`, as JSON unless it is shipped.
+/// Starts `log` for group 5 in `lab`, with JSON output unless it is shipped.
 fn log(lab: &Lab, args: &[&str]) -> Going<Value> {
     log_of(lab, COLUMNS, args)
 }
@@ -32,7 +32,7 @@ fn log_of(lab: &Lab, columns: &str, args: &[&str]) -> Going<Value> {
     going
 }
 
-/// The entries that conntrack lists in `lab`, by their id: the words of each line.
+/// The entries that conntrack lists in `lab`, by ID: the text of each line.
 pub(crate) fn listed(lab: &Lab) -> HashMap<u64, String> {
     let list =
         lab.output("conntrack", &["-L", "-o", "id"]) + &lab.output("conntrack", &["-L", "-f", "ipv6", "-o", "id"]);
@@ -40,7 +40,7 @@ pub(crate) fn listed(lab: &Lab) -> HashMap<u64, String> {
     list.lines().filter_map(|line| Some((id(line)?, line.to_owned()))).collect()
 }
 
-/// The two tuples as conntrack writes them, from the cells.
+/// The two tuples, built from the cells in conntrack's format.
 fn told(row: &Value) -> [String; 2] {
     ["orig", "reply"].map(|side| {
         let cell = |name: &str| match &row[format!("{side}_{name}")] {
@@ -55,7 +55,7 @@ fn told(row: &Value) -> [String; 2] {
     })
 }
 
-/// Says that the cells of `row` are those of the entry that conntrack lists under the same id.
+/// Checks that the cells of `row` match the entry that conntrack lists with the same ID.
 #[track_caller]
 pub(crate) fn is_listed(row: &Value, entries: &HashMap<u64, String>) {
     let line = row["ct_id"].as_u64().and_then(|id| entries.get(&id)).unwrap_or_else(|| panic!("{row}"));
@@ -65,33 +65,33 @@ pub(crate) fn is_listed(row: &Value, entries: &HashMap<u64, String>) {
     let mark = line.split_once("mark=").unwrap().1.split(' ').next().unwrap();
     assert_eq!(row["ct_mark"].as_u64(), mark.parse().ok(), "{row}\n{line}");
     let has = |word: &str| row["ct_status"].as_array().unwrap().contains(&word.into());
-    // An answer may have come since.
+    // An answer may have arrived in the meantime.
     assert!(!has("seen_reply") || !line.contains("[UNREPLIED]"), "{row}\n{line}");
     assert!(!has("assured") || line.contains("[ASSURED]"), "{row}\n{line}");
 }
 
-/// A packet of a raw socket: the kernel writes the IP header, and the checksum of ICMPv6.
+/// Sends a packet through a raw socket: the kernel writes the IP header and the checksum of ICMPv6.
 fn send_raw(to: IpAddr, proto: i32, packet: &[u8]) {
     let socket = open(if to.is_ipv4() { AF_INET } else { AF_INET6 }, SOCK_RAW, proto).unwrap();
     UdpSocket::from(OwnedFd::from(socket)).send_to(packet, (to, 0)).unwrap();
 }
 
-/// An echo request with id 77.
+/// Sends an echo request with identifier 77.
 fn ping(to: IpAddr) {
     match to {
-        // Type and code, checksum, id, number.
+        // Type and code, checksum, identifier, sequence number.
         IpAddr::V4(_) => send_raw(to, 1, &[8, 0, !8, !78, 0, 77, 0, 1]),
         IpAddr::V6(_) => send_raw(to, 58, &[128, 0, 0, 0, 0, 77, 0, 1]),
     }
 }
 
-/// SCTP's INIT from port 4000 to 7000; its checksum is wrong.
+/// An SCTP INIT from port 4000 to 7000 with a wrong checksum.
 const INIT: [u8; 32] = [
     0x0f, 0xa0, 0x1b, 0x58, 0, 0, 0, 0, 1, 2, 3, 4, // common header
     1, 0, 0, 20, 0, 0, 0, 9, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, // INIT
 ];
 
-/// The rules of a router that rewrites what it forwards, and logs it before and after.
+/// The rules of a router that rewrites the packets it forwards and logs them before and after.
 const REWRITES: &str = "table ip n {
    chain pre { type nat hook prerouting priority -100; tcp dport 8080 ct mark set 42 dnat to 172.17.0.2:80; }
    chain post { type nat hook postrouting priority 100; ip protocol { udp, icmp } oifname s1 masquerade; }
@@ -111,7 +111,7 @@ pub(crate) const ROUTER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(172, 17, 0, 2);
 const SERVER6: Ipv6Addr = Ipv6Addr::new(0xfd17, 0, 0, 0, 0, 0, 0, 2);
 
-/// Connections of each protocol from the client to the server, through the router; they stay open while the result
+/// Connections of each protocol from the client to the server through the router; they stay open while the result
 /// lives.
 pub(crate) fn connections(of: &Routed) -> Vec<Box<dyn std::any::Any + Send>> {
     let listener = of.server.inside(|| TcpListener::bind((SERVER, 80)).unwrap());
@@ -128,7 +128,7 @@ pub(crate) fn connections(of: &Routed) -> Vec<Box<dyn std::any::Any + Send>> {
         let (_, from) = echo.recv_from(&mut [0; 9]).unwrap();
         echo.send_to(b"answer", from).unwrap();
         socket.recv_from(&mut [0; 9]).unwrap();
-        // Nobody listens there: an error comes back.
+        // The port is closed, so an ICMP error is returned.
         socket.send_to(b"question", (to, 99)).unwrap();
         open.push(Box::new((socket, echo)));
         of.client.inside(|| ping(to));
@@ -137,7 +137,7 @@ pub(crate) fn connections(of: &Routed) -> Vec<Box<dyn std::any::Any + Send>> {
     open
 }
 
-/// Before and after addresses are rewritten, in both directions, a packet has the entry that conntrack lists.
+/// Before and after NAT, and in both directions, a packet shows the entry that conntrack lists.
 #[test]
 fn root_log_has_the_entry_that_conntrack_lists() {
     testkit::require_root!();
@@ -174,7 +174,7 @@ fn root_log_has_the_entry_that_conntrack_lists() {
             "udp" | "icmp" if !src.contains(':') => "snat",
             _ => "none",
         };
-        // Errors are about packets of other protocols.
+        // ICMP errors refer to packets of other protocols.
         assert!(row["nat"] == rewritten || row["ct_state"] == "related", "{row}");
         assert_eq!((&row["ct_source"], &row["ct_zone"]), (&"lookup".into(), &Value::Null), "{row}");
     }
@@ -186,7 +186,7 @@ fn root_log_has_the_entry_that_conntrack_lists() {
     ran.ok();
 }
 
-/// A first packet that a rule drops never gets an entry, and neither does what is not tracked.
+/// The first packet of a connection never gets an entry if a rule drops it; nor does an untracked packet.
 #[test]
 fn root_log_shows_no_entry_where_there_is_none() {
     testkit::require_root!();
@@ -215,7 +215,7 @@ fn root_log_shows_no_entry_where_there_is_none() {
     ran.says(0, &["without an entry of connection tracking", "(5 times)"]);
 }
 
-/// What is asked after the packet is not shown where the ports are another connection's by then.
+/// An entry that was looked up after the packet is not shown if its ports belong to a different connection by then.
 #[test]
 fn root_log_shows_no_other_connection_with_the_same_ports() {
     testkit::require_root!();
@@ -234,7 +234,7 @@ fn root_log_shows_no_other_connection_with_the_same_ports() {
     let (there, here) = lab.inside(|| (UdpSocket::bind(at(7009)).unwrap(), UdpSocket::bind(at(7008)).unwrap()));
     here.send_to(b"first", at(7009)).unwrap();
     lab.output("conntrack", &["-F"]);
-    // An entry's start is compared with the packet's time to some milliseconds.
+    // The start of an entry is compared with the packet's time with a tolerance of some milliseconds.
     let begun = std::time::Instant::now();
     testkit::wait_until("some time is over", || begun.elapsed().as_millis() > 30);
     lab.track([Entry::udp((at(0).ip(), 7008), (at(0).ip(), 7009)).mark(0x77)]);
@@ -247,7 +247,7 @@ fn root_log_shows_no_other_connection_with_the_same_ports() {
     drop(there);
 }
 
-/// Of a flood of connections each record is shown and counted, and the other rule's have their entry.
+/// In a flood of connections each record is shown and counted, and the records of the other rule have their entry.
 #[test]
 fn root_log_bounds_what_a_flood_makes_it_ask() {
     const FLOOD: u32 = 12_000;
@@ -268,7 +268,7 @@ fn root_log_bounds_what_a_flood_makes_it_ask() {
             if n % (FLOOD / 10) == 0 {
                 quiet.send_to(b"x", to_five()).unwrap();
             }
-            // Refused by the rule.
+            // The rule rejects this packet.
             let _ = flood.send_to(b"x", (Ipv4Addr::from(0x7f01_0000 + n), 9));
         }
     });
@@ -281,7 +281,7 @@ fn root_log_bounds_what_a_flood_makes_it_ask() {
         let line = ran.stderr.lines().find(|line| line.contains(words))?;
         line.rsplit_once('(')?.1.split(' ').next()?.parse::<usize>().ok()
     };
-    // A machine that is busy for so long looks at records too late.
+    // A machine that is busy for that long looks at some records too late.
     let late = counted("more than 10 s after the packet").unwrap_or(0);
     let known = quiet.iter().filter(|row| row["ct_state"] == "new" && row["orig_dport"] == 7009).count();
     assert_eq!(known + late, 10, "{}", ran.stderr);
@@ -290,7 +290,7 @@ fn root_log_bounds_what_a_flood_makes_it_ask() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// A recording holds what was asked; of one that does not it is said.
+/// A recording contains the entries that were looked up; if it contains none, a message says so.
 #[test]
 fn root_log_replays_entries() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! `log --all-netns`: groups of every namespace, each record with its own.
+//! `log --all-netns` reads groups of every namespace and shows each record's namespace.
 
 use crate::going::Going;
 use crate::log::{counted, send, to_five};
@@ -6,10 +6,10 @@ use crate::run::clean;
 use std::process::Command;
 use testkit::netns::Lab;
 
-/// A group that no other test binds: this one does so in every namespace of the machine.
+/// A group that no other test binds, because this test binds it in every namespace of the machine.
 const GROUP: &str = "47111";
 
-/// A run that shows records of the group in every namespace, as far as the filter lets them pass.
+/// Starts a run that shows the group's records of every namespace if they match the filter.
 fn following(group: &str, filter: &str) -> Going<String> {
     const COLUMNS: &str = "netns,rule_comment,seq";
     let mut command = Command::new(testkit::program::netwren());
@@ -27,7 +27,7 @@ fn following(group: &str, filter: &str) -> Going<String> {
     Going::past_header(command, COLUMNS, |line| line)
 }
 
-/// Two namespaces log to the same group: every record has the namespace that it is of, and its rule.
+/// If two namespaces log to the same group, every record shows its own namespace and rule.
 #[test]
 fn root_log_reads_every_namespace() {
     testkit::require_root!();
@@ -65,7 +65,7 @@ fn root_log_reads_every_namespace() {
 /// A group that the other test does not bind.
 const LATER: &str = "47113";
 
-/// A namespace whose packets to a port are logged, once the run has bound the group there.
+/// A namespace that logs packets to a port; returns once the run has bound the group there.
 fn made_meanwhile(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     log_to(&lab, LATER);
@@ -73,7 +73,7 @@ fn made_meanwhile(purpose: &str) -> Lab {
     lab
 }
 
-/// Has packets to a port logged.
+/// Adds a rule that logs packets to a port.
 fn log_to(lab: &Lab, group: &str) {
     lab.nft(&format!(
         "table inet t {{ chain o {{ type filter hook output priority 0
@@ -84,14 +84,14 @@ fn log_to(lab: &Lab, group: &str) {
     ));
 }
 
-/// Other tests may have bound groups of theirs there, too.
+/// True if this group is bound; other tests may have bound different groups there.
 fn is_bound(lab: &Lab, group: &str) -> bool {
     let groups = lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]);
     groups.lines().any(|line| line.split_whitespace().next() == Some(group))
 }
 
-/// Namespaces are made, log and go while the run does: each is read and let go; one that has the number of one that
-/// has gone begins anew.
+/// Namespaces are created, log and are removed during the run: each is read and then released, and a namespace that
+/// reuses the inode of an earlier one is treated as new.
 #[test]
 fn root_log_reads_namespaces_that_come_later() {
     const COUNTS: [usize; 4] = [7, 90, 3, 20];
@@ -114,7 +114,7 @@ fn root_log_reads_namespaces_that_come_later() {
         send(&lab, to_five(), count);
         assert_eq!(counted(&lab, "7009"), count);
         expected.extend((0..count).map(|seq| format!("{0}\tof {0}\t{seq}", lab.name())));
-        // What waits in the kernel when the namespace goes is received all the same.
+        // Records that are still in the kernel are received even if the namespace is removed.
         if count > 10 {
             log.read_until("its records", |lines| lines.len() >= expected.len());
         }
@@ -124,7 +124,7 @@ fn root_log_reads_namespaces_that_come_later() {
         testkit::wait_until("it is let go", || descriptors(&log) < before);
     }
     let (lines, ran) = log.end();
-    // A name that has gone before its record was read cannot be told, nor can its rules.
+    // If a namespace is removed before its records are read, their namespace and rules may be unknown.
     let seq = |line: &String| line.rsplit('\t').next().map(str::to_owned);
     assert_eq!(lines.iter().map(seq).collect::<Vec<_>>(), expected.iter().map(seq).collect::<Vec<_>>());
     for name in [&names[1], &names[3]] {
@@ -132,7 +132,7 @@ fn root_log_reads_namespaces_that_come_later() {
             |lines: &[String]| lines.iter().filter(|line| line.contains(name.as_str())).cloned().collect::<Vec<_>>();
         assert_eq!(of_it(&lines), of_it(&expected));
     }
-    // A rule that nobody could look for is no rule that is not there.
+    // An empty cell means that the rules were not listed, not that the rule is missing.
     let is_unlisted = lines.iter().any(|line| line.contains("\t-\t"));
     let words = "network namespaces whose rules could not be listed";
     // Namespaces created during the run make it incomplete, even if netwren listed their rules in time.
@@ -141,7 +141,7 @@ fn root_log_reads_namespaces_that_come_later() {
     assert!(ran.stderr.contains("namespaces were made meanwhile"), "{}", ran.stderr);
 }
 
-/// Of several namespaces that are new, the one that logs first has its rules listed before the others.
+/// Among several new namespaces, the one that logs first has its rules listed first.
 #[test]
 fn root_log_tells_the_rule_of_one_new_namespace_among_many() {
     const MANY: &str = "47115";

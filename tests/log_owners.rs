@@ -1,4 +1,4 @@
-//! `log`: the processes that sent packets, or that they are for.
+//! `log` shows the processes that send and receive packets.
 
 use crate::going::Going;
 use crate::log::command;
@@ -6,7 +6,7 @@ use crate::run::Ran;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use testkit::netns::Lab;
 
-/// Packets between two sockets of this process, logged on their way out and in; and one that nobody takes.
+/// Packets between two sockets of this process, logged on output and input, and a packet to a closed port.
 #[test]
 fn root_log_finds_who_sent_a_packet_and_whom_it_is_for() {
     testkit::require_root!();
@@ -36,7 +36,7 @@ fn root_log_finds_who_sent_a_packet_and_whom_it_is_for() {
     assert!(ran.stderr.contains("1 of 4 records of packets to or from here have no owner"), "{}", ran.stderr);
 }
 
-/// The records of two packets, sorted, and what the run said at its end.
+/// The sorted records of two packets, and the messages of the run.
 fn once(lab: &Lab) -> (Vec<String>, Ran) {
     let columns = "prefix,dport,pid,process";
     let args = ["--columns", columns, "--group", "5", "--latency", "10ms"];

@@ -1,4 +1,4 @@
-//! `log`: which rule logged each record.
+//! `log` shows which rule logged each record.
 
 use crate::going::Going;
 use crate::log::{command, send, to_five};
@@ -12,7 +12,7 @@ fn log(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
     Going::past_header(command(lab, &all), columns, |line| line)
 }
 
-/// A table with these rules behind the hook output.
+/// A table with these rules at the output hook.
 fn rules(lab: &Lab, rules: &str) {
     lab.nft(&format!("table inet t {{ chain o {{ type filter hook output priority 0\n{rules}\n }}\n }}"));
 }
@@ -42,7 +42,7 @@ fn root_log_names_the_rule() {
     assert!(lines.iter().all(|line| line.starts_with(&expected)), "{lines:?} {expected}");
 }
 
-/// Two rules of the same group, prefix and hook: neither is named, and that is counted.
+/// If two rules have the same group, prefix and hook, neither is shown, and the number of such records is reported.
 #[test]
 fn root_log_names_no_rule_that_may_be_another() {
     testkit::require_root!();
@@ -58,7 +58,7 @@ fn root_log_names_no_rule_that_may_be_another() {
     ran.says(0, &["several rules may have logged (same group, prefix and hook): their rule is not named (3 times)"]);
 }
 
-/// Rules that are flushed and made again while they log: no record has the number of another one's rule.
+/// If rules are flushed and recreated while they log, no record shows the handle of a different rule.
 #[test]
 fn root_log_follows_rules_that_are_made_again() {
     testkit::require_root!();
@@ -77,7 +77,7 @@ fn root_log_follows_rules_that_are_made_again() {
         send(&lab, to_five(), 50);
         sent.push(sent.last().unwrap_or(&0) + 50);
         if n % 4 == 0 {
-            // Most changes come while records are on their way, some of them long after.
+            // Most changes happen while records arrive, and some of them long after.
             testkit::wait_until("a record is named", || {
                 send(&lab, to_five(), 1);
                 sent[n] += 1;
@@ -104,7 +104,8 @@ fn root_log_follows_rules_that_are_made_again() {
     assert!(named >= CHANGES / 4, "only {named} are named");
 }
 
-/// Rules that change again and again, each time with thousands to list: what was not looked for is said.
+/// If rules change repeatedly, with thousands of rules to list each time, netwren reports that it did not look them
+/// all up.
 #[test]
 fn root_log_says_that_rules_change_faster_than_they_are_listed() {
     testkit::require_root!();
@@ -123,7 +124,7 @@ fn root_log_says_that_rules_change_faster_than_they_are_listed() {
     log.end().1.says(3, &["records without their rule: rules changed faster than they may be listed"]);
 }
 
-/// A recording holds the rules as they were.
+/// A recording contains the rules at that time.
 #[test]
 fn root_log_replays_rules() {
     testkit::require_root!();
@@ -145,7 +146,7 @@ fn root_log_replays_rules() {
     let replayed = netwren(&["log", "--group", "5", "-H", "--columns", columns, "--replay", &tape]);
     assert_eq!(replayed.stdout.lines().count(), lines.len());
     for (replayed, live) in replayed.stdout.lines().zip(&lines) {
-        // Those that came before the listing have their rule in the replay.
+        // Records that arrived before the rules were listed show their rule in the replay.
         assert!(replayed == live || live.ends_with("\t-\t-\t-"), "{replayed}\n{live}");
     }
 }

@@ -1,4 +1,4 @@
-//! `log tail` and `log top`: records for people who watch.
+//! `log tail` and `log top` show records to people who watch.
 
 use crate::going::Going;
 use crate::log::{send, to_five};
@@ -7,7 +7,7 @@ use std::process::Command;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// A namespace whose UDP to 7009 and 7010 is logged to group 5 and dropped, by a rule with hostile words each.
+/// A namespace whose UDP packets to ports 7009 and 7010 are logged to group 5 with hostile prefixes, and dropped.
 fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.nft(
@@ -44,7 +44,7 @@ fn root_log_tail_says_it_in_words() {
     tail.read_until("three lines", |lines| lines.len() >= 3);
     let (lines, ran) = tail.end();
     ran.ok();
-    // After the local time.
+    // Skip the local time.
     let words: Vec<&str> = lines.iter().map(|line| line.split_once(' ').unwrap().1).collect();
     assert!(words[0].starts_with("out 127.0.0.1 → 127.0.0.1:7009 udp dropped by \"nine: \" (inet t o #"), "{words:?}");
     assert!(words[0].ends_with(" \"no tea\")"), "{words:?}");

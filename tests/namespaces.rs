@@ -1,4 +1,4 @@
-//! `--all-netns`: every namespace, one that cannot be read, and connections between two of them.
+//! `--all-netns`: every namespace, a namespace that cannot be read, and connections between two namespaces.
 
 use crate::lab::furnished;
 use crate::run::{Ran, command, command_for_anyone, netwren, netwren_in};
@@ -10,7 +10,7 @@ use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// Other tests' namespaces change while they are read: only that may be said.
+/// Checks that messages are only about other tests' namespaces, which change while they are read.
 #[track_caller]
 pub(crate) fn but_for_others(ran: Ran) -> String {
     let expected = |line: &str| {
@@ -35,11 +35,11 @@ pub(crate) fn only(labs: &[&Lab]) -> String {
     format!("netns in ({})", names.join(", "))
 }
 
-/// Joins two labs by a pair of interfaces with these addresses.
+/// Connects two labs with a pair of interfaces that have these addresses.
 pub(crate) fn join(a: (&Lab, &str), b: (&Lab, &str)) {
     let [one, two] = [a.0, b.0].map(|lab| {
         let mut name = lab.name().to_owned();
-        // Names have at most 15 bytes: the tail is what differs.
+        // Interface names have at most 15 bytes; the end of the name is what differs.
         name.drain(..name.len().saturating_sub(13));
         format!("v{name}")
     });
@@ -53,14 +53,14 @@ pub(crate) fn join(a: (&Lab, &str), b: (&Lab, &str)) {
     }
 }
 
-/// Two addresses of this run alone: connections of an earlier one may linger for minutes in namespaces that are gone,
-/// and would be a third pair of the same ends.
+/// Two addresses that only this run uses: connections of an earlier run may linger for minutes in removed namespaces
+/// and would match the same pair of ends.
 pub(crate) fn ends_of_this_run(first: u8) -> [String; 2] {
     let [low, high, ..] = std::process::id().to_le_bytes();
     [1, 2].map(|last| format!("{first}.{high}.{low}.{last}"))
 }
 
-/// A process that takes connections at port 8080.
+/// A process that accepts connections on port 8080.
 fn serve(lab: &Lab) -> u32 {
     let script = "import socket,time\ns=socket.socket()\ns.bind(('0.0.0.0',8080))\ns.listen()\nc=[]\n\
                   while True: c.append(s.accept())";
@@ -114,17 +114,17 @@ fn root_all_namespaces_are_the_union_of_each() {
     assert!(found.len() > 15);
 }
 
-/// Each table of each namespace, as if it were read alone; and the name is a column unasked.
+/// Each table of each namespace is the same as if it were read alone, and the namespace's name is a default column.
 #[test]
 fn root_each_family_of_each_namespace() {
     testkit::require_root!();
     let lab = furnished("each");
     let filter = only(&[&lab]);
-    // Between two runs a handshake or the minute of a closed connection may be over.
+    // Between two runs a handshake, or the minute of a closed connection, may end.
     let both = |columns: &str| {
         let lines = |place: &[&str]| {
             let ran = netwren(&[&["sockets", "-H", "--columns", columns, "--no-owner"], place].concat());
-            // Where another test has a packet socket at that moment.
+            // Another test may have a packet socket at that moment.
             let is_unmeasured = ran.stderr.contains("not measured: netwren was built without BPF") && ran.code == 3;
             testkit::mask::sorted_lines(&if is_unmeasured { ran.stdout } else { ran.ok() })
         };
@@ -161,16 +161,16 @@ fn root_both_ends_of_a_connection_are_one_flow() {
         format!("{}\tout\t{one}\t{two}\t8080\t2\tpython3\t{client}\t{}\tpython3\t{service}\n", near.name(), far.name());
     far.wait_until("both are accepted", || flows(&only(&[&near])).contains("\t2\tpython3"));
     assert_eq!(flows(&only(&[&near, &far])), joined);
-    // A filter that takes either end takes the flow.
+    // A filter that matches either end selects the flow.
     assert_eq!(flows(&only(&[&far])), joined);
     assert_eq!(flows(&format!("pid = {client}")), joined);
     assert_eq!(flows(&format!("pid = {service}")), joined);
-    // In one namespace there is only one end.
+    // One namespace shows only one end.
     let alone = netwren(&["flows", "--netns", far.name(), "-H", "--no-owner"]).ok();
     assert_eq!(alone, format!("tcp\tin\t{two}\t8080\t{one}\tmany\t2\n"));
 }
 
-/// The same private addresses on two unrelated pairs of namespaces: ends are joined where nothing else could be meant.
+/// Two unrelated pairs of namespaces use the same private addresses: ends are joined only if the match is unambiguous.
 #[test]
 fn root_equal_private_addresses_are_not_joined() {
     testkit::require_root!();
@@ -189,7 +189,7 @@ fn root_equal_private_addresses_are_not_joined() {
     let args = ["flows", "--all-netns", "-H", "--columns", "netns,direction,connections,peer_netns", &filter];
     let mut expected: Vec<String> = Vec::new();
     for (client, service) in [(a, b), (c, d)] {
-        // Port 40001 (40003) is unmistakable. Port 40002 is there twice: four flows of one end each.
+        // Ports 40001 and 40003 are unambiguous. Port 40002 exists twice, which gives four flows with one end each.
         expected.push(format!("{}\tout\t1\t{}", client.name(), service.name()));
         expected.push(format!("{}\tout\t1\t-", client.name()));
         expected.push(format!("{}\tin\t1\t-", service.name()));
@@ -204,7 +204,7 @@ fn root_equal_private_addresses_are_not_joined() {
     assert_eq!(found(), expected);
 }
 
-/// A namespace that comes and goes until this is dropped.
+/// A namespace that is created and removed repeatedly until this is dropped.
 struct Churning {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -214,7 +214,7 @@ impl Churning {
     fn of(name: &str) -> Churning {
         let over = Arc::new(AtomicBool::new(false));
         let (name, is_over) = (name.to_owned(), Arc::clone(&over));
-        // One after the other is waited for, so that none is made behind the last that is removed.
+        // Each command is awaited, so that no namespace is created after the last one was removed.
         let thread = std::thread::spawn(move || {
             while !is_over.load(SeqCst) {
                 for what in ["add", "del"] {
@@ -234,7 +234,7 @@ impl Drop for Churning {
     }
 }
 
-/// Namespaces that come and go cost nobody else's rows, and never the run.
+/// Namespaces that appear and disappear affect neither the rows of others nor the run.
 #[test]
 fn root_namespaces_may_vanish_while_they_are_read() {
     testkit::require_root!();
@@ -249,7 +249,7 @@ fn root_namespaces_may_vanish_while_they_are_read() {
     }
 }
 
-/// Without the right to enter others: one's own, and a word about the rest.
+/// Without permission to enter other namespaces, the own namespace is shown, and a message mentions the others.
 #[test]
 fn root_without_the_right_to_enter_only_ones_own() {
     testkit::require_root!();
@@ -269,7 +269,7 @@ fn root_without_the_right_to_enter_only_ones_own() {
     }
     assert_eq!(ran.stdout.lines().count(), 5);
     assert!(ran.stdout.lines().all(|line| line.starts_with(own.name())), "{}", ran.stdout);
-    // The walk enters nothing. It may be asked for by name only where the program was built with it.
+    // The BPF walk does not enter namespaces. It can be requested only if the program was built with BPF.
     let walked = without(&[Cap::SysAdmin], &["--via", "bpf"]);
     assert!(walked.code == 4 || walked.ok().lines().count() == 10);
 }
@@ -368,7 +368,7 @@ fn root_a_namespace_that_no_process_is_in() {
         let expected = if has_sockets { "tcp\tlisten\nudp\tunconn\nunix\tunconn\n" } else { "" };
         for via in [&[][..], &["--via", if by_socket { "proc" } else { "netlink" }]] {
             let args = ["sockets", "--all-netns", "-H", "--no-owner", "--columns", "proto,state", &filter];
-            // A busy machine may end the process that is looked into while it is looked for.
+            // On a busy machine the process that leads to the namespace may end while it is being looked up.
             let read = || testkit::mask::sorted_lines(&but_for_others(netwren(&[&args[..], via].concat())));
             let rows = testkit::until_equal(read, |rows| rows.trim_end() == expected.trim_end());
             assert_eq!(rows.trim_end(), expected.trim_end(), "{via:?}");
@@ -404,7 +404,8 @@ fn root_a_namespace_that_nothing_leads_into() {
             .says(3, &["nothing leads into a network namespace"]);
     }
     netwren(&["routes", "--all-netns", &filter]).says(3, &["network namespace", "nothing leads into"]);
-    // Where the walk has no answer for a column, it is null in this one, and a number in all that can be entered.
+    // If the walk cannot read a column, its cells are null for this namespace, and numbers for all namespaces that can
+    // be entered.
     let ran = netwren(&["sockets", "--all-netns", "-H", "--no-owner", "--columns", "netns,cookie", &tcp]);
     assert_eq!(ran.stdout, format!("{inode}\t-\n"));
     assert!(ran.stderr.contains("some cells are empty"), "{}", ran.stderr);
@@ -427,7 +428,7 @@ fn root_a_replay_has_all_namespaces() {
         assert_eq!(replayed, live);
         assert!(live.contains(near.name()) && live.contains(far.name()) && live.lines().count() > 5, "{live}");
     }
-    // A recording of one namespace has that one.
+    // A recording of one namespace contains only that namespace.
     let tape = dir.path().join("one").display().to_string();
     let one = netwren(&["sockets", "--netns", far.name(), "--record", &tape, "-H", "--no-owner"]).ok();
     let all = netwren(&["sockets", "--all-netns", "--replay", &tape, "-H", "--no-owner", "--columns", "-netns"]);
@@ -435,8 +436,8 @@ fn root_a_replay_has_all_namespaces() {
     all.says(3, &["the recording holds one network namespace"]);
 }
 
-/// Whoever reads many namespaces is in each of them for a moment, and may be the first process that a search meets
-/// there: that costs no rows when it has gone on.
+/// A process that reads many namespaces is briefly in each of them, and may be the first process that a search finds
+/// there. No rows are lost when it moves on.
 #[test]
 fn root_issue_10_passers_by_cost_no_rows() {
     testkit::require_root!();
@@ -451,11 +452,11 @@ fn root_issue_10_passers_by_cost_no_rows() {
     let mut passer_by = Command::new("python3");
     passer_by.args(["-c", script]).arg(lab.path()).stdout(std::process::Stdio::piped());
     let mut passer_by = Killed(passer_by.spawn().unwrap());
-    // It has the lower number.
+    // This process has the lower pid.
     let mut ready = [0];
     std::io::Read::read_exact(passer_by.0.stdout.as_mut().unwrap(), &mut ready).unwrap();
     let pid = lab.spawn("sleep", &["600"]);
-    // Lazily: the other process holds the file.
+    // Unmount lazily, because the other process has the file open.
     assert!(Command::new("umount").arg("-l").arg(lab.path()).status().unwrap().success());
     let filter = format!("proto = tcp and netns_id = {}", sys::NetNs::open_pid(pid).unwrap().inode());
     for _ in 0..30 {
@@ -466,7 +467,7 @@ fn root_issue_10_passers_by_cost_no_rows() {
     }
 }
 
-/// A process that ends with the test.
+/// A process that is killed on drop.
 pub(crate) struct Killed(pub(crate) std::process::Child);
 
 impl Drop for Killed {
@@ -476,8 +477,7 @@ impl Drop for Killed {
     }
 }
 
-/// A namespace that has nothing but a process goes by the container that the process runs in; without one by the
-/// process.
+/// A namespace without a name is shown by the container of its process, or by the process if it is in no container.
 #[test]
 fn root_a_container_names_its_namespace() {
     testkit::require_root!();
@@ -488,7 +488,7 @@ fn root_a_container_names_its_namespace() {
     let inode = sys::NetNs::open_pid(pid).unwrap().inode();
     let filter = format!("proto = tcp and netns_id = {inode}");
     let args = ["sockets", "--all-netns", "-H", "--no-owner", "--columns", "netns", &filter];
-    // While another test reads this namespace, too, it may go by that one's process; the row is there in any case.
+    // While another test also reads this namespace, it may be shown by that test's process; the row is always present.
     let named = |expected: &str| {
         let rows = || {
             let rows = but_for_others(netwren(&args));
@@ -503,11 +503,11 @@ fn root_a_container_names_its_namespace() {
         "listen\n"
     );
     let Some(_group) = ContainerGroup::of(pid) else { return };
-    // Its runtime knows nothing of it: the beginning of the id, as runtimes show it.
+    // The runtime does not know the container, so the beginning of the ID is shown, as runtimes do.
     named(&format!("{pid:012}\n"));
 }
 
-/// Two containers of Docker with their state files, in a folder that covers /var/lib for the reader.
+/// Two Docker containers with their state files, in a folder mounted over /var/lib for the reader.
 #[test]
 fn root_issue_15_a_container_names_the_namespace_to_read() {
     testkit::require_root!();
@@ -526,7 +526,7 @@ fn root_issue_15_a_container_names_the_namespace_to_read() {
     let (one, other) = (format!("nwone{}", first.pid), format!("nw other \x1b[1m{}", first.pid));
     call(first, &one);
     call(second, &other);
-    // What is in a container may go elsewhere; the container stays where its oldest process is.
+    // A process of a container may enter another namespace; the container is in the namespace of its oldest process.
     let elsewhere = Killed(Command::new("unshare").args(["--net", "sleep", "600"]).spawn().unwrap());
     second.add(elsewhere.0.id());
     let inside = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/net")).unwrap();
@@ -546,14 +546,14 @@ fn root_issue_15_a_container_names_the_namespace_to_read() {
     none.says(4, &["no network namespace `nw", "[1mnone`: ", "a container's name, a PID or a path"]);
 }
 
-/// A process where Docker would put a container whose id begins with the pid; it goes back to the root.
+/// Moves a process to the cgroup of a Docker container whose ID begins with the pid, and back to the root on drop.
 pub(crate) struct ContainerGroup {
     pid: u32,
     root: &'static std::path::Path,
 }
 
 impl ContainerGroup {
-    /// None without the second hierarchy.
+    /// `None` without cgroup 2.
     pub(crate) fn of(pid: u32) -> Option<ContainerGroup> {
         let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
         let root =
@@ -564,12 +564,12 @@ impl ContainerGroup {
         Some(group)
     }
 
-    /// Puts another process beside it, which has to end before.
+    /// Adds another process, which must end before this is dropped.
     fn add(&self, pid: u32) {
         std::fs::write(self.path().join("cgroup.procs"), pid.to_string()).unwrap();
     }
 
-    /// Gives it a name in Docker's state, which `state` has in the place of /var/lib.
+    /// Gives the container a name in Docker's state; `state` replaces /var/lib.
     pub(crate) fn call(&self, state: &std::path::Path, name: &str) {
         let folder = state.join("docker/containers").join(self.id());
         std::fs::create_dir_all(&folder).unwrap();
@@ -590,16 +590,16 @@ impl Drop for ContainerGroup {
     fn drop(&mut self) {
         let _ = std::fs::write(self.root.join("cgroup.procs"), self.pid.to_string());
         let _ = std::fs::remove_dir(self.path());
-        // Unless there really is one.
+        // This fails if Docker really runs here.
         let _ = std::fs::remove_dir(self.root.join("docker"));
     }
 }
 
-/// A name of a namespace beside the one of its lab.
+/// An additional name of a lab's namespace.
 struct Renamed(std::path::PathBuf);
 
 impl Renamed {
-    /// Takes the lab's name away once the other is there.
+    /// Adds the new name and then removes the lab's name.
     fn new(lab: &Lab, name: &str) -> Renamed {
         let renamed = Renamed(lab.path().with_file_name(name));
         std::fs::File::create(&renamed.0).unwrap();
@@ -616,8 +616,7 @@ impl Drop for Renamed {
     }
 }
 
-/// From round to round namespaces come, go and get other names: the first round that begins after that tells it, also
-/// of sockets that have not changed.
+/// Namespaces appear, disappear and are renamed between rounds: the next round shows it, also for unchanged sockets.
 #[test]
 fn root_rounds_see_namespaces_come_go_and_renamed() {
     testkit::require_root!();
@@ -648,7 +647,7 @@ fn root_rounds_see_namespaces_come_go_and_renamed() {
     };
     let kept = |name: &str| (name.to_owned(), "kept".to_owned());
     let rests = |names: &[&str]| {
-        // The last round may not be written to its end.
+        // The last round may be incomplete.
         let mut found = rounds().into_iter().rev().nth(1).unwrap_or_default();
         found.sort_unstable();
         let mut expected: Vec<_> = names.iter().map(|name| kept(name)).collect();

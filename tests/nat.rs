@@ -1,4 +1,4 @@
-//! `netwren nat` on tables that were made, and on connections that were tracked, in labs.
+//! `netwren nat` on prepared tables and on tracked connections, in labs.
 
 use crate::run::{Ran, command_for_anyone, netwren, netwren_in};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ fn v4(last: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, 0, last).into()
 }
 
-/// Lines of a table without owners and heading, sorted.
+/// The sorted lines of a table without owners and headings.
 #[track_caller]
 fn nat(lab: &Lab, args: &[&str]) -> Vec<String> {
     let ran = netwren_in(lab, &[&["nat", "-H", "--no-owner"], args].concat());
@@ -111,7 +111,7 @@ fn root_nat_formats_of_lists_and_ends() {
     netwren_in(&lab, &["nat", "status > assured"]).says(2, &["a list of words"]);
 }
 
-/// `nat top` beside an independent count from /proc.
+/// Compares `nat top` with an independent count from /proc.
 #[test]
 fn root_nat_top_counts_what_proc_has() {
     testkit::require_root!();
@@ -145,7 +145,7 @@ fn root_nat_top_counts_what_proc_has() {
             .collect();
         assert_eq!(ours, counted, "{by}");
     }
-    // The most first, ten of them, with their share of all entries.
+    // The ten largest groups with their share of all entries, the largest first.
     let counted = count(&|line| short(word(line, "src").unwrap()));
     let mut most: Vec<u64> = counted.values().copied().collect();
     most.sort_unstable_by(|a, b| b.cmp(a));
@@ -155,7 +155,7 @@ fn root_nat_top_counts_what_proc_has() {
         ran.stdout.lines().map(|line| line.split('\t').skip(1).map(|cell| cell.parse().unwrap()).collect()).collect();
     let wanted: Vec<Vec<u64>> = most.iter().take(10).map(|n| vec![*n, (n * 100 + all / 2) / all]).collect();
     assert_eq!(rows, wanted);
-    // The share follows the count, even if a word stands for several columns.
+    // The share follows the count, even if a word names several columns.
     for by in ["addr", "port", "peer", "local,dport", "source"] {
         let ran = netwren_in(&lab, &["nat", "top", by, "-o", "json", "--limit", "100000"]).ok();
         let rows: Vec<serde_json::Value> = ran.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -165,7 +165,7 @@ fn root_nat_top_counts_what_proc_has() {
             assert_eq!(row["share_percent"], (count * 100 + all / 2) / all, "{by}: {row}");
         }
     }
-    // A filter that begins like a list of fields is a filter.
+    // A filter that begins like a list of fields is treated as a filter.
     let tcp = netwren_in(&lab, &["nat", "top", "proto", "=", "tcp", "-H", "-n", "1000"]).ok();
     let counted: u64 = tcp.lines().map(|line| line.split('\t').nth(1).unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(counted, proc.iter().filter(|line| line.contains(" tcp ")).count() as u64);
@@ -200,14 +200,14 @@ fn root_nat_delete_shows_first_and_deletes_what_it_showed() {
     assert_eq!(lab.conntrack_count(), 0);
 }
 
-/// Without the right to change, everything stays, and each row says so.
+/// Without permission to change entries, all of them stay, and each row says so.
 #[test]
 fn root_nat_without_rights() {
     testkit::require_root!();
     let lab = Lab::new("natrights");
     lab.track(mixed(100));
     let without = [Limit::WithoutCaps(vec![Cap::NetAdmin])];
-    // ctnetlink is closed; /proc is root's, who still has it.
+    // ctnetlink is denied; /proc is readable, because the user is still root.
     let fallen = limited(&lab, &["nat", "--no-owner", "-H", "-c", "id,client"], &without);
     assert_eq!(fallen.code, 0, "{}", fallen.stderr);
     assert!(fallen.stderr.contains("/proc/net/nf_conntrack, which knows less"), "{}", fallen.stderr);
@@ -221,7 +221,7 @@ fn root_nat_without_rights() {
     limited(&lab, &["nat", "--no-owner"], &nobody).says(4, &["cannot read the connection-tracking table"]);
 }
 
-/// A kernel that has no ctnetlink, then one that has no connection tracking at all.
+/// A kernel without ctnetlink, then a kernel without connection tracking.
 #[test]
 fn root_nat_without_the_kernels_part() {
     testkit::require_root!();
@@ -234,11 +234,11 @@ fn root_nat_without_the_kernels_part() {
     let gone = lab.dir().join("nothing");
     std::fs::create_dir_all(&gone).unwrap();
     let hidden = Limit::Cover { with: gone, place: "/proc/sys/net".into() };
-    // The number of buckets is not to be had: it is read all the same.
+    // The number of buckets cannot be read; the table can.
     assert_eq!(limited(&lab, &args, std::slice::from_ref(&hidden)).ok().lines().count(), 100);
 }
 
-/// An empty table costs next to nothing, though the host's hash has a quarter of a million buckets.
+/// Reading an empty table costs almost nothing, although the host's hash table has a quarter of a million buckets.
 #[test]
 fn root_nat_of_nothing_reads_nothing() {
     testkit::require_root!();
@@ -276,7 +276,8 @@ fn root_nat_is_recorded_and_replayed() {
     assert!(all.stderr.contains("the recording was made with a kernel filter"), "{}", all.stderr);
 }
 
-/// Both ends on this host: the process is that of the client's socket, of what listens where there is none.
+/// If both ends are on this host, the process is the owner of the client's socket, or of the listener if there is no
+/// client socket.
 #[test]
 fn root_nat_owners_are_found_at_the_local_end() {
     testkit::require_root!();
@@ -290,9 +291,9 @@ fn root_nat_owners_are_found_at_the_local_end() {
     let local: IpAddr = [127, 0, 0, 1].into();
     lab.ip(&["addr", "add", "10.0.0.9/24", "dev", "lo"]);
     lab.track([
-        // Redirected to the listener; nobody's connection any more.
+        // Redirected to the listener; the connection itself has no socket.
         Entry::tcp((v4(1), 4001), (v4(9), 80), 7).dnat(local, 8080),
-        // To the wildcard at an address of ours, and past us to the same port elsewhere.
+        // One to a wildcard socket at a local address, and one through this host to the same port elsewhere.
         Entry::udp((v4(1), 4002), (v4(9), 5353)),
         Entry::udp((v4(1), 4003), (v4(77), 5353)),
     ]);
@@ -301,7 +302,7 @@ fn root_nat_owners_are_found_at_the_local_end() {
         ran,
         format!("10.0.0.1:4001\tpython3\t{server}\n10.0.0.1:4002\tpython3\t{server}\n10.0.0.1:4003\t-\t-\n")
     );
-    // A connection whose two ends are held by this very process.
+    // A connection whose two ends belong to this process.
     let rules = lab.dir().join("rules.nft");
     std::fs::write(
         &rules,
@@ -311,8 +312,8 @@ fn root_nat_owners_are_found_at_the_local_end() {
     lab.output("nft", &["-f", rules.to_str().unwrap()]);
     let pair = lab.connect_v4(1);
     let filter = format!("client = 127.0.0.1:{}", pair[0].client.port());
-    // Other tests of this process open files and start children meanwhile: a reading of owners may miss a file, and
-    // says so, or finds a child that has not called exec yet and still holds the sockets.
+    // Other tests of this process open files and start children at the same time: reading owners may miss a file and
+    // report it, or find a child that has not called exec yet and still holds the sockets.
     let wanted = format!("{}\testablished\n", std::process::id());
     lab.wait_until("the connection's owner is found", || {
         let ran = netwren_in(&lab, &["nat", "-H", "-c", "pid,state", &filter]);
@@ -320,7 +321,7 @@ fn root_nat_owners_are_found_at_the_local_end() {
     });
 }
 
-/// Namespaces by name, each with its own entries; the column that tells them apart comes unasked.
+/// Namespaces by name, each with its own entries; the column with their names is added automatically.
 #[test]
 fn root_nat_of_every_namespace() {
     testkit::require_root!();
@@ -336,7 +337,7 @@ fn root_nat_of_every_namespace() {
     assert_eq!(inside, "10.0.0.1:4000\n");
 }
 
-/// Times and counters are there where the kernel keeps them.
+/// Times and counters are shown if the kernel keeps them.
 #[test]
 fn root_nat_counters_and_ages() {
     testkit::require_root!();
@@ -359,13 +360,13 @@ fn root_nat_counters_and_ages() {
     assert_eq!(nat(&lab, &["-c", "state", "age < 1h and bytes_in < 1MiB"]), ["established"]);
 }
 
-/// Namespaces that cannot be entered cost their rows and a line.
+/// Namespaces that cannot be entered are missing from the rows and reported in one message.
 #[test]
 fn root_nat_of_namespaces_that_cannot_be_entered() {
     testkit::require_root!();
     let lab = Lab::new("natclosed");
     lab.track([Entry::udp((v4(1), 4000), (v4(2), 53))]);
-    // Nor by the walk, which enters nothing.
+    // The BPF walk is denied as well; it would not need to enter.
     let without = [Limit::WithoutCaps(vec![Cap::SysAdmin]), Limit::NoBpf(sys::Errno(1))];
     let ran =
         limited(&lab, &["nat", "--all-netns", "--no-owner", "-H", "-c", "client", "client = 10.0.0.1:4000"], &without);

@@ -1,18 +1,19 @@
-//! Owners of entries whose backend is in another namespace of this host, as containers are.
+//! Owners of entries whose backend is in another namespace of this host, as with containers.
 
 use crate::run::{Ran, netwren_in};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use testkit::netns::Lab;
 
-/// The rows. Namespaces of other tests come and go meanwhile: what could not be read of them is said, exit code 3.
+/// The rows. Other tests' namespaces change at the same time; if they could not be read, a message says so and the
+/// exit code is 3.
 #[track_caller]
 fn shown(ran: Ran) -> String {
     assert!(matches!(ran.code, 0 | 3), "exit code {}; stderr: {}", ran.code, ran.stderr);
     ran.stdout
 }
 
-/// A router publishes 8080 on 198.51.100.1 as the port 80 of a server in a namespace of its own; a client is connected.
+/// A router that publishes port 80 of a server in another namespace as 198.51.100.1:8080, with one connected client.
 struct Published {
     router: Lab,
     _labs: [Lab; 2],
@@ -20,7 +21,7 @@ struct Published {
 }
 
 impl Published {
-    /// `net` are the first three numbers of the server's addresses: unlike other tests', for all namespaces are read.
+    /// `net` is the prefix of the server's addresses; it differs between tests, because all namespaces are read.
     fn new(purpose: &str, net: &str) -> Published {
         let [client, router, server] = ["c", "r", "s"].map(|part| Lab::new(&format!("{purpose}{part}")));
         for (lab, near, far, net) in [(&client, "c0", "c1", "198.51.100"), (&server, "s0", "s1", net)] {
@@ -49,7 +50,7 @@ impl Published {
         Published { router, _labs: [client, server], _held: (listener, near, far) }
     }
 
-    /// Compares the pids that the lines of `netwren nat` with these words name.
+    /// Checks the pid in the lines of `netwren nat` with these arguments.
     #[track_caller]
     fn has_pid(&self, words: &[&str], expected: &str) {
         let all = [&["nat", "-H", "-c", "pid"], words].concat();
@@ -65,7 +66,7 @@ fn root_issue_10_the_process_behind_a_published_port_is_named() {
     let published = Published::new("backs", "10.213.77");
     let (backend, netns) = ("backend = 10.213.77.2:80", format!("and netns = {}", published.router.name()));
     let own = std::process::id().to_string();
-    // What only this namespace's sockets tell.
+    // The sockets of this namespace alone do not show the owner.
     published.has_pid(&[backend], "-");
     let alone = netwren_in(&published.router, &["nat", backend, "-c", "+process,container"]);
     assert!(alone.stderr.contains("--all-netns names the processes of backends"), "{}", alone.stderr);
@@ -81,7 +82,7 @@ fn root_issue_10_the_process_behind_a_published_port_is_named() {
     assert!(top.starts_with("netns\tcontainer\tcount"), "{top}");
 }
 
-/// Any user may make a namespace with the backend's address and listen there.
+/// Any user may create a namespace with the backend's address and listen there.
 #[test]
 fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
     testkit::require_root!();
@@ -90,7 +91,7 @@ fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
     }
     let published = Published::new("backf", "10.213.78");
     let (backend, netns) = ("backend = 10.213.78.2:80", format!("and netns = {}", published.router.name()));
-    // The kernel refuses it in a chroot, and an administrator may forbid it.
+    // The kernel does not allow it in a chroot, and an administrator may forbid it.
     let user = ["--reuid=65534", "--clear-groups", "unshare", "-Urn"];
     let tried = published.router.command("setpriv").args(user).arg("true").output().unwrap();
     if !tried.status.success() {
@@ -100,7 +101,8 @@ fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
     }
     let script = "ip address add 10.213.78.2/24 dev lo && ip link set lo up; exec sleep 600";
     let pid = published.router.spawn("setpriv", &[&user[..], &["sh", "-c", script]].concat());
-    // The whole line: the router, where the process comes from, has a broadcast address that begins like it.
+    // Compare the whole line, because the router, where the process starts, has a broadcast address with the same
+    // beginning.
     testkit::wait_until("the user's namespace has the address", || {
         let routes = std::fs::read_to_string(format!("/proc/{pid}/net/fib_trie"));
         routes.is_ok_and(|routes| routes.lines().any(|line| line.ends_with("-- 10.213.78.2")))
@@ -108,7 +110,7 @@ fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
     published.has_pid(&[backend, &netns, "--all-netns"], &std::process::id().to_string());
 }
 
-/// Of two namespaces with the address of the backend neither is believed.
+/// If two namespaces have the backend's address, neither is used.
 #[test]
 fn root_issue_10_an_address_of_two_namespaces_names_none() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! `nat events`: what conntrack(8) shows, and more; what is lost is counted; nothing stays behind.
+//! `nat events` shows the events of conntrack(8) and more, counts lost events, and leaves nothing loaded.
 
 use crate::going::Going;
 use crate::run::{Ran, clean, netwren};
@@ -12,7 +12,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::conntrack::Entry;
 use testkit::netns::Lab;
 
-/// Leaves the test, loudly, where new entries cannot be told of by BPF.
+/// Returns from the test with a message if BPF cannot report new entries.
 macro_rules! require_packets {
     ($lab:expr) => {
         let tried = Running::tried(&$lab, &["--event", "new", "--via", "bpf", "--limit", "0"]);
@@ -25,7 +25,7 @@ macro_rules! require_packets {
     };
 }
 
-/// Its lines as they are.
+/// A running program with unparsed lines.
 type Running = Going<String>;
 
 fn command(lab: &Lab, program: &std::path::Path, args: &[&str]) -> Command {
@@ -36,14 +36,14 @@ fn command(lab: &Lab, program: &std::path::Path, args: &[&str]) -> Command {
 }
 
 impl Running {
-    /// `netwren nat events`, once its header is there: from then on nothing is missed.
+    /// Starts `netwren nat events` and waits for its header; every event after that is shown.
     #[track_caller]
     fn events(lab: &Lab, columns: &str, args: &[&str]) -> Running {
         let all = [&["nat", "events", "--columns", columns], args].concat();
         Going::past_header(command(lab, testkit::program::netwren(), &all), columns, |line| line)
     }
 
-    /// `conntrack -E`, once it listens: it is tried with flows to [`TRIED`], which nobody counts.
+    /// Starts `conntrack -E` and waits until it listens, using flows to [`TRIED`], which are not counted.
     fn conntrack(lab: &Lab, args: &[&str]) -> Running {
         let all = [&["-E"], args].concat();
         let mut running = Going::spawn(command(lab, std::path::Path::new("conntrack"), &all), |line| line);
@@ -57,14 +57,14 @@ impl Running {
         running
     }
 
-    /// A run of `nat events` that ends by itself.
+    /// A run of `nat events` that ends without being interrupted.
     fn tried(lab: &Lab, args: &[&str]) -> Ran {
         let all = [&["nat", "events"], args].concat();
         Ran::of(command(lab, testkit::program::netwren(), &all).output().unwrap())
     }
 }
 
-/// A connection with 1,000 bytes there and 3,000 back, closed by both.
+/// A connection that carries 1,000 bytes in one direction and 3,000 in the other, closed by both ends.
 fn converse(lab: &Lab, address: &str) -> SocketAddr {
     lab.inside(|| {
         let listener = TcpListener::bind(address).unwrap();
@@ -81,16 +81,16 @@ fn converse(lab: &Lab, address: &str) -> SocketAddr {
     })
 }
 
-/// Where the flows go that only try whether somebody listens: 127.1.0.0 and 60,000 to 65,535 more.
+/// The addresses of flows that only check whether a program listens: 127.1.0.0 plus 60,000 to 65,535.
 const TRIED: [&str; 3] = ["127.1.23", "127.1.24", "127.1.25"];
 
-/// Without those flows.
+/// The lines without those flows.
 fn counted(lines: Vec<String>) -> Vec<String> {
     let is_tried = |line: &String| TRIED.iter().any(|start| line.contains(start));
     lines.into_iter().filter(|line| !is_tried(line)).collect()
 }
 
-/// UDP over IPv6.
+/// Sends UDP over IPv6.
 fn say_v6(lab: &Lab) {
     lab.inside(|| {
         let here = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
@@ -99,7 +99,7 @@ fn say_v6(lab: &Lab) {
     });
 }
 
-/// UDP to 192.0.2.1:53, which [`REDIRECTED`] sends elsewhere.
+/// Sends UDP to 192.0.2.1:53, which [`REDIRECTED`] redirects.
 fn ask_the_redirected(lab: &Lab) {
     lab.ip(&["address", "add", "192.0.2.1/32", "dev", "lo"]);
     lab.inside(|| {
@@ -126,14 +126,14 @@ fn count(lines: &[String], event: &str) -> usize {
     lines.iter().filter(|line| line.split('\t').next() == Some(event)).count()
 }
 
-/// How often each line comes.
+/// The number of occurrences of each line.
 fn bag(lines: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
     let mut bag = BTreeMap::new();
     lines.into_iter().for_each(|line| *bag.entry(line).or_default() += 1);
     bag
 }
 
-/// The same lines, as often; says the first few that differ.
+/// Checks that both have the same lines equally often; a failure shows the first differences.
 #[track_caller]
 fn assert_same(ours: Vec<String>, theirs: Vec<String>) {
     let (ours, theirs) = (bag(ours), bag(theirs));
@@ -145,7 +145,7 @@ fn assert_same(ours: Vec<String>, theirs: Vec<String>) {
     assert_eq!((only(&ours, &theirs), only(&theirs, &ours)), (none.clone(), none));
 }
 
-/// A line of `conntrack -E -o id` in the words of [`OF_CONNTRACK`].
+/// Converts a line of `conntrack -E -o id` to the columns [`OF_CONNTRACK`].
 fn in_our_words(line: &str) -> String {
     let event = match line.split('[').nth(1).and_then(|rest| rest.split(']').next()) {
         Some("NEW") => "new",
@@ -160,7 +160,7 @@ fn in_our_words(line: &str) -> String {
         parts.map(str::to_owned).collect::<Vec<_>>()
     };
     let parts = [all("src="), all("dst="), all("sport="), all("dport=")].concat();
-    // Original and reply stand alternately in each pair.
+    // The original and the reply value alternate in each pair.
     format!("{event}\t{proto}\t{}\t{}", parts.join("\t"), all("id=")[0])
 }
 
@@ -171,14 +171,15 @@ const OF_CONNTRACK: &str =
 fn root_what_conntrack_tells_and_no_more() {
     testkit::require_root!();
     testkit::require_tool!("conntrack");
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evsame");
     lab.use_conntrack();
     lab.nft(REDIRECTED);
     let mut ours = Running::events(&lab, OF_CONNTRACK, &[]);
     let mut theirs = Running::conntrack(&lab, &["-o", "id"]);
-    // conntrack sets its buffer only after it has begun to listen: all must fit into the usual one.
+    // conntrack enlarges its buffer only after it has started to listen, so everything must fit into the default
+    // buffer.
     lab.new_udp_flows(0, 40);
     ask_the_redirected(&lab);
     say_v6(&lab);
@@ -198,7 +199,7 @@ fn root_what_conntrack_tells_and_no_more() {
 #[test]
 fn root_by_packet_the_same_new_entries_as_by_netlink() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evdoors");
     lab.use_conntrack();
@@ -207,7 +208,7 @@ fn root_by_packet_the_same_new_entries_as_by_netlink() {
     const COLUMNS: &str =
         "event,proto,family,state,nat,client,published,backend,reply_dst,reply_dport,mark,zone,netns_id";
     let mut told = Running::events(&lab, COLUMNS, &["--event", "new", "--via", "netlink"]);
-    // Unasked, because only new entries are wanted.
+    // BPF is the default here, because only new entries are requested.
     let mut seen = Running::events(&lab, COLUMNS, &["--event", "new", "--cost"]);
     lab.new_udp_flows(0, 500);
     ask_the_redirected(&lab);
@@ -226,7 +227,7 @@ fn root_by_packet_the_same_new_entries_as_by_netlink() {
 #[test]
 fn root_a_session_log_has_bytes_and_duration() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     for (timestamps, events) in [("0", "0 new"), ("1", "0 new")] {
         let lab = Lab::new("evlog");
@@ -253,7 +254,7 @@ fn root_a_session_log_has_bytes_and_duration() {
 #[test]
 fn root_filter_limit_and_a_closed_pipe() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evlimit");
     lab.use_conntrack();
@@ -274,7 +275,7 @@ fn root_filter_limit_and_a_closed_pipe() {
 
         let mut closed = Running::events(&lab, "event,orig_dst", &["--event", "new", "--via", via]);
         let (_, nobody) = channel();
-        // The thread that reads ends at the next line, and its pipe with it.
+        // The reading thread ends at the next line and closes its pipe.
         drop(std::mem::replace(&mut closed.lines, nobody));
         testkit::wait_until("it ends", || {
             lab.new_udp_flows(1_000, 100);
@@ -288,7 +289,7 @@ fn root_filter_limit_and_a_closed_pipe() {
 #[test]
 fn root_a_recording_tells_the_same() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evtape");
     lab.use_conntrack();
@@ -308,14 +309,14 @@ fn root_a_recording_tells_the_same() {
         let again = netwren(&["nat", "events", "--replay", file, "--columns", columns, "--event", "new", "-H"]);
         assert_eq!(again.stderr, said);
         assert_eq!(again.ok().lines().collect::<Vec<_>>(), lines, "{via}");
-        // With another filter it is told of what was recorded.
+        // A replay with a different filter selects from the recorded events.
         let one = netwren(&["nat", "events", "--replay", file, "--columns", "orig_dst", "-H", "orig_dst = 127.1.0.9"]);
         assert_eq!(one.stdout, if n == 0 { "127.1.0.9\n" } else { "" });
         one.says(3, &["the recording holds no update and destroy events"]);
     }
 }
 
-/// A shell in the lab with a connection of its own, once it has it; ends with the lab or by [`Client::end`].
+/// A shell in the lab with one established connection; it ends with the lab or with [`Client::end`].
 struct Client {
     pid: u32,
     port: u16,
@@ -328,11 +329,11 @@ impl Client {
         let script = format!("exec 3<>/dev/tcp/{}/{}; read line <&3", to.ip(), to.port());
         let pid = lab.spawn("bash", &["-c", &script]);
         let (near, from) = listener.accept().unwrap();
-        // It reads from us until it is ended.
+        // It reads from this connection until it is killed.
         Client { pid, port: from.port(), _near: near }
     }
 
-    /// The process is gone, and then what it left in the table.
+    /// Kills the process, waits for its end, and then flushes the table.
     fn end(&self, lab: &Lab) {
         assert!(Command::new("kill").args(["-9", &self.pid.to_string()]).status().unwrap().success());
         let dead = format!("/proc/{}/fd", self.pid);
@@ -347,11 +348,11 @@ impl Client {
     }
 }
 
-/// Owners at the beginning, from sockets that are looked up after it; at the end what was known before.
+/// New events have owners from sockets that are looked up afterwards; destroy events have the owners known before.
 #[test]
 fn root_owners_of_events() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evowners");
     lab.use_conntrack();
@@ -363,12 +364,12 @@ fn root_owners_of_events() {
     let mut running = Running::events(&lab, columns, &args);
     let first = Client::connect(&lab, &listener);
     running.read_until("the first begins", |lines| lines.contains(&first.row("new")));
-    // At once: it waits for the next reading, and is in that.
+    // Immediately afterwards: this event waits for the next reading of owners, which includes it.
     let second = Client::connect(&lab, &listener);
     running.read_until("the second begins", |lines| lines.contains(&second.row("new")));
     first.end(&lab);
     running.read_until("both are out", |lines| count(lines, "destroy") >= 2);
-    // Ours by its address, and nobody's socket; and one that is not ours.
+    // An entry with a local address but without a socket, and an entry without a local address.
     let elsewhere = |last| (Ipv4Addr::new(10, 0, 0, last).into(), 9);
     let here = (Ipv4Addr::LOCALHOST.into(), 9);
     lab.track([Entry::udp(here, elsewhere(2)), Entry::udp(elsewhere(1), elsewhere(2))]);
@@ -379,7 +380,7 @@ fn root_owners_of_events() {
     for row in [first.row("new"), second.row("new"), first.row("destroy"), second.row("destroy")] {
         assert!(holds(&lines, &row), "{row} {lines:?}");
     }
-    // A last packet of the one that was ended may have made an entry after the table was emptied.
+    // A last packet of the killed client may have created another entry after the flush.
     assert!(ran.stderr.contains(" events with an end here have no owner"), "{}", ran.stderr);
     let again = netwren(&["nat", "events", "--event", "new,destroy", "--replay", tape, "--columns", columns, "-H"]);
     assert_eq!(again.stdout.lines().collect::<Vec<_>>(), lines, "{}", again.stderr);
@@ -387,11 +388,11 @@ fn root_owners_of_events() {
     second.end(&lab);
 }
 
-/// Though their beginnings are not shown, ends have owners; and new entries by BPF have them, too.
+/// Destroy events have owners even if new events are not shown, and new entries reported by BPF have owners as well.
 #[test]
 fn root_owners_where_one_kind_is_asked_for() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evowners1");
     lab.use_conntrack();
@@ -407,11 +408,11 @@ fn root_owners_where_one_kind_is_asked_for() {
     assert_eq!(ends.end().0, [client.row("destroy")]);
 }
 
-/// The same connection in two namespaces, each of another process.
+/// The same connection exists in two namespaces, each with its own process.
 #[test]
 fn root_owners_of_events_in_the_right_namespace() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let labs = [Lab::new("evowners2"), Lab::new("evowners3")];
     let script = "import socket,signal\ns=socket.socket(); s.bind(('127.0.0.1',4321)); s.connect(('127.0.0.1',7777))\n\
@@ -433,7 +434,7 @@ fn root_owners_of_events_in_the_right_namespace() {
 #[test]
 fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evlost");
     lab.use_conntrack();
@@ -448,21 +449,21 @@ fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
     let (_, lost) = ran.stderr.split_once("; lost ").unwrap();
     let lost: u64 = lost.split(';').next().unwrap().parse().unwrap();
     assert_eq!(told + lost, u64::from(sent), "{}", ran.stderr);
-    // 2 ms of a flood do not fit into 8 KiB.
+    // Two milliseconds of a flood exceed 8 KiB.
     assert!(lost > 0 && ran.code == 3, "{}", ran.stderr);
     assert!(count(&lines, "live") > 0, "{}", ran.stderr);
 }
 
-/// A loss during a dump asks for another one, and a burst may be too short for the next 10,000 events: when it is over,
-/// the last dump has whatever was lost.
+/// A loss during a dump causes another dump. A burst may be shorter than the 10,000 events between dumps; after its
+/// end, the last dump contains every lost entry.
 #[test]
 fn root_issue_10_after_losses_the_table_is_dumped_until_none_is_missing() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evresync");
     lab.use_conntrack();
-    // `--resync` shows what it finds, whichever events are named.
+    // `--resync` shows the entries it finds, independent of `--event`.
     let args = ["--event", "new", "--buffer", "4KiB", "--resync", "--stats"];
     let mut running = Running::events(&lab, "event,orig_dst", &args);
     let sent = 9_000;
@@ -481,7 +482,7 @@ fn root_issue_10_after_losses_the_table_is_dumped_until_none_is_missing() {
 fn root_issue_10_what_bpf_does_not_hear_is_said() {
     testkit::require_root!();
     testkit::require_tool!("conntrack");
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evinsert");
     lab.use_conntrack();
@@ -501,7 +502,7 @@ fn root_issue_10_what_bpf_does_not_hear_is_said() {
 #[test]
 fn root_every_namespace_by_its_name() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let (near, far) = (Lab::new("evnear"), Lab::new("evfar"));
     let mut all = Running::events(&near, "event,netns,orig_dst", &["--all-netns", "--event", "new"]);
@@ -509,7 +510,7 @@ fn root_every_namespace_by_its_name() {
         lab.use_conntrack();
         lab.new_udp_flows(0, 50);
     }
-    // One that was not there when it began.
+    // A namespace that did not exist at the start.
     let late = Lab::new("evlate");
     late.use_conntrack();
     let of = |lines: &[String], lab: &Lab| lines.iter().filter(|line| line.contains(lab.name())).count();
@@ -523,14 +524,14 @@ fn root_every_namespace_by_its_name() {
     all.read_until("all of both", |lines| of(lines, &near) >= 50 && of(lines, &far) >= 50);
     let (lines, ran) = all.end();
     assert_eq!((of(&lines, &near), of(&lines, &far)), (50, 50));
-    // It had no number, so that its first events may be missing.
+    // The namespace had no ID at first, so its first events may be missing.
     ran.says(3, &["listened to only a moment later"]);
 }
 
 #[test]
 fn root_without_the_right_it_says_what_is_missing() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evdenied");
     let mut command = command(&lab, testkit::program::netwren(), &["nat", "events"]);
@@ -541,13 +542,13 @@ fn root_without_the_right_it_says_what_is_missing() {
 #[test]
 fn root_kill_9_leaves_nothing() {
     testkit::require_root!();
-    // Other tests try a full table: its size is the whole host's.
+    // Other tests fill the table, whose limit applies to the whole host.
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("evkilled");
     lab.use_conntrack();
     require_packets!(lab);
     let args = ["--event", "new", "--via", "bpf"];
-    // As many as there are places: if one stayed, there would be none for the next.
+    // As many runs as there are places at the hook: if one place stayed occupied, the next run would fail.
     let mut all: Vec<Running> = (0..4).map(|_| Running::events(&lab, "event", &args)).collect();
     let fifth = Running::tried(&lab, &args);
     fifth.says(4, &["another BPF program has the place at hook LOCAL_IN"]);
@@ -558,7 +559,7 @@ fn root_kill_9_leaves_nothing() {
     testkit::wait_until("all places are free", || {
         Running::tried(&lab, &[&args[..], &["--limit", "0"]].concat()).code == 0
     });
-    // Asked for nothing special it would have listened by netlink.
+    // While all places are taken, a run without `--via` falls back to netlink.
     let all: Vec<Running> = (0..4).map(|_| Running::events(&lab, "event", &args)).collect();
     let fifth = Running::events(&lab, "event", &["--event", "new", "--cost"]);
     let (_, ran) = fifth.end();

@@ -1,17 +1,17 @@
-//! Pictures of what a terminal shows: text with colours (SGR) as SVG.
+//! Converts terminal text with colours (SGR) to SVG pictures.
 //!
-//! One file serves light and dark pages: its colours follow the reader's preference. No font is needed but a monospaced
-//! one of the reader's.
+//! One file suits light and dark pages: its colours follow the reader's preference. It uses the reader's monospaced
+//! font.
 
 use std::fmt::Write;
 
-/// Width and height of a cell, in the picture's units.
+/// Width and height of a cell in the picture's units.
 const CELL: (usize, usize) = (8, 18);
 
-/// Blank units around the text.
+/// Margin around the text in the picture's units.
 const MARGIN: usize = 12;
 
-/// The colours by their numbers (30 to 37), light and dark. The first is what has none.
+/// Class, light colour and dark colour of each SGR number (30 to 37). The first row is for text without a colour.
 const COLOURS: [(&str, &str, &str); 9] = [
     ("fg", "#1f2328", "#e6edf3"),
     ("c0", "#57606a", "#8b949e"),
@@ -24,12 +24,12 @@ const COLOURS: [(&str, &str, &str); 9] = [
     ("c7", "#57606a", "#b1bac4"),
 ];
 
-/// How text is written from a place on.
+/// The style of text from a position on.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Style {
     bold: bool,
     dim: bool,
-    /// From 0 to 7.
+    /// The colour's number, from 0 to 7.
     colour: Option<u8>,
 }
 
@@ -44,7 +44,7 @@ impl Style {
             30..=37 => self.colour = Some(number - 30),
             90..=97 => self.colour = Some(number - 90),
             39 => self.colour = None,
-            // Italic, underlined, reversed: nothing that a picture must have.
+            // Italic, underlined and reversed text is not needed in pictures.
             3 | 4 | 7 | 23 | 24 | 27 => {}
             other => panic!("a picture has no style {other}"),
         }
@@ -58,7 +58,7 @@ impl Style {
     }
 }
 
-/// The line in pieces of one style, each with the column where it begins. The style goes on in the next line.
+/// Splits the line into pieces of one style, each with its first column. The style continues in the next line.
 fn pieces(line: &str, style: &mut Style) -> Vec<(usize, Style, String)> {
     let (mut pieces, mut column, mut rest) = (Vec::<(usize, Style, String)>::new(), 0, line);
     while let Some(c) = rest.chars().next() {
@@ -79,7 +79,7 @@ fn pieces(line: &str, style: &mut Style) -> Vec<(usize, Style, String)> {
     pieces
 }
 
-/// What stands between two blanks or more, each with the column where it begins.
+/// The parts separated by two or more blanks, each with its first column.
 fn cells(text: &str) -> Vec<(usize, String)> {
     let (mut cells, mut blanks) = (Vec::<(usize, String)>::new(), 2);
     for (column, c) in text.chars().enumerate() {
@@ -103,7 +103,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The text of a terminal as a picture that is called `title`.
+/// Draws the text of a terminal as a picture with the title `title`.
 pub(super) fn svg(title: &str, text: &str) -> String {
     let plain = text.lines().map(|line| {
         pieces(line, &mut Style::default()).last().map_or(0, |(at, _, text)| at + text.trim_end().chars().count())
@@ -127,14 +127,14 @@ pub(super) fn svg(title: &str, text: &str) -> String {
             let (x, length) = (MARGIN + column * CELL.0, text.chars().count() * CELL.0);
             let class = Some(style.classes()).filter(|classes| !classes.is_empty());
             let class = class.map_or(String::new(), |classes| format!(" class=\"{classes}\""));
-            // Not all programs that draw know lengths: cells of a column begin in one place all the same.
+            // Some viewers ignore `textLength`; separate text elements still align the cells of a column.
             let _ = writeln!(svg, "<text{class} x=\"{x}\" y=\"{y}\" textLength=\"{length}\">{}</text>", escaped(&text));
         }
     }
     svg + "</svg>\n"
 }
 
-/// The style sheet: fonts, and colours for light and dark.
+/// The style sheet: fonts, and colours for light and dark pages.
 fn styles() -> String {
     let of = |dark: bool| -> String {
         let rules = COLOURS.iter().map(|(class, on_light, on_dark)| {
@@ -151,10 +151,10 @@ fn styles() -> String {
     )
 }
 
-/// The text of a picture that [`svg`] made, line by line.
+/// The text of a picture made by [`svg`], line by line.
 ///
 /// # Panics
-/// When its elements do not nest, or have other attributes or entities than those that are written.
+/// If its elements are not nested correctly, or have other attributes or entities than [`svg`] writes.
 pub(super) fn text_of(svg: &str) -> String {
     let (mut open, mut lines, mut rest) = (Vec::new(), Vec::<(String, String)>::new(), svg);
     while let Some(at) = rest.find('<') {

@@ -1,23 +1,23 @@
-//! The questions of docs/cookbook.md, in its order: each with the command that answers it.
+//! The questions of docs/cookbook.md in their order, each with the command that answers it.
 
 /// How the output of a run is compared with the document.
 #[derive(Clone, Copy)]
 pub(super) enum Compare {
-    /// All lines, in any order, with varying numbers masked.
+    /// The same lines in any order, with varying numbers masked.
     Lines,
-    /// These words are in both: the rest is measured, or lasts.
+    /// Both contain these words; the remaining text is measured or varies with time.
     Words(&'static [&'static str]),
 }
 
 /// A question and the command that answers it.
 pub(super) struct Question {
     pub(super) asks: &'static str,
-    /// A line for the shell.
+    /// A line of shell.
     pub(super) line: &'static str,
     /// A sentence below the output; may be empty.
     pub(super) note: &'static str,
     pub(super) compare: Compare,
-    /// True if no other interface of the kernel answers.
+    /// True if no other kernel interface can answer.
     pub(super) needs_bpf: bool,
 }
 
@@ -48,7 +48,7 @@ impl Question {
     }
 }
 
-/// The first twenty are those of `first_guesses`; what changes the host comes last.
+/// The first twenty are the questions of `first_guesses`; questions that change the host come last.
 pub(super) const CHAPTERS: &[Chapter] = &[
     Chapter { title: "The first twenty", questions: FIRST },
     Chapter { title: "Sockets and processes", questions: SOCKETS },
@@ -84,7 +84,7 @@ const FIRST: &[Question] = &[
         "To which peers are segments sent again?",
         "netwren sockets 'retrans_total > 0' --by peer_addr --sum retrans_total",
     )
-    // A busy machine sends segments again to others, too.
+    // A busy machine retransmits segments to other hosts as well.
     .words(&["198.51.100.99"]),
     ask("What does this process do?", "netwren sockets --process nginx -c state,local,peer"),
     ask(

@@ -1,4 +1,4 @@
-//! A host with programs, a container and clients: town.py and clients.py say which.
+//! A simulated host with programs, a container and clients; town.py and clients.py define them.
 
 use crate::namespaces::Killed;
 use std::io::{BufRead, BufReader, Write};
@@ -8,22 +8,23 @@ use testkit::lock::MachineLock;
 use testkit::netns::Lab;
 use testkit::tables::Together;
 
-/// The host `web1`, in namespaces of pids, mounts, host name and network of its own, and the lab of those who talk to
-/// it. Everything ends with it.
+/// The host `web1`, in separate pid, mount, host name and network namespaces, and the lab of its clients. Everything
+/// ends when this is dropped.
 pub(crate) struct Town {
     machine: Killed,
     clients: Option<Killed>,
     outside: Lab,
     cgroup: Option<PathBuf>,
     _tracking: Together,
-    /// Addresses of two towns at once would be told apart by `--all-netns`, and be in the answers.
+    /// With two hosts at once, `--all-netns` would show namespaces to distinguish their equal addresses, which would
+    /// change the answers.
     _only: MachineLock,
 }
 
 impl Town {
-    /// Makes the host, and returns once all programs run and all clients talk.
+    /// Creates the host; returns when all programs run and all clients have connected.
     pub(crate) fn new(purpose: &str) -> Town {
-        // It may have to be built first, which takes longer than the town stays.
+        // Build the program first, because that may take longer than the host exists.
         testkit::program::netwren();
         let only = MachineLock::take("town");
         let outside = Lab::new(purpose);
@@ -54,7 +55,7 @@ impl Town {
         command
     }
 
-    /// Connects the host to those outside, by `eth0` on both sides.
+    /// Connects the host to the outside clients, through `eth0` on both sides.
     fn plug(&self) {
         let own = |line: &str| {
             let status = self.net().arg("ip").args(line.split(' ')).status();
@@ -66,20 +67,20 @@ impl Town {
         outside("link set eth0 up");
         ["10.1.2.3", "10.1.2.4", "198.51.100.7"].iter().for_each(|to| outside(&format!("addr add {to}/32 dev lo")));
         own("link set eth0 up");
-        // Where packets vanish; an unreachable address would be answered.
+        // Packets to this address vanish; an unreachable address would cause an ICMP error.
         outside("route add blackhole 198.51.100.99");
         self.outside.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
         own("addr add 192.0.2.10/24 dev eth0");
         own("route add default via 192.0.2.1");
     }
 
-    /// Runs a line of the shell on a terminal of 80 columns; what it writes there, and then what it says on stderr but
-    /// for namespaces of other tests.
+    /// Runs a line of shell on a terminal of 80 columns; returns its output, followed by its text on stderr without
+    /// lines about other tests' namespaces.
     pub(crate) fn says(&self, line: &str) -> String {
         self.run(line, false)
     }
 
-    /// The same in colour.
+    /// Like `says`, but in colour.
     pub(crate) fn shows(&self, line: &str) -> String {
         self.run(line, true)
     }
@@ -96,7 +97,7 @@ impl Town {
         command.arg(format!("--pid={}", of("pid_for_children"))).arg(format!("--wd={}", dir.display()));
         command.args(["script", "-qec", "stty cols 80 rows 40; exec bash -c \"$LINE\" 2> stderr", "/dev/null"]);
         crate::run::clean(&mut command).env("PATH", path).env("LINE", line).env("TERM", "xterm");
-        // The layout of the installed ss is that of the machine.
+        // The default layout is the installed ss's, which depends on the machine.
         command.env("LC_ALL", "C.UTF-8").env("NETWREN_SS_LAYOUT", "6.1").stdin(Stdio::null());
         if !in_colour {
             command.env("NO_COLOR", "1");
@@ -107,14 +108,14 @@ impl Town {
         assert!(is_complete, "`{line}` ended with {:?}: {stderr}", output.status.code());
         let own = stderr.lines().filter(|line| !is_of_others(line)).map(|line| format!("{line}\n"));
         let shown = String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n") + &own.collect::<String>();
-        // What the maker of a kernel adds to its version says nothing of the host.
+        // Remove the vendor's suffix of the kernel version, which differs between machines.
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         let version = release.split_once('-').map_or(release.as_str(), |(version, _)| version);
         shown.replace(release.trim_end(), version.trim_end())
     }
 }
 
-/// True for what is said of the machine around the host: namespaces and processes of others, and how busy it is.
+/// True for messages about the surrounding machine: other namespaces and processes, and its load.
 fn is_of_others(line: &str) -> bool {
     ["network namespace", "outside this pid namespace", "freed in a routine way", "not taken"]
         .iter()
@@ -149,7 +150,7 @@ fn wait_for(word: &str, from: &mut BufReader<ChildStdout>) {
     assert_eq!(line.trim_end(), word, "the host does not come up");
 }
 
-/// A cgroup as LXC makes it for a container `shop`; none where there is no cgroup 2.
+/// A cgroup with LXC's path for a container `shop`; `None` if there is no cgroup 2.
 fn container_group(name: &str) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let root = mounts.lines().find(|line| line.contains(" cgroup2 "))?.split(' ').nth(1)?;

@@ -4,8 +4,8 @@ use super::{Event, Following, bpf_works};
 use std::process::Command;
 use testkit::netns::Lab;
 
-/// Prints its pid, makes a connection to itself and lets its client's end go so that somebody else has the last
-/// reference: a child whose exec closes what it never used, or the kernel thread that cleans up behind an io_uring.
+/// Prints its pid, connects to itself and closes the client's end so that a different task has the last reference: a
+/// child process whose exec closes the inherited descriptor, or the kernel thread that cleans up an io_uring.
 const CLOSER: &str = r#"
 import ctypes, os, socket, sys
 listener = socket.create_server(("127.0.0.1", 0))
@@ -30,7 +30,8 @@ print(os.getpid(), flush=True)
 {"exec": by_exec, "io_uring": by_io_uring}[sys.argv[1]]()
 "#;
 
-/// The closings of such a connection, with the process that made it; `None` where the kernel lacks what it takes.
+/// The close events of such a connection, and the pid of the process that made it; `None` if the kernel lacks
+/// io_uring.
 fn closed_by(lab: &Lab, how: &str) -> Option<(u32, Vec<Event>)> {
     let mut following = Following::by_bpf(lab);
     let out = lab.inside(|| Command::new("python3").args(["-c", CLOSER, how]).output()).expect("python3 starts");

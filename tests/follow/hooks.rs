@@ -1,4 +1,4 @@
-//! What the accept hooks keep others from, and `--no-hooks`, which keeps nobody from anything.
+//! The accept hooks, which block other attachments, and `--no-hooks`, which does not.
 
 use super::{Following, acceptor, bpf_works, check, client, count, listen};
 use crate::run::{Ran, netwren};
@@ -8,8 +8,8 @@ use std::process::Command;
 use sys::sandbox::Limit;
 use testkit::netns::Lab;
 
-/// Attaches a program that allows everything to `cgroup/getpeername4` of the directory, without any flag, and detaches
-/// it again: what bpftool does by default. Prints the error, or `attached`.
+/// Attaches a program that allows everything to `cgroup/getpeername4` of the directory without any flag, as bpftool
+/// does by default, and detaches it again. Prints the error, or `attached`.
 const ATTACH: &str = r#"
 import ctypes, os, platform, struct, sys
 NUMBERS = {"x86_64": 321, "aarch64": 280}
@@ -32,7 +32,8 @@ if got == 0:
 print("attached" if got == 0 else os.strerror(-got))
 "#;
 
-/// A group of cgroup 2 that stands in the root's place for one follower: the real root is shared with every other test.
+/// A group of cgroup 2 that replaces the root group for one follower, because the real root group is shared with all
+/// other tests.
 struct Group {
     at: PathBuf,
     root: PathBuf,
@@ -65,8 +66,8 @@ impl Drop for Group {
     }
 }
 
-/// A plain attachment beside a follower: refused beside the hooks, as `netwren support` says; never beside
-/// `--no-hooks`, which still tells who connected and who accepted.
+/// A plain attachment is refused while a follower uses hooks, as `netwren support` says; with `--no-hooks` it
+/// succeeds, and the follower still reports who connected and who accepted.
 #[test]
 fn root_issue_10_without_hooks_nobody_is_kept_from_attaching() {
     require_bpf!();
@@ -101,8 +102,8 @@ fn root_issue_10_without_hooks_nobody_is_kept_from_attaching() {
     }
 }
 
-/// `ip netns exec` mounts another /sys, without cgroups: no hook tells who accepted. A connection that was accepted and
-/// stays idle is not shown then, and the footer says why; it does not say that nobody has accepted it.
+/// `ip netns exec` mounts a /sys without cgroups, so no hook reports who accepted. An accepted idle connection is then
+/// not shown, and the footer gives the reason; it does not claim that the connection was not accepted.
 #[test]
 fn root_issue_10_accepted_connections_without_hooks_are_said() {
     require_bpf!();

@@ -1,4 +1,4 @@
-//! `sockets --follow`: every opening and closing, with the right process on both ends.
+//! `sockets --follow`: every opening and closing of a connection, with the right process on both ends.
 
 use crate::going::Going;
 use crate::run::{clean, netwren};
@@ -11,7 +11,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use workers::{acceptor, client, keeper};
 
-/// Leaves the test, loudly, where connections cannot be followed by BPF.
+/// Returns from the test with a message if BPF cannot follow connections.
 macro_rules! require_bpf {
     () => {
         testkit::require_root!();
@@ -65,11 +65,11 @@ fn parse(line: &str) -> Event {
     }
 }
 
-/// A running `sockets --follow`, its lines parsed.
+/// A running `sockets --follow` with parsed lines.
 type Following = Going<Event>;
 
 impl Following {
-    /// Starts it and waits for its header: from then on nothing is missed.
+    /// Starts it and waits for its header; every event after that is shown.
     #[track_caller]
     fn start(lab: &Lab, args: &[&str], limits: &[Limit]) -> Following {
         Following::with_columns(lab, COLUMNS, args, limits)
@@ -105,15 +105,16 @@ fn count(events: &[Event], event: &str) -> usize {
     events.iter().filter(|e| e.event == event).count()
 }
 
-/// What `scenario` gives once its pid is this process's.
+/// Repeats `scenario` until its pid is this process's.
 ///
-/// Until its exec a child that another test starts holds this process's sockets, too. If it has the last reference,
-/// then before Linux 6.2 the close is the child's: that goes by.
+/// A child process that another test starts shares this process's sockets until its exec. If it has the last
+/// reference, then before Linux 6.2 the close event names the child.
 fn until_ours<T>(scenario: impl FnMut() -> T, pid: impl Fn(&T) -> Option<u32>) -> T {
     testkit::until_equal(scenario, |ours| pid(ours) == Some(std::process::id()))
 }
 
-/// Every opening and closing of these connections, both ends, once, with who connected and who accepted.
+/// Checks that the events contain every opening and closing of these connections once for both ends, with the
+/// connecting and the accepting process.
 #[track_caller]
 fn check(events: &[Event], server: u16, talked: &workers::Talked) {
     let accepted: HashMap<u16, u32> = talked.accepted.iter().copied().collect();
@@ -140,7 +141,7 @@ fn check(events: &[Event], server: u16, talked: &workers::Talked) {
     }
 }
 
-/// The listener was made by this process; four others accept from it.
+/// This process creates the listener; four others accept from it.
 #[test]
 fn root_every_connection_is_told_of_with_the_right_process_on_both_ends() {
     require_bpf!();
@@ -159,7 +160,8 @@ fn root_every_connection_is_told_of_with_the_right_process_on_both_ends() {
     assert!(ran.stderr.contains("4000 connections opened, 4000 closed, 0 attempts"), "{}", ran.stderr);
 }
 
-/// Without CAP_NET_ADMIN nothing may hang on a cgroup: the first use of a socket tells who accepted it.
+/// Without CAP_NET_ADMIN no hook can be attached to a cgroup; the accepting process is then known at the first use of
+/// a socket.
 #[test]
 fn root_the_first_use_tells_who_accepted() {
     require_bpf!();
@@ -173,8 +175,8 @@ fn root_the_first_use_tells_who_accepted() {
     check(&following.end().0, addr.port(), &talked);
 }
 
-/// Nobody asks for the peer's name at accept. The first such connection makes us look at how sockets are used; then
-/// each one's opening is told of while it lasts.
+/// The acceptor does not request the peer's address at accept. After the first such connection netwren also watches
+/// the use of sockets, and reports each opening while the connection lasts.
 #[test]
 fn root_who_accepts_without_asking_is_known_while_it_lasts() {
     require_bpf!();
@@ -190,7 +192,7 @@ fn root_who_accepts_without_asking_is_known_while_it_lasts() {
         let mut stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
         let is_in = |event: &&Event| event.direction == "in" && event.event == "open";
         following.read_until("the opening", |events| {
-            // It answers: so it has accepted.
+            // The answer shows that it has accepted.
             stream.write_all(b"x").unwrap();
             stream.read_exact(&mut [0]).unwrap();
             events.iter().filter(is_in).count() == opened
@@ -221,7 +223,8 @@ fn root_ipv6_and_mapped_addresses() {
     }
 }
 
-/// Connections that are older than we: no opening, but the close knows its holder, also one that got it passed on.
+/// Connections older than the run have no opening event, but the close event names the owner, even if the socket was
+/// passed to it.
 #[test]
 fn root_older_connections_close_with_their_owner() {
     require_bpf!();
@@ -230,7 +233,7 @@ fn root_older_connections_close_with_their_owner() {
     assert_eq!((ours.pid, ours.direction.as_str(), ours.lasted), (Some(std::process::id()), "unknown", false));
 }
 
-/// Two processes end an old connection; the end of this process.
+/// Two processes end an old connection; returns the close event of this process's end.
 fn older_close(lab: &Lab) -> Event {
     let (listener, addr) = listen(lab, "127.0.0.1:0");
     let kept = lab.inside(|| TcpStream::connect(addr)).unwrap();
@@ -239,7 +242,7 @@ fn older_close(lab: &Lab) -> Event {
     let mut following = Following::by_bpf(lab);
     let pid = kept.pid();
     drop(kept);
-    // Unread bytes there are none: it ends by FIN here, and there when we let go.
+    // There are no unread bytes, so both ends are closed with FIN.
     drop(reset);
     following.read_until("both ends", |events| count(events, "close") >= 2);
     let (events, _) = following.end();
@@ -249,7 +252,8 @@ fn older_close(lab: &Lab) -> Event {
     events.into_iter().find(|e| e.local == addr.port()).unwrap()
 }
 
-/// A connection is made here, and another process ends it: the opening is ours, the closing is theirs.
+/// This process makes a connection and another process closes it: the open event is ours, the close event is the other
+/// process's.
 #[test]
 fn root_who_lets_go_last_owns_the_close() {
     require_bpf!();
@@ -268,12 +272,12 @@ fn root_who_lets_go_last_owns_the_close() {
         let pid_of = |event: &str| events.iter().find(|e| e.direction == "out" && e.event == event).unwrap().pid;
         ((pid_of("open"), pid_of("close")), (Some(std::process::id()), Some(pid)))
     };
-    // A child of another test that has not called exec yet holds the connection, too, and may have the last reference.
+    // A child of another test that has not called exec yet also holds the connection and may have the last reference.
     let (pids, expected) = testkit::until_equal(passed_on, |(pids, expected)| pids == expected);
     assert_eq!(pids, expected);
 }
 
-/// Nobody accepts it: both events come when the listener goes, without an owner.
+/// The connection is never accepted: both events appear without an owner when the listener is closed.
 #[test]
 fn root_a_connection_that_nobody_accepts() {
     require_bpf!();
@@ -282,7 +286,7 @@ fn root_a_connection_that_nobody_accepts() {
     assert_eq!((ours.reason.as_str(), ours.pid), ("reset", Some(std::process::id())));
 }
 
-/// A listener goes with a connection in its queue; the close of the client's end.
+/// Closes a listener with a connection in its queue; returns the close event of the client's end.
 fn never_accepted(lab: &Lab) -> Event {
     let (listener, addr) = listen(lab, "127.0.0.1:0");
     let mut following = Following::by_bpf(lab);
@@ -299,7 +303,8 @@ fn never_accepted(lab: &Lab) -> Event {
     events.into_iter().find(|e| e.direction == "out" && e.event == "close").unwrap()
 }
 
-/// How long connections last is right, also where no packet ends them: the kernel's clock of TCP stands still then.
+/// The duration is correct however a connection ends, even if no packet ends it: the kernel's TCP timestamp is then
+/// not updated.
 #[test]
 fn root_durations_are_right_however_it_ends() {
     require_bpf!();
@@ -318,7 +323,7 @@ fn root_durations_are_right_however_it_ends() {
         testkit::wait_until("time passes", || begun.elapsed() > Duration::from_millis(60));
         let least = begun.elapsed();
         if ending == "reset" {
-            // Unread data when it lets go: a reset.
+            // Closing a socket with unread data causes a reset.
             (&client).write_all(b"unread").unwrap();
             testkit::wait_until("it is there", || server.as_ref().unwrap().peek(&mut [0; 9]).unwrap() == 6);
         }
@@ -336,12 +341,12 @@ fn root_durations_are_right_however_it_ends() {
     }
 }
 
-/// More connections than the first table has slots, 16,384: none is without its process, whether they are younger or
-/// older than the run.
+/// More connections than the first table has slots (16,384): each has its process, whether it is younger or older than
+/// the run.
 #[test]
 fn root_more_connections_than_slots() {
     require_bpf!();
-    // Without it who accepted is known at the first use, and none of these connections is ever used.
+    // Without cgroup 2 the accepting process is known at the first use, and these connections are never used.
     if !std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(" - cgroup2 ") {
         eprintln!("skipped: no cgroup2 file system here");
         return;
@@ -354,13 +359,13 @@ fn root_more_connections_than_slots() {
         return;
     };
     let pid = crowd.pid();
-    // On a machine with forty times its work the kernel hands one change of state in 100,000 to no program at all, not
-    // to an empty one either: this is about owners.
+    // On a heavily overloaded machine the kernel does not run any BPF program for one of 100,000 state changes, not
+    // even an empty program. This test is about owners, so it tolerates some.
     const LOST: usize = 10;
     younger.read_until("openings", |events| events.len() >= COUNT * 2 - LOST);
     let mut older = Following::by_bpf(&lab);
     drop(crowd);
-    // What comes until the end is read, too.
+    // Pending events are still read at the end.
     younger.read_until("all", |events| events.len() >= COUNT * 4 - LOST);
     older.read_until("closings", |events| events.len() >= COUNT * 2 - LOST);
     for (following, rows) in [(younger, COUNT * 4), (older, COUNT * 2)] {
@@ -375,7 +380,7 @@ fn root_more_connections_than_slots() {
     }
 }
 
-/// The reader is stopped until the ring is full: what is shown and what is lost is all there was.
+/// The reader is stopped until the ring buffer is full: the shown and the lost events add up to all events.
 #[test]
 fn root_a_full_ring_is_counted() {
     require_bpf!();
@@ -391,7 +396,7 @@ fn root_a_full_ring_is_counted() {
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     let lost = ran.stderr.split_once("; lost ").unwrap().1.split_once(';').unwrap().0.parse::<usize>().unwrap();
     assert!(lost > 0, "{}", ran.stderr);
-    // The last connection's server may not have closed when the client was gone.
+    // The server's end of the last connection may still be open after the client has ended.
     let total = talked.accepted.len() * 4;
     assert!((total - 1..=total).contains(&(events.len() + lost)), "{} and {lost}: {}", events.len(), ran.stderr);
 }
@@ -410,7 +415,7 @@ fn root_nothing_is_left_behind_after_kill_9() {
     testkit::wait_until("every program is gone", || !loaded().iter().any(|id| ours.contains(id)));
 }
 
-/// Without BPF: closings with their bytes, openings of connections that last; said from the start.
+/// Without BPF: close events with bytes, and open events for connections that last; a message says so from the start.
 #[test]
 fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
     testkit::require_root!();
@@ -424,7 +429,7 @@ fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
     }
 }
 
-/// A field that this interface never has, as a column or in the filter, is said.
+/// A message names a field that this interface never has, used as a column or in the filter.
 #[test]
 fn root_issue_10_what_netlink_does_not_tell_of_followed_connections_is_said() {
     testkit::require_root!();
@@ -446,7 +451,7 @@ fn root_issue_10_what_netlink_does_not_tell_of_followed_connections_is_said() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// `--no-owner` leaves the columns of owners out here, too: the message about them names it as the remedy.
+/// `--no-owner` also removes the owner columns here; the message about them suggests it.
 #[test]
 fn root_issue_10_no_owner_leaves_the_owners_of_followed_connections_out() {
     testkit::require_root!();
@@ -472,7 +477,7 @@ fn without_bpf(lab: &Lab, args: &[&str], limits: &[Limit]) {
     following.read_until("all closings", |events| count(events, "close") >= 102);
     let (events, ran) = following.end();
     assert!(ran.stderr.contains("without BPF"), "{}", ran.stderr);
-    // A column of owners is asked for and empty: as a list whose owners cannot be read.
+    // A requested owner column is empty, so the exit code is the same as for a list without readable owners.
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(ran.stderr.contains("owners of connections are missing"), "{}", ran.stderr);
     let closed = |port: &u16| events.iter().filter(|e| e.event == "close" && [e.local, e.peer].contains(port)).count();
@@ -500,12 +505,12 @@ fn root_a_filter_a_limit_and_another_namespace() {
     following.read_until("two closings here", |events| events.len() >= 2);
     testkit::wait_until("the limit ends it", || following.child.try_wait().unwrap().is_some());
     assert!(following.read.iter().all(|e| e.event == "close" && e.local == addr.port()), "{:?}", following.read);
-    // Other tests run on this host, so more than ours may be there.
+    // Other tests run on this host, so further connections may be shown.
     everywhere.read_until("openings of both", |events| events.len() >= 8);
     assert!(everywhere.read.iter().all(|e| e.event == "open"));
 }
 
-/// The first event is there within a second after the start; of three tries, because the machine may be busy.
+/// The first event appears within a second after the start, in one of three attempts, as the machine may be busy.
 #[test]
 fn root_the_first_event_comes_soon() {
     require_bpf!();
@@ -523,7 +528,7 @@ fn root_the_first_event_comes_soon() {
     drop(listener);
 }
 
-/// A recording holds the blocks of the ring: replayed, the same rows come.
+/// A recording contains the blocks of the ring buffer; its replay gives the same rows.
 #[test]
 fn root_a_recording_replays() {
     require_bpf!();
@@ -545,7 +550,7 @@ fn root_a_recording_replays() {
     }
 }
 
-/// The kernel adds up: what all intervals show together is what there was, on both sides.
+/// The kernel accumulates the counts: all intervals together show the exact totals on both sides.
 #[test]
 fn root_flows_add_up_to_what_there_was() {
     require_bpf!();
@@ -582,7 +587,7 @@ fn root_flows_add_up_to_what_there_was() {
             let ours = rows.iter().filter(|row| row[..3] == side);
             let sum = |at: usize| ours.clone().map(|row| row[at].parse::<u64>().unwrap()).sum::<u64>();
             assert_eq!(sum(4), 500, "{side:?} {via:?}");
-            // sock_diag counts the FIN of the peer as a byte and does not say whether the socket received it.
+            // sock_diag counts the peer's FIN as a byte and does not report whether the socket received it.
             let fins = if via.is_some() { 500 } else { 0 };
             assert_eq!(sum(6), bytes[1], "{side:?} {via:?}");
             assert!((bytes[0] - fins..=bytes[0]).contains(&sum(5)), "{side:?} {via:?}: {} bytes in", sum(5));
@@ -594,12 +599,13 @@ fn root_flows_add_up_to_what_there_was() {
     }
 }
 
-/// By netlink the peer's FIN is no byte, in whatever state a connection ends: where the socket received it the number
-/// is exact, else one less. By BPF it always is exact.
+/// The netlink backend does not count the peer's FIN as a byte, in whatever state a connection ends: the number is
+/// exact if the socket received the FIN, otherwise one too small. With BPF it is always exact.
 #[test]
 fn root_issue_10_no_fin_is_a_byte() {
     require_bpf!();
-    // Ends both sockets; true for each, the connecting one first, that receives the other's FIN for certain.
+    // Ends both sockets. The result is true for each socket, the connecting one first, that certainly receives the
+    // other's FIN.
     type End = fn(TcpStream, TcpStream) -> [bool; 2];
     let ends: [(&str, End); 4] = [
         ("last_ack", |client, mut server| {
@@ -654,11 +660,11 @@ fn root_issue_10_no_fin_is_a_byte() {
     }
 }
 
-/// A user without rights fills the table of flows; the flows of others, which come later, are all there.
+/// An unprivileged user fills the table of flows; later flows of other users are still complete.
 #[test]
 fn root_issue_10_who_fills_the_table_of_flows_costs_nobody_else_a_row() {
     require_bpf!();
-    // Two flows each: more than come without a share, and more than the share of one user.
+    // Two flows for each connection: more than fit without shares, and more than the share of one user.
     const COUNT: usize = 37_000;
     const NOBODY: u32 = 65_534;
     let lab = Lab::new("flowfill");
@@ -685,17 +691,17 @@ fn root_issue_10_who_fills_the_table_of_flows_costs_nobody_else_a_row() {
             assert!(found.len() == 1 && found[0][3..] == numbers, "{side:?}: {found:?}, {}", ran.stderr);
         }
     }
-    // What had no share is counted all the same, in the row of who made it.
+    // Flows without a share are still counted, in a row of their user.
     let sum = |at: usize| rows.iter().map(|row| row[at].parse::<usize>().unwrap()).sum::<usize>();
     let (all, uid) = (2 * (COUNT + 15), NOBODY.to_string());
-    // On a busy machine the kernel hands some changes of state to no program at all.
+    // On a busy machine the kernel runs no BPF program for some state changes.
     assert!((all - 20..=all).contains(&sum(3)) && (all - 20..=all).contains(&sum(4)), "{} {}", sum(3), sum(4));
     let folded: Vec<_> = rows.iter().filter(|row| row[7] == "many").collect();
     assert!(!folded.is_empty() && folded.iter().all(|row| row[8] == uid), "{folded:?}");
     ran.says(3, &[&format!("closings of uid {uid} in rows of `many`")]);
 }
 
-/// A group of processes that was made after the start.
+/// A cgroup that is created after the start of the run.
 struct Group(std::path::PathBuf);
 
 impl Group {
@@ -709,7 +715,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its last process may still be on its way out.
+        // Its last process may not have ended completely.
         testkit::wait_until("the group is empty", || std::fs::remove_dir(&self.0).is_ok());
     }
 }
@@ -734,7 +740,7 @@ fn root_a_group_younger_than_the_run_has_its_name() {
     assert!(line.starts_with(&format!("open\t/{name}\t{name}\t")), "{line}");
 }
 
-/// `| head -1`: the reader has what it wanted, and nothing is written that could tell.
+/// With `| head -1` the reader closes the pipe, and no further row is written that would fail.
 #[test]
 fn root_a_reader_that_goes_away_ends_it() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! Numbers of processes are those of the reader's pid namespace.
+//! pids are shown as numbers of the reader's pid namespace.
 use super::{COLUMNS, bpf_works, listen, parse};
 use crate::going::Going;
 use crate::run::clean;
@@ -6,14 +6,14 @@ use std::process::Command;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// In a container a process has another number than the kernel's own; a process outside has none.
+/// In a container a process has a different pid from the kernel's own; a process outside the container has no pid.
 #[test]
 fn root_a_container_sees_its_own_numbers() {
     require_bpf!();
     let lab = Lab::new("followpids");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let [go, who] = ["go", "who"].map(|name| lab.dir().join(name));
-    // The shell connects when it is told to, and netwren takes the place of its parent.
+    // The shell connects when the file `go` exists; netwren replaces its parent process.
     let script = format!(
         "until [ -e {go} ]; do :; done | bash -c 'cat; echo $$ > {who}; exec 3<>/dev/tcp/127.0.0.1/{port}; read -u 3' &
          exec {program} sockets --follow --columns {COLUMNS}",
@@ -99,7 +99,7 @@ accepted.close()
     assert_eq!(rows, [line("close", "in"), line("close", "out"), line("open", "in"), line("open", "out")]);
 }
 
-/// The process that connected has ended, its connection lives on in a child, and another process got the number.
+/// The connecting process has ended, a child keeps its connection open, and another process has the same pid.
 #[test]
 fn root_issue_10_the_next_process_with_the_number_lends_no_command_line() {
     require_bpf!();
@@ -139,7 +139,7 @@ fn root_issue_10_the_next_process_with_the_number_lends_no_command_line() {
     let number = |path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     testkit::wait_until("another process has the number", || !number(&again).is_empty());
     assert_eq!(number(&who), number(&again));
-    // With unread bytes this is a reset, which no process of the other end sees.
+    // Closing with unread bytes causes a reset, so the other end's close event has no running process.
     drop(accepted);
     following.read_until("the close", |rows| !rows.is_empty());
     assert_eq!(following.read, [format!("close\t{}\t{}\t-", addr.port(), number(&who))]);

@@ -1,4 +1,4 @@
-//! Processes with sockets: this test binary again, as a server's worker or as a client.
+//! Processes with sockets: this test binary started again as a server's worker or as a client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// What a child shall do.
+/// The environment variable with the task of a child process.
 const ROLE: &str = "NETWREN_TEST_ROLE";
 
-/// A child that is killed with its test.
+/// A child process that is killed on drop.
 pub(super) struct Worker(Child);
 
 impl Worker {
@@ -28,13 +28,13 @@ impl Drop for Worker {
 }
 
 fn again(role: &str) -> Command {
-    // By this name another user can start it, too, wherever it lies.
+    // Another user can also start the program by this path, wherever it is located.
     let mut command = Command::new("/proc/self/exe");
     command.args(["--exact", "follow::workers::work", "--nocapture", "--test-threads=1"]).env(ROLE, role);
     command
 }
 
-/// A worker that accepts on a listener which somebody else made.
+/// A worker that accepts on an existing listener.
 pub(super) fn acceptor(lab: &Lab, listener: &TcpListener) -> Worker {
     let listener = listener.as_fd().try_clone_to_owned().expect("a descriptor can be doubled");
     let mut command = again("accept");
@@ -42,8 +42,8 @@ pub(super) fn acceptor(lab: &Lab, listener: &TcpListener) -> Worker {
     Worker(lab.inside(|| command.spawn()).expect("the worker starts"))
 }
 
-/// A worker that accepts one after the other without asking for the peer's name, and answers byte by byte. None
-/// without Python: our own language always asks.
+/// A worker that accepts one connection after the other without requesting the peer's address, and echoes each byte.
+/// `None` without Python: Rust's standard library always requests the address.
 pub(super) fn unasking_acceptor(lab: &Lab, listener: &TcpListener) -> Option<Worker> {
     const ACCEPTOR: &str = "
 import ctypes, os
@@ -62,7 +62,7 @@ while True:
     Some(Worker(lab.inside(|| command.spawn()).expect("python starts")))
 }
 
-/// The processes with a descriptor of that name: `socket:[INODE]`.
+/// The processes that have a descriptor with the target `socket:[INODE]`.
 fn holders(name: &Path) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
@@ -73,13 +73,13 @@ fn holders(name: &Path) -> Vec<u32> {
     pids.filter(holds).collect()
 }
 
-/// A process that holds a connection which somebody else made, alone, until it is killed.
+/// A process that is the only holder of an existing connection until it is killed.
 pub(super) fn keeper(lab: &Lab, stream: TcpStream) -> Worker {
     let name = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_fd().as_raw_fd())).expect("it is open");
     let mut command = again("keep");
     command.stdin(std::os::fd::OwnedFd::from(stream)).stdout(Stdio::piped());
     let mut child = lab.inside(|| command.spawn()).expect("the keeper starts");
-    // It says that it is there: until then the parent may not let go.
+    // Wait until it has started, because the parent must keep the connection open until then.
     let mut out = child.stdout.take().expect("it is piped");
     let mut said = Vec::new();
     while !said.ends_with(b"kept\n") {
@@ -89,12 +89,12 @@ pub(super) fn keeper(lab: &Lab, stream: TcpStream) -> Worker {
     }
     drop(command);
     let worker = Worker(child);
-    // A child of another test has what we had until it becomes another program.
+    // A child of another test shares this process's descriptors until its exec.
     lab.wait_until("nobody else holds it", || holders(&name) == [worker.pid()]);
     worker
 }
 
-/// A process with `count` connections to itself, all open; they end when it is dropped. None if it may not have them.
+/// A process with `count` open connections to itself, which end on drop. `None` if the descriptor limit is too low.
 pub(super) fn crowd(lab: &Lab, count: usize) -> Option<Worker> {
     let mut command = again(&format!("crowd {count}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -104,7 +104,7 @@ pub(super) fn crowd(lab: &Lab, count: usize) -> Option<Worker> {
     (said? == "open").then_some(worker)
 }
 
-/// Makes `count` connections as that user, each to another address, which close at once.
+/// Makes `count` connections as the user `uid`, each to a different address, and closes them at once.
 pub(super) fn fill_flows(lab: &Lab, count: usize, uid: u32) {
     let mut command = again(&format!("fill {count}"));
     command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -122,7 +122,7 @@ fn fill(count: usize) {
     }
 }
 
-/// What a client was told: its own port, the pid of who accepted, for each of `count` connections.
+/// The pid of a client, and for each connection its own port and the pid of the acceptor.
 pub(super) struct Talked {
     pub(super) pid: u32,
     pub(super) accepted: Vec<(u16, u32)>,
@@ -143,7 +143,7 @@ pub(super) fn client(lab: &Lab, server: &str, count: usize) -> Talked {
     Talked { pid, accepted: text.lines().filter_map(talked).collect() }
 }
 
-/// Not a test of its own: what a child does.
+/// Runs the task of a child process; it is a test only in form.
 #[test]
 fn work() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -151,7 +151,7 @@ fn work() {
     match words[..] {
         ["accept"] => accept(),
         ["keep"] => {
-            // The harness may have begun a line.
+            // The test harness may have written the beginning of a line.
             println!("\nkept");
             std::io::stdout().flush().expect("the parent listens");
             loop {
@@ -170,7 +170,7 @@ fn accept() {
     for stream in TcpListener::from(listener).incoming() {
         let mut stream = stream.expect("accept works");
         stream.write_all(&std::process::id().to_le_bytes()).expect("the client reads");
-        // The client closes first: its end has the time-wait, the listener's port stays free.
+        // The client closes first, so its end enters TIME_WAIT and the listener's port stays free.
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
     }

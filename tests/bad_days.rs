@@ -17,7 +17,7 @@ fn limited(lab: &Lab, args: &[&str], limits: &[Limit]) -> Ran {
     Ran::of(child.output().expect("netwren starts"))
 }
 
-/// Without sock_diag netwren reads /proc, and the footer says so.
+/// If sock_diag is missing, netwren reads /proc, and the footer says so.
 #[test]
 fn root_without_netlink_proc_is_read() {
     testkit::require_root!();

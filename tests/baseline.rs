@@ -1,4 +1,4 @@
-//! `netwren doctor --baseline` lists the changes since the host was recorded, and nothing if there are none.
+//! `netwren doctor --baseline` lists the changes since the host was recorded; an unchanged host has no rows.
 
 use crate::run::{Ran, netwren, netwren_in};
 use serde_json::Value;

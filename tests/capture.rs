@@ -194,7 +194,7 @@ fn goes_on_when_interfaces_go(name: &str, words: &[&str]) {
     wait_for(&lines, "packets received, 0 dropped by the ring");
     going.signal("-INT");
     assert!(going.child.wait().unwrap().success());
-    // Each packet is counted once, including those of the previous rings.
+    // Each packet is counted once, including the packets of the previous rings.
     wait_for(&lines, "; 23 shown, ");
 }
 

@@ -209,7 +209,8 @@ fn headers_are_kept() {
     cut(&limited, &copy, &[]).says(0, &["1 comments, counts, descriptions of interfaces and other blocks"]);
 }
 
-/// Times before 1970 and after 2554, and none: rows, filters, groups, figures and copies have them, or report the loss.
+/// Packets with times before 1970 or after 2554, or without a time: rows, filters, groups, figures and copies keep
+/// them or report the loss.
 #[test]
 fn far_times_are_times() {
     let dir = tempfile::tempdir().unwrap();

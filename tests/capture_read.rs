@@ -1,5 +1,5 @@
-//! `capture --read` shows the packets of a file like those of an interface, and reports errors in the file with their
-//! position.
+//! `capture --read` shows the packets of files in the same way as packets of interfaces, and reports the position of
+//! an error in a file.
 
 use crate::run::{Ran, clean, netwren};
 use std::io::{Read, Write};
@@ -257,11 +257,11 @@ fn files_whose_names_say_so_are_packed() {
     }
 }
 
-/// Files that follow one another are packed as well, each complete alone, and none is larger than it may be.
+/// Rotated files are also compressed; each is complete in itself, and none exceeds the maximum size.
 #[test]
 fn files_that_follow_one_another_are_packed() {
     let dir = tempfile::tempdir().unwrap();
-    // Bytes that cannot be packed well.
+    // Bytes that compress badly.
     let mixed = |n: u64| (n ^ n >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let noise =
         |nth: u64| (nth..nth + 100).map(move |n| (mixed(mixed(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))) >> 56) as u8);

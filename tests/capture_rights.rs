@@ -225,7 +225,7 @@ fn root_tcpdumps_packets_of_a_file_are_parsed_without_rights() {
     assert!(out.contains("10.0.0.1.53 > 10.0.0.2.1000: "), "{out}");
 }
 
-/// No file is opened after the first packet may have arrived.
+/// After the first packet may have arrived, netwren opens no file.
 #[test]
 fn root_no_file_is_opened_while_packets_are_parsed() {
     testkit::require_root!();

@@ -75,7 +75,7 @@ fn root_threads_lose_nothing_and_keep_flows_in_order() {
         testkit::wait_until("three rings and their threads", || {
             rings(&lab) == 3 && of_threads(pid, &["Name"]).len() >= 4
         });
-        // All threads have dropped their privileges.
+        // Every thread has dropped its privileges.
         testkit::wait_until("no rights", || {
             of_threads(pid, &["CapEff", "Seccomp"]).iter().all(|of| of[0] == "0".repeat(16) && of[1] == "2")
         });

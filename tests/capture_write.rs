@@ -32,7 +32,7 @@ fn files_that_are_written_are_read_by_others() {
         is_read_by("tcpdump", &["-n", "-r"], &path);
         is_read_by("capinfos", &[], &path);
         is_read_by("tshark", &["-n", "-r"], &path);
-        // Without packets an empty capture file is written.
+        // If no packet matches, an empty capture file is written.
         netwren(&[&words[..], &["port 9"]].concat()).ok();
         assert_eq!(columns(&path), "");
         is_read_by("tcpdump", &["-n", "-r"], &path);

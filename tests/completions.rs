@@ -197,7 +197,7 @@ fn root_issue_15_containers_are_proposed_by_their_names() {
         let name_in = |line| str::trim_start_matches(line, "--container=").trim_end_matches('\t');
         let proposed: Vec<&str> = answer.lines().skip(1).map(name_in).collect();
         assert!(proposed.contains(&name.as_str()), "{words:?}: {answer}");
-        // In a filter, a name that would need quotes is not proposed.
+        // A name that would need quotes inside a filter is not proposed.
         let has_other = proposed.contains(&format!("{name}; touch hacked").as_str());
         assert_eq!(has_other, !words.contains(&"="), "{words:?}: {answer}");
     }

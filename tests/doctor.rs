@@ -139,7 +139,7 @@ fn root_a_healthy_host_has_no_finding() {
     testkit::require_root!();
     let (quiet, busy) = (Lab::new("drquiet"), Lab::new("drbusy"));
     assert_eq!(findings(doctor(&quiet, &["-o", "json", "netns != null"])), Vec::<Value>::new());
-    // Without BPF a part of the host cannot be checked.
+    // A program without BPF cannot check a part of the host.
     let said = |args: &[&str]| doctor(&quiet, args).ok_but_owners().replace(" of what could be seen", "");
     assert_eq!(said(&["conntrack"]), "nothing wrong was found by 8 checks\n", "those of the area");
     let filtered = said(&["netns != null and severity = critical"]);

@@ -99,7 +99,7 @@ fn root_files_are_asked_for_in_sense() {
     netwren_in(&lab, &["drops", "-w", "/nonexistent/x.pcapng"]).says(4, &["cannot write /nonexistent/x.pcapng"]);
 }
 
-/// A tracefs that is mounted while this value lives; `None` if the kernel has none.
+/// A tracefs that is mounted while this value lives; `None` if the kernel does not have it.
 struct Tracefs(tempfile::TempDir);
 
 impl Tracefs {
@@ -148,7 +148,7 @@ fn tracing(tracefs: &Tracefs, lab: &Lab, args: &[&str]) -> Going<Value> {
     going
 }
 
-/// The trace contains drops of all namespaces, including those of other tests.
+/// The trace contains drops of all namespaces, including drops of other tests.
 #[test]
 fn root_without_bpf_the_kernels_trace_is_read() {
     testkit::require_root!();

@@ -396,7 +396,7 @@ fn root_hidden_names_of_functions() {
     let lab = Lab::new("dropshide");
     lab.nft("table inet t {\n chain i {\n type filter hook input priority 0;\n udp dport 7 drop\n }\n}\n");
     let mut child = command_for_anyone(&["drops", "--watch=0.05", "-o", "json"]);
-    // Without these capabilities the kernel shows every address as 0.
+    // The kernel shows every address as 0 to processes without these capabilities.
     let limits = [Limit::Network(lab.path()), Limit::WithoutCaps(vec![Cap::Syslog, Cap::SysAdmin])];
     confine(&mut child, &limits).unwrap();
     let mut going: Going<Value> = Going::spawn(child, parse);

@@ -1,4 +1,4 @@
-//! Runs every example of the program: those of each `--help` and of [`DOCUMENTS`]. The man pages contain the same
+//! Runs every example of the program, from each `--help` and from [`DOCUMENTS`]. The man pages contain the same
 //! examples as the help. Nothing outside the lab is changed, and `--yes` is left out.
 
 use crate::lab::furnished;

@@ -84,9 +84,8 @@ fn lstf_words(lab: &Lab, accepted: u16, connected: u16) -> Vec<String> {
     words
 }
 
-/// Two namespaces that are server and client of each other, at random ports, with a random port range for clients.
-/// Whatever the numbers are, the connecting side is `out`, the accepting side is `in`, nothing is guessed, and lstf
-/// agrees.
+/// Two namespaces that are server and client of each other, at random ports, with a random port range for clients. For
+/// all numbers the connecting side is `out`, the accepting side is `in`, nothing is guessed, and lstf agrees.
 #[test]
 fn root_issue_10_direction_under_30_random_port_ranges() {
     testkit::require_root!();
@@ -251,7 +250,8 @@ fn root_issue_10_a_missing_part_of_the_kernel_is_named() {
             assert!(ran.stdout.is_empty() && !ran.stderr.contains("/proc"), "{}", ran.stderr);
             ran.says(4, &[option]);
         }
-        // Together with an available table the exit code is 3; if the filter does not name it, there is no message.
+        // Together with an available table the exit code is 3; if the filter does not name the missing table, netwren
+        // prints no message.
         let ran = netwren_in(&lab, &["sockets", "-H", "--no-owner", &format!("proto in (tcp, {proto})")]);
         assert_eq!((ran.code, ran.stderr.contains(option)), (if lacks { 3 } else { 0 }, lacks), "{}", ran.stderr);
         assert_eq!(netwren_in(&lab, &["sockets", "-H", "--no-owner", "proto != tcp"]).stderr, "");

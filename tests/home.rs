@@ -119,7 +119,7 @@ fn root_a_part_that_cannot_be_seen_leaves_the_others() {
     for part in ["owners", "causes of drops"] {
         assert!(unseen.iter().any(|text| text.starts_with(part)), "{part}: {unseen:?}");
     }
-    // Without BPF the kernel's counters show the same drops.
+    // If only BPF is missing, the kernel's counters show the same drops.
     let home = object(&limited(&["-o", "json"], &[Limit::NoBpf(sys::Errno::PERM)]).stdout);
     assert_eq!(home["drops_via"], "counters", "{home}");
     let reasons: Vec<&str> =

@@ -141,7 +141,7 @@ fn root_log_reads_namespaces_that_come_later() {
     assert!(ran.stderr.contains("namespaces were made meanwhile"), "{}", ran.stderr);
 }
 
-/// Among several new namespaces, the one that logs first has its rules listed first.
+/// Among several new namespaces, the first one to log has its rules listed first.
 #[test]
 fn root_log_tells_the_rule_of_one_new_namespace_among_many() {
     const MANY: &str = "47115";

@@ -1,4 +1,5 @@
-//! `nat events --columns session-log`: who had which public address and port, and when, for every session.
+//! `nat events --columns session-log` shows for every session which client had which public address and port, and
+//! when.
 
 use crate::going::Going;
 use crate::nat_sizes::{MASQUERADE, send, with_way_out};
@@ -17,14 +18,15 @@ fn spawn(lab: &Lab, program: &Path, args: &[&str]) -> Going<String> {
     Going::spawn(command, |line| line)
 }
 
-/// Client, external and destination of a line of `conntrack -E`.
+/// Client, external address and destination in a line of `conntrack -E`.
 fn theirs(line: &str) -> [String; 3] {
     let all = |key: &str| line.split(' ').filter_map(|word| word.strip_prefix(key)).map(str::to_owned).collect();
     let [src, dst, sport, dport]: [Vec<String>; 4] = ["src=", "dst=", "sport=", "dport="].map(all);
     [format!("{}:{}", src[0], sport[0]), format!("{}:{}", dst[1], dport[1]), format!("{}:{}", dst[0], dport[0])]
 }
 
-/// 20,000 sessions of a masqueraded client end at once: each has its line, the one that conntrack(8) shows.
+/// When 20,000 sessions of a masqueraded client end at once, each has its line, with the addresses that conntrack(8)
+/// shows.
 #[test]
 fn root_each_session_has_its_line_with_both_addresses() {
     const FLOWS: u32 = 20_000;
@@ -38,7 +40,7 @@ fn root_each_session_has_its_line_with_both_addresses() {
     let ours = spawn(&lab, testkit::program::netwren(), &args);
     let mut shown = spawn(&lab, Path::new("conntrack"), &["-E", "-e", "DESTROY", "-b", "67108864"]);
     let lines = || std::fs::read_to_string(&path).unwrap_or_default();
-    // Both listen once a first session shows.
+    // Both are listening once each has shown a session.
     testkit::wait_until("both listen", || {
         send(&lab, 1);
         lab.output("conntrack", &["-F"]);
@@ -62,7 +64,8 @@ fn root_each_session_has_its_line_with_both_addresses() {
     let (seen, _) = shown.end();
     let is_end = |line: &&String| line.contains("DESTROY") && !line.contains("dst=11.0.0.0 ");
     let theirs: BTreeSet<[String; 3]> = seen.iter().filter(is_end).map(|l| theirs(l)).collect();
-    // The first ones may have ended before we listened. It loses most of such a burst; what it shows must be the same.
+    // The first sessions may have ended before netwren listened. conntrack loses most of such a burst; the sessions
+    // that it shows must match.
     assert!(theirs.len() > 100, "{}", theirs.len());
     assert!(theirs.difference(&own).next().is_none(), "{:?}", theirs.difference(&own).next());
     let many: BTreeSet<String> = rows.iter().map(destination).collect();

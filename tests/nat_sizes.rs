@@ -1,4 +1,4 @@
-//! `nat stats` and `nat advise` on real tables: equal to the real tool, and to what the kernel's memory shows.
+//! `nat stats` and `nat advise` on real tables, compared with the original tool and with the kernel's memory use.
 
 use crate::run::{Ran, command, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
@@ -15,14 +15,14 @@ use testkit::tables::Alone;
 const SETTINGS: &str = "/proc/sys/net/netfilter";
 const NF_CONNTRACK_MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 
-/// Connection tracking looks at what leaves.
+/// Makes the kernel track outgoing packets.
 const TRACKED: &str = "table ip t {\nchain o {\ntype filter hook output priority 0\nct state new counter\n}\n}\n";
 const DNAT: &str = "table ip t {\nchain o {\ntype nat hook output priority -100\nudp dport 9 dnat to :10\n}\n}\n";
 const SNAT: &str = "table ip t {\nchain p {\ntype nat hook postrouting priority 100\noif out0 snat to 10.9.0.1\n}\n}\n";
 pub(crate) const MASQUERADE: &str =
     "table ip t {\nchain p {\ntype nat hook postrouting priority 100\noif out0 masquerade\n}\n}\n";
 
-/// What leaves comes back at the other end of the same pair, and ends there before anything is made of it.
+/// Drops packets at the other end of the pair of interfaces, where they return, before they create entries.
 const NOBODY: &str = "table ip n {\nchain r {\ntype filter hook prerouting priority -300\niif in0 drop\n}\n}\n";
 
 fn rules(lab: &Lab, text: &str) {
@@ -31,7 +31,7 @@ fn rules(lab: &Lab, text: &str) {
     lab.output("nft", &["-f", file.to_str().unwrap()]);
 }
 
-/// A namespace whose packets leave by an interface behind which nobody answers.
+/// A namespace whose packets leave through an interface where nothing answers.
 pub(crate) fn with_way_out(purpose: &str, text: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.shares_conntrack();
@@ -42,7 +42,7 @@ pub(crate) fn with_way_out(purpose: &str, text: &str) -> Lab {
     lab.ip(&["address", "add", &format!("{INSIDE}/32"), "dev", "lo"]);
     lab.ip(&["route", "add", "default", "dev", "out0"]);
     rules(&lab, text);
-    // Long enough for the slowest machine: nothing expires while it is counted.
+    // The timeout is long enough for the slowest machine, so that no entry expires while they are counted.
     set(&lab, "nf_conntrack_udp_timeout", "600");
     lab
 }
@@ -51,10 +51,10 @@ fn set(lab: &Lab, name: &str, value: &str) {
     lab.inside(|| std::fs::write(Path::new(SETTINGS).join(name), value)).unwrap();
 }
 
-/// Where packets are from: not the address of the way out, so that masquerading rewrites it.
+/// The source address of packets. It differs from the outgoing interface's address, so that masquerading rewrites it.
 const INSIDE: &str = "10.8.0.1";
 
-/// A UDP packet to each of as many addresses: an entry each.
+/// Sends a UDP packet to each of `flows` addresses, which creates an entry for each.
 pub(crate) fn send(lab: &Lab, flows: u32) {
     lab.inside(|| {
         let socket = UdpSocket::bind((INSIDE, 0)).unwrap();
@@ -65,15 +65,15 @@ pub(crate) fn send(lab: &Lab, flows: u32) {
     });
 }
 
-/// The namespace that a command is in, as `--netns` takes it.
+/// The namespace of the command, as a value of `--netns`.
 const HERE: &str = "/proc/self/ns/net";
 
-/// `nat advise` of the lab alone.
+/// Runs `nat advise` for the lab alone.
 fn advise_in(lab: &Lab, args: &[&str]) -> Ran {
     netwren_in(lab, &[&["nat", "advise", "--netns", HERE], args].concat())
 }
 
-/// `nat advise` as one object.
+/// The output of `nat advise` as one JSON object.
 #[track_caller]
 fn advice(ran: Ran) -> Value {
     let text = ran.ok();
@@ -92,7 +92,7 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().unwrap().iter().filter_map(Value::as_str).collect()
 }
 
-/// Bytes in use of a slab cache: its objects with their share of a slab.
+/// Bytes in use of a slab cache: its objects, each with its share of a slab.
 fn in_use(cache: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/slabinfo").unwrap();
     let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(cache)).unwrap();
@@ -100,11 +100,11 @@ fn in_use(cache: &str) -> u64 {
     numbers[0] * (numbers[4] * 4096 / numbers[3])
 }
 
-/// Measured bytes of an entry, and those that are advised.
+/// The measured bytes per entry, the bytes that `nat advise` reports, and its whole output.
 fn grown_and_advised(purpose: &str, text: &str, setting: &str) -> (u64, u64, Value) {
     const FLOWS: u32 = 60_000;
     let lab = with_way_out(purpose, text);
-    // At 2, a listener to events in any namespace of the host would make all entries larger.
+    // With the value 2, a listener to events in any namespace of the host would make all entries larger.
     set(&lab, "nf_conntrack_events", "0");
     if let Some((name, value)) = setting.split_once('=') {
         set(&lab, name, value);
@@ -123,14 +123,15 @@ fn grown_and_advised(purpose: &str, text: &str, setting: &str) -> (u64, u64, Val
     assert_eq!(entries, u64::from(FLOWS));
     let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
     assert_eq!(number(&said["entries"]), entries);
-    // Namespaces are taken down behind our back: the next measurement begins when this one's memory is given back.
+    // The kernel removes namespaces in the background; the next measurement must wait until this one's memory is
+    // freed.
     drop(lab);
     let most = entries_before + grown / 50;
     testkit::wait_until("the entries are given back", || in_use("nf_conntrack") <= most);
     (grown / entries, number(&said["bytes_per_entry"]), said)
 }
 
-/// Whether the walk by BPF is to be had here. Without it `snat` and `masquerade` look alike.
+/// True if the BPF walk is available. Without it `snat` and `masquerade` look the same.
 fn sees_extensions() -> bool {
     let told = netwren(&["support"]).stdout;
     let line = told.lines().find(|line| line.starts_with("connection tracking via bpf\t")).unwrap();
@@ -141,7 +142,7 @@ fn sees_extensions() -> bool {
     has
 }
 
-/// Without the walk the dearer of two is assumed, and said; what has expired is not known.
+/// Without the walk, the larger of two sizes is assumed and reported, and the number of expired entries is unknown.
 #[test]
 fn root_without_bpf_the_advice_says_what_it_does_not_know() {
     testkit::require_root!();
@@ -167,21 +168,21 @@ fn root_without_bpf_the_advice_says_what_it_does_not_know() {
     }
 }
 
-/// Entries whose time is over count until the kernel collects them: the walk sees them and leaves them there.
+/// Expired entries count until the kernel removes them: the walk counts them without removing them.
 #[test]
 fn root_expired_entries_are_told_apart() {
     testkit::require_root!();
     if !sees_extensions() {
         return;
     }
-    // Whoever dumps a table collects what has expired, in every namespace.
+    // Every dump of a table removes expired entries, in every namespace.
     let _alone = Alone::take();
     let lab = with_way_out("adviseexpired", TRACKED);
     set(&lab, "nf_conntrack_udp_timeout", "1");
-    // The walk finds the table by a reading that collects what has expired, up to the first that lives.
+    // To find the table, the walk first reads entries in a way that removes expired ones, up to the first live entry.
     lab.track(testkit::conntrack::mixed(20));
     testkit::wait_until("expired entries that still count", || {
-        // Sent anew each time: the kernel may have collected the last ones just now.
+        // Send again in each attempt, because the kernel may have just removed the previous entries.
         if lab.conntrack_count() <= 20 {
             send(&lab, 200);
         }
@@ -192,14 +193,15 @@ fn root_expired_entries_are_told_apart() {
     });
 }
 
-/// The general cache is everybody's: another program's noise is tried again, a wrong figure stays wrong.
+/// Other programs also use the general slab caches: their noise is handled by retries, while a wrong figure stays
+/// wrong.
 #[test]
 fn root_bytes_of_an_entry_are_what_the_slabs_grow_by() {
     testkit::require_root!();
     if !sees_extensions() {
         return;
     }
-    // Slabs are the whole machine's.
+    // Slab caches belong to the whole machine.
     let _alone = Alone::take();
     for (purpose, text, setting, bytes) in [
         ("slabplain", TRACKED, "", 256),
@@ -208,7 +210,7 @@ fn root_bytes_of_an_entry_are_what_the_slabs_grow_by() {
         ("slabmasq", MASQUERADE, "", 384),
         ("slabacct", TRACKED, "nf_conntrack_acct=1", 384),
         ("slabevents", TRACKED, "nf_conntrack_events=1", 384),
-        // Made by ctnetlink: those have extensions whatever they are.
+        // Entries created through ctnetlink always have extensions.
         ("slabmade", "", "", 384),
     ] {
         let mut seen = Vec::new();
@@ -220,7 +222,7 @@ fn root_bytes_of_an_entry_are_what_the_slabs_grow_by() {
             measured.abs_diff(advised) * 100 <= measured * 5
         });
         assert!(fits, "{purpose}: measured and advised bytes: {seen:?}");
-        // On another kernel the sizes may be others; that they are measured is what counts.
+        // Sizes may differ on other kernels; there, only the measurement counts.
         if sys::Kernel::running().version() == (6, 18) {
             assert_eq!(seen.last().map(|(_, advised)| *advised), Some(bytes), "{purpose}");
         }
@@ -249,13 +251,13 @@ fn root_stats_are_those_of_the_real_tool() {
     }
     let inserted: u64 = rows.iter().map(|row| number(&row["insert"])).sum();
     assert_eq!(inserted, 50, "of ctnetlink alone");
-    // What means nothing is not shown unasked.
+    // Values without a meaning are shown only on request.
     assert!(row.get("insert").is_none() && row.get("found").is_none());
     let text = netwren_in(&lab, &["nat", "stats", "--columns", "entries,udp_timeout_s"]).ok();
     assert_eq!(text, "entries\tudp_timeout_s\n350\t600\n");
 }
 
-/// Every way to the numbers tells the same, and nobody needs a right to read them.
+/// Every backend gives the same numbers, and reading them needs no privileges.
 #[test]
 fn root_without_rights_counters_come_from_proc() {
     testkit::require_root!();
@@ -270,7 +272,7 @@ fn root_without_rights_counters_come_from_proc() {
     let rows = |text: &str| text.lines().next().unwrap().to_owned();
     let whole = netwren_in(&lab, &args).ok();
     let without = as_nobody(&args).ok();
-    // The name of a namespace is not everybody's to see.
+    // The name of the namespace is not visible to every user.
     let tail = |line: &str| line.split_once(",\"cpu\"").unwrap().1.to_owned();
     assert_eq!(tail(&rows(&whole)), tail(&rows(&without)));
     assert!(whole.contains("\"netlink\"") && without.contains("\"proc\""), "{whole}{without}");
@@ -282,7 +284,7 @@ fn root_without_rights_counters_come_from_proc() {
     assert_eq!(number(&said["entries"]), 20);
     assert!(said["bytes_per_entry"].is_null() && said["memory_bytes"].is_null(), "{said}");
     assert!(said["longest_chain"].is_null(), "{said}");
-    // Rights are missing, or the program was built without BPF.
+    // Either permissions are missing or the program was built without BPF.
     assert_eq!(ran.stderr.matches("not read by bpf, which sees expired entries and hash").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("permitted") || ran.stderr.contains("permission denied"), "{}", ran.stderr);
 }
@@ -307,31 +309,32 @@ fn root_one_namespace_out_of_reach_costs_its_row_and_a_word() {
     ran.says(3, &["not read", "CAP_SYS_ADMIN"]);
 }
 
-/// Sends into a full table until told to stop.
+/// Sends into a full table until `stop` is set.
 fn press(lab: &Lab, stop: &AtomicBool) {
     lab.inside(|| {
         let socket = UdpSocket::bind((INSIDE, 0)).unwrap();
         for n in (0u32..).take_while(|_| !stop.load(Ordering::Relaxed)) {
             let [_, b, c, d] = n.to_be_bytes();
-            // A packet that finds no room is refused with EPERM: that is what is counted.
+            // A packet without room for its entry is rejected with EPERM; the kernel counts it.
             let _ = socket.send_to(b"x", (std::net::Ipv4Addr::new(11, b, c, d), 9));
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
     });
 }
 
-/// What the kernel says a table of 1000 holds: a packet that finds no room is counted for as long as room is looked
-/// for.
+/// The number of entries that the kernel reports for a limit of 1000: a packet without room is counted while the
+/// kernel searches for room.
 const FULL: std::ops::RangeInclusive<u64> = 1000..=1001;
 
-/// A full table under load: what is lost, what to set, for how much memory; then it is set, from the first namespace.
+/// For a full table under load, netwren shows the losses and suggests a limit with its memory use; the test then
+/// applies it from the initial namespace.
 #[test]
 fn root_a_full_table_is_told_and_mended() {
     testkit::require_root!();
     let _knob = HostKnob::set(NF_CONNTRACK_MAX, "1000");
     let lab = with_way_out("advisefull", TRACKED);
-    // Assured and established, so that the kernel throws none of them out: a table that is full and stays full. (From
-    // 95 % on, gc_worker() in nf_conntrack_core.c ends assured TCP entries, too, if their connection is closing.)
+    // Assured and established entries, so that the kernel evicts none of them and the table stays full. (Above 95 %,
+    // gc_worker() in nf_conntrack_core.c also evicts assured TCP entries if their connection is closing.)
     lab.track((0..1000).map(|n| Entry::tcp(([10, 0, 0, 1].into(), 1000 + n), ([10, 0, 0, 2].into(), 80), 3)));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -371,10 +374,10 @@ fn full_table_is_told(lab: &Lab) {
     assert!(reasons.iter().any(|reason| reason.contains("is not known, the limit of 1000 hides it")), "{reasons:?}");
     let text = advise_in(lab, &[]).ok();
     let lines = text.lines().filter_map(|line| line.strip_prefix("  sysctl -w "));
-    // With its namespace behind it stands a timeout.
+    // Lines with a comment after the value are timeouts of a namespace.
     let lines: Vec<&str> = lines.filter(|line| !line.contains(" # ")).collect();
     assert_eq!((lines.len(), lines), (1, texts(&said["sysctl"])), "{text}");
-    // No more memory than the user allows.
+    // The advice never exceeds the memory that the user allows.
     let capped = advice(advise_in(lab, &["--memory", "1MiB", "-o", "json"]));
     assert_eq!((number(&capped["advised_max"]), capped["is_capped"].as_bool()), (1000, Some(true)), "{capped}");
     assert_eq!((number(&capped["memory_bytes_max"]), texts(&capped["sysctl"]).len()), (1 << 20, 0));
@@ -412,7 +415,7 @@ fn full_table_is_mended(lab: &Lab) {
 const TEN_PORTS: &str =
     "table ip t {\nchain p {\ntype nat hook postrouting priority 100\nudp dport 9 snat to 10.9.0.1:20000-20009\n}\n}\n";
 
-/// Runs a command while new sockets send to one place, each from a port of its own, until it has ended.
+/// Runs a command; until it ends, new sockets send to one destination, each from its own port.
 fn while_ports_run_out(lab: &Lab, args: &[&str]) -> Ran {
     let mut child = command(args);
     confine(&mut child, &[Limit::Network(lab.path())]).unwrap();
@@ -421,9 +424,9 @@ fn while_ports_run_out(lab: &Lab, args: &[&str]) -> Ran {
     lab.inside(|| {
         while child.try_wait().unwrap().is_none() {
             let socket = UdpSocket::bind((INSIDE, 0)).unwrap();
-            // From the eleventh on the kernel has no port and refuses with EPERM.
+            // From the eleventh socket on, the kernel has no free port and rejects the packet with EPERM.
             let _ = socket.send_to(b"x", (std::net::Ipv4Addr::new(11, 0, 0, 9), 9));
-            // Nothing comes: only the pace.
+            // No answer arrives; the timeout only limits the rate.
             socket.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
             let _ = socket.recv(&mut [0]);
             sockets.push(socket);
@@ -432,7 +435,7 @@ fn while_ports_run_out(lab: &Lab, args: &[&str]) -> Ran {
     Ran::of(child.wait_with_output().unwrap())
 }
 
-/// Ten ports for more than ten connections: the table has room, and yet packets are lost.
+/// Ten ports for more than ten connections: packets are lost although the table has room.
 #[test]
 fn root_issue_10_used_up_source_ports_are_told() {
     testkit::require_root!();
@@ -453,7 +456,7 @@ fn root_issue_10_used_up_source_ports_are_told() {
         (10, 10, 20_000),
         "{used}"
     );
-    // A recording holds the rules, too; what is full is told by one sample.
+    // A recording also contains the rules, and one sample is enough to show the used-up ports.
     let tape = lab.dir().join("ports.tape");
     let tape = tape.to_str().unwrap();
     let ran = advise_in(&lab, &["--samples", "1", "--record", tape]).ok();
@@ -461,7 +464,7 @@ fn root_issue_10_used_up_source_ports_are_told() {
     assert_eq!(netwren(&["nat", "advise", "--samples", "1", "--replay", tape]).ok(), ran);
 }
 
-/// BPF tells of entries before they go into the table: those that are refused there are counted.
+/// BPF reports entries before they enter the table; entries that are then refused are counted.
 #[test]
 fn root_issue_10_entries_refused_after_bpf_told_of_them_are_counted() {
     testkit::require_root!();
@@ -473,7 +476,7 @@ fn root_issue_10_entries_refused_after_bpf_told_of_them_are_counted() {
     ran.says(0, &["an entry was refused after bpf had told of it", "15 new entries"]);
 }
 
-/// Ports in use of those there are, the largest part first.
+/// The used and the available ports, the most used first.
 #[test]
 fn root_issue_10_ports_in_use_are_counted_by_address_and_destination() {
     testkit::require_root!();
@@ -498,7 +501,7 @@ fn root_issue_10_ports_in_use_are_counted_by_address_and_destination() {
     netwren_in(&lab, &["nat", "top", "snat_port_use", "nonsense = 1"]).says(2, &["unknown field `nonsense`"]);
 }
 
-/// Under `--watch` it is told when the range will be used up.
+/// With `--watch` there is a forecast of when the range will be used up.
 #[test]
 fn root_issue_10_ports_in_use_have_a_forecast() {
     testkit::require_root!();
@@ -514,7 +517,7 @@ fn root_issue_10_ports_in_use_have_a_forecast() {
     let row = |holds: &dyn Fn(&Value) -> bool| rounds_in(&file).into_iter().flatten().find(|row| holds(row));
     testkit::wait_until("a round", || row(&|row| row["count"] == 3 && row["full_in_s"].is_null()).is_some());
     lab.track((3..7).map(|n| entry(n).timeout_s(600)));
-    // Four in one round, or some of them: three are left at the same rate.
+    // All four appear in one round, or some of them: at the same rate, three remaining ports are used up soon.
     testkit::wait_until("a forecast", || row(&|row| row["full_in_s"].is_u64()).is_some());
     let said = row(&|row| row["full_in_s"].is_u64()).unwrap();
     assert!(number(&said["count"]) > 3 && number(&said["full_in_s"]) < 60, "{said}");
@@ -523,7 +526,7 @@ fn root_issue_10_ports_in_use_have_a_forecast() {
     child.wait().unwrap();
 }
 
-/// One hash table for all: where one namespace fills its chains, entries are refused in all of them.
+/// All namespaces share one hash table: if one namespace fills the chains, entries of all namespaces are refused.
 #[test]
 fn root_issue_10_refused_entries_crowd_the_whole_host() {
     testkit::require_root!();
@@ -534,7 +537,7 @@ fn root_issue_10_refused_entries_crowd_the_whole_host() {
         (0..18_000u32)
             .map(|n| Entry::udp((std::net::Ipv4Addr::from(0x0a40_0000 + n).into(), 5000), ([10, 9, 0, 9].into(), 53))),
     );
-    // More than 60 nodes a chain: the kernel refuses from 50 to 80 on.
+    // More than 60 nodes per chain; the kernel refuses entries at 50 to 80.
     std::fs::write("/proc/sys/net/netfilter/nf_conntrack_buckets", "512").unwrap();
     let (stop, tape) = (AtomicBool::new(false), looks.dir().join("all.tape"));
     let tape = tape.to_str().unwrap();
@@ -546,7 +549,7 @@ fn root_issue_10_refused_entries_crowd_the_whole_host() {
         stop.store(true, Ordering::Relaxed);
         ran.unwrap()
     });
-    // Namespaces of others may go meanwhile.
+    // Other namespaces may disappear during the run.
     let all: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |lab: &Lab| all.iter().find(|one| one["netns"] == lab.name()).unwrap_or_else(|| panic!("{}", ran.stderr));
     let said = of(&looks);
@@ -554,7 +557,7 @@ fn root_issue_10_refused_entries_crowd_the_whole_host() {
     let words = "entries of other network namespaces were refused because their hash chain was too long";
     assert!(texts(&said["reasons"]).iter().any(|reason| reason.contains(words)), "{said}");
     assert!(number(&of(&fills)["chaintoolong_delta"]) > 0, "{}", of(&fills));
-    // The one pass for all tells each its own.
+    // The single pass over all namespaces counts separately for each.
     assert_eq!(
         (number(&said["timeout_entries"]), said["timeout"].as_str()),
         (1, Some("nf_conntrack_udp_timeout")),
@@ -569,7 +572,7 @@ fn root_issue_10_refused_entries_crowd_the_whole_host() {
     assert!(first.is_some_and(|first| first["verdict"] != "roomy"), "{first:?}");
 }
 
-/// Entries that have been silent for days, and a timeout that keeps them for as long.
+/// A lab with entries that have been idle for days, and a timeout that keeps them.
 fn with_silent_connections(purpose: &str) -> Lab {
     let lab = with_way_out(purpose, TRACKED);
     set(&lab, ESTABLISHED, "432000");
@@ -585,8 +588,8 @@ fn established(lab: &Lab) -> u64 {
     text.trim().parse().unwrap()
 }
 
-/// `nat advise --apply` in the lab, with a folder of our own for what is kept. With `starts`, process 1 is in the lab,
-/// too: then what is kept is for the lab, as in a container.
+/// Runs `nat advise --apply` in the lab, with the lab's own folder for stored settings. With `starts`, process 1 is
+/// also in the lab, so settings are stored for the lab, as in a container.
 fn apply_in(lab: &Lab, starts: bool, more: &[&str]) -> Ran {
     let (etc, first) = (lab.dir().join("sysctl.d"), lab.dir().join("first"));
     std::fs::create_dir_all(&etc).unwrap();
@@ -601,7 +604,8 @@ fn apply_in(lab: &Lab, starts: bool, more: &[&str]) -> Ran {
     Ran::of(child.output().unwrap())
 }
 
-/// Shown, left alone without the flag, shown with it, set with --yes, kept; and then there is nothing more to do.
+/// A timeout is listed, not changed without `--timeouts`, shown with it, set and stored with `--yes`; after that
+/// nothing remains to be done.
 #[test]
 fn root_a_timeout_is_set_if_asked_for() {
     testkit::require_root!();
@@ -629,7 +633,8 @@ fn root_a_timeout_is_set_if_asked_for() {
     apply_in(&lab, true, &["--timeouts", "--yes"]).says(0, &["limit, buckets and timeouts are as they should be"]);
 }
 
-/// What is kept is read for the namespace that the host starts in: another one's timeouts do not belong there.
+/// Stored settings are applied to the namespace of process 1 at boot, so another namespace's timeouts do not belong
+/// there.
 #[test]
 fn root_timeouts_of_a_passing_namespace_are_not_kept() {
     testkit::require_root!();
@@ -639,7 +644,7 @@ fn root_timeouts_of_a_passing_namespace_are_not_kept() {
     assert!(established(&lab) == 7440 && !ran.stderr.contains("wrote"), "{}", ran.stderr);
     ran.says(0, &["set net.netfilter.nf_conntrack_tcp", "not kept over a restart: 1"]);
     assert_eq!(std::fs::read_dir(lab.dir().join("sysctl.d")).unwrap().count(), 0);
-    // From outside, among all: named. Nothing is set in what is not ours.
+    // From outside, with all namespaces: the timeout is shown with its namespace, but not set.
     set(&lab, ESTABLISHED, "432000");
     let ran = netwren(&["nat", "advise", "--all-netns", "--samples", "1", "--apply", "--timeouts"]);
     let place = format!("{ESTABLISHED}=7440 in network namespace {} (is 432000)", lab.name());
@@ -662,7 +667,7 @@ fn root_advice_is_of_the_namespace_it_is_asked_in() {
     assert!(all.contains("network namespaces\n") && all.contains(lab.name()), "{all}");
 }
 
-/// The longest chain, of a table so small that it has long ones; without the walk it is not known.
+/// The longest chain of a table with so few buckets that its chains are long; without the walk it is unknown.
 #[test]
 fn root_the_longest_chain_is_told() {
     testkit::require_root!();
@@ -676,7 +681,7 @@ fn root_the_longest_chain_is_told() {
     let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
     let (longest, mean) = (number(&said["longest_chain"]), said["mean_chain"].as_f64().unwrap());
     assert!(mean >= 31.25, "{said}");
-    // Eight standard deviations above it, and no chain of so many as short as their mean.
+    // The longest chain is above the mean, but by less than eight standard deviations.
     assert!(longest as f64 > mean + 5.0 && (longest as f64) < mean + 8.0 * mean.sqrt(), "{said}");
     assert_eq!(said["verdict"], "crowded");
     let words = advise_in(&lab, &["--samples", "1"]).ok();
@@ -691,7 +696,7 @@ fn root_the_longest_chain_is_told() {
     assert_eq!(unknown, 1, "{said}");
 }
 
-/// A recording holds the samples with their times: the advice of a replay is the same.
+/// A recording contains the samples with their times, so a replay gives the same advice.
 #[test]
 fn root_a_replay_advises_the_same() {
     testkit::require_root!();
@@ -703,7 +708,7 @@ fn root_a_replay_advises_the_same() {
     let again = netwren(&["nat", "advise", "-o", "json", "--replay", tape]).ok();
     let but_times = |text: &str| {
         let mut said: Value = serde_json::from_str(text.trim_end()).unwrap();
-        // The clock of a recording is the wall's.
+        // The times in a recording are wall-clock times.
         assert!(number(&said["interval_ms"]) >= 900, "{said}");
         assert!(!sees_extensions() || number(&said["longest_chain"]) >= 1, "{said}");
         said["interval_ms"] = Value::Null;
@@ -712,14 +717,14 @@ fn root_a_replay_advises_the_same() {
     assert_eq!(but_times(&live), but_times(&again));
 }
 
-/// The rows of `nat stats --watch -o json`, round by round, as far as they are written.
+/// The rows of `nat stats --watch -o json` by rounds, as far as they have been written.
 fn rounds_in(file: &Path) -> Vec<Vec<Value>> {
     let mut rounds = Vec::new();
     let text = std::fs::read_to_string(file).unwrap();
     for line in text.lines().map_while(|line| serde_json::from_str::<Value>(line).ok()) {
         match line.get("round") {
             Some(_) => rounds.push(Vec::new()),
-            // Namespaces of other tests that go while they are read.
+            // The accounting is about other tests' namespaces that disappeared while they were read.
             None if line.get("accounting").is_some() => {}
             None => rounds.last_mut().unwrap().push(line),
         }
@@ -727,7 +732,7 @@ fn rounds_in(file: &Path) -> Vec<Vec<Value>> {
     rounds
 }
 
-/// Rounds are compared: what counters grew by, a namespace that comes, one that goes. A replay has the same rounds.
+/// Rounds are compared: increases of counters, a new namespace, a removed namespace. A replay has the same rounds.
 #[test]
 fn root_rounds_tell_growth_and_namespaces_that_go() {
     testkit::require_root!();

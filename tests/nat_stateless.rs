@@ -1,4 +1,5 @@
-//! `netwren nat stateless` between three namespaces: what is published is reached, nothing is tracked, nothing stays.
+//! `netwren nat stateless` with three namespaces: published ports are reachable, nothing is tracked, and nothing is
+//! left over.
 
 use crate::run::{Ran, command, netwren_in};
 use std::io::{Read, Write};
@@ -20,7 +21,7 @@ fn stateless(routed: &Routed, words: &[&str]) -> Ran {
     netwren_in(&routed.router, &[&["nat", "stateless"], words].concat())
 }
 
-/// Every answer is what was asked, upside down, until the test ends.
+/// Servers that answer each request with its reversed bytes until the test ends.
 fn serve(lab: &Lab) {
     let sockets = lab.inside(|| {
         let all = "[::]:80".parse::<SocketAddr>().unwrap();
@@ -42,13 +43,13 @@ fn serve(lab: &Lab) {
     });
 }
 
-/// `netwren nat stateless` while the client asks at both addresses again and again.
+/// Runs `netwren nat stateless` while the client continuously sends requests to both addresses.
 fn while_asking(routed: &Routed, words: &[&str]) -> Ran {
     std::thread::scope(|scope| {
         let run = scope.spawn(|| stateless(routed, words));
         while !run.is_finished() {
             for addr in ["192.0.2.1", "[2001:db8::1]"] {
-                // Rules may be put in place in between: then no answer comes.
+                // An answer may be missing if rules are being applied at that moment.
                 let _ = try_ask(&routed.client, addr, Duration::from_millis(500));
             }
         }
@@ -56,7 +57,7 @@ fn while_asking(routed: &Routed, words: &[&str]) -> Ran {
     })
 }
 
-/// What TCP and UDP answer at `addr`, asked from inside `lab`.
+/// The answers to TCP and UDP requests from `lab` to `addr`.
 #[track_caller]
 fn ask(lab: &Lab, addr: &str) -> [String; 2] {
     try_ask(lab, addr, Duration::from_secs(10)).unwrap()
@@ -72,7 +73,7 @@ fn try_ask(lab: &Lab, addr: &str, patience: Duration) -> std::io::Result<[String
         let mut by_tcp = String::new();
         stream.read_to_string(&mut by_tcp)?;
         let udp = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
-        // Connected: an answer from another address would not come through.
+        // On a connected socket, an answer from a different address would not be received.
         udp.connect(format!("{addr}:5353"))?;
         udp.set_read_timeout(Some(patience))?;
         udp.send(b"gram")?;
@@ -92,7 +93,7 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let routed = Routed::new("stateless");
-    // Somebody else on the box wants its packets tracked.
+    // Another ruleset on the router requires connection tracking.
     routed.router.output("nft", &["add table inet other"]);
     routed.router.output("nft", &["add chain inet other seen { type filter hook prerouting priority 0; }"]);
     routed.router.output("nft", &["add rule inet other seen ct state new counter"]);
@@ -101,7 +102,7 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
     let shown = stateless(&routed, &plan).ok();
     assert!(shown.contains("ip daddr 192.0.2.1 tcp dport 8080 counter name tcp_8080_0_in notrack"), "{shown}");
     stateless(&routed, &["verify"]).says(1, &["there is no table inet netwren_stateless"]);
-    // As Docker has it against who addresses a container directly.
+    // Docker has such a rule against direct access to containers.
     routed.router.output("nft", &["add chain inet other direct { type filter hook prerouting priority raw; }"]);
     routed.router.output("nft", &["add rule inet other direct ip daddr 172.17.0.2 iifname != \"s1\" drop"]);
     let preview = stateless(&routed, &[&plan[..], &["--apply"]].concat());
@@ -119,14 +120,14 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
     }
     let found = tracked(&routed);
     assert!(found.iter().all(|line| !line.contains("port=80 ") && !line.contains("port=53 ")), "{found:?}");
-    // What was counted before says nothing about now.
+    // Earlier counts are no evidence, so only new packets are considered.
     stateless(&routed, &["verify", "--within=0"]).says(1, &["not hit in both directions"]);
     let verified = while_asking(&routed, &["verify", "--within=60", "-o", "json"]).ok();
     let rows: Vec<serde_json::Value> = verified.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 4, "{verified}");
     assert!(rows.iter().all(|row| row["both"] == true && row["packets_in"].as_u64() >= Some(1)), "{verified}");
 
-    // Once more is the same; taken away it is as before, and nothing else is touched.
+    // Applying again changes nothing; undoing restores the previous state and touches nothing else.
     while_asking(&routed, &[&plan[..], &["--apply", "--yes", "--probe=60"]].concat())
         .says(0, &["packets move in both directions"]);
     let listed = stateless(&routed, &["plan", "--undo"]);
@@ -153,12 +154,12 @@ fn root_what_cannot_be_published_is_said_before_anything_changes() {
     }
 }
 
-/// Without the program that applies rules they can still be written.
+/// If nft is missing, the rules can still be printed.
 #[test]
 fn root_without_nft_the_rules_are_written_and_not_applied() {
     testkit::require_root!();
     let lab = Lab::new("statelessnonft");
-    // nft is looked for by path alone: the folders that have it are covered.
+    // nft is searched only in fixed folders, so the test hides the folders that contain it.
     let empty = lab.dir().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let holding = |folder: &&&str| Path::new(folder).join("nft").exists();
@@ -178,7 +179,7 @@ fn root_without_nft_the_rules_are_written_and_not_applied() {
 
 const ONE: [&str; 3] = ["plan", "--publish=192.0.2.1:5353:172.17.0.2:53/udp", "--apply"];
 
-/// `netwren nat stateless plan …` while the client sends datagrams that nothing answers.
+/// Runs `netwren nat stateless plan …` while the client sends datagrams that are never answered.
 fn while_sending(routed: &Routed, words: &[&str]) -> Ran {
     let udp = routed.client.inside(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
     udp.connect("192.0.2.1:5353").unwrap();
@@ -198,7 +199,7 @@ fn root_issue_10_rules_by_which_one_direction_moves_are_taken_back() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let routed = Routed::new("statelessway");
-    // The server takes what comes and says nothing, not even that there is no such port.
+    // The server accepts packets without ever answering, not even with an ICMP error.
     let _silent = routed.server.inside(|| UdpSocket::bind("0.0.0.0:53")).unwrap();
     let tables = || routed.router.output("nft", &["list", "tables"]);
     let undone = &["packets move in one direction only: udp_5353: ", " 0 answers", "undone: the rules are gone"];
@@ -206,7 +207,7 @@ fn root_issue_10_rules_by_which_one_direction_moves_are_taken_back() {
     assert_eq!(tables().trim(), "");
     while_sending(&routed, &["--yes", "--probe=1", "--no-undo"]).says(1, &["0 answers", "the rules stay in place"]);
     assert_eq!(tables().trim(), "table inet netwren_stateless");
-    // What was applied before is there again, and not the new rules.
+    // The rules applied earlier are restored, and the new rules are gone.
     let other = ["plan", "-p", "192.0.2.1:9999:172.17.0.2:99", "--apply", "--yes", "--probe=0"];
     stateless(&routed, &other).says(0, &["applied"]);
     while_sending(&routed, &["--yes", "--probe=1"]).says(1, &["the rules applied before are in place again"]);
@@ -238,7 +239,8 @@ fn root_issue_10_what_would_stop_the_packets_is_said_before_anything_changes() {
     apply().says(0, &["applied"]);
 }
 
-/// The README's example where both addresses look alike: that on the backend's side is not what clients use.
+/// The README's example with two similar addresses: the address on the backend's side is left out, because clients do
+/// not use it.
 #[test]
 fn root_issue_10_the_address_towards_the_backend_is_left_out() {
     testkit::require_root!();

@@ -1,4 +1,5 @@
-//! The face of nstat: byte for byte what the tool prints and keeps, of the same counters and the same history.
+//! The face of nstat: its output and its history file are identical to the tool's, byte for byte, for the same
+//! counters.
 
 use crate::run::{Ran, clean};
 use std::net::UdpSocket;
@@ -7,14 +8,14 @@ use std::path::Path;
 use std::process::Command;
 use testkit::netns::Lab;
 
-/// Runs a tool, or our face of it, with a history of its own.
+/// Runs the tool, or our face of it, with its own history file.
 fn run(lab: &Lab, program: &Path, words: &[&str], history: &Path) -> Ran {
     let mut command: Command = lab.command(program);
     clean(&mut command).args(words).env("NSTAT_HISTORY", history);
     Ran::of(command.output().unwrap())
 }
 
-/// Both, each with its history; they must be equal, and so must be what they keep.
+/// Compares the tool and the face, each with its own history; outputs and histories must be equal.
 struct Both<'l> {
     lab: &'l Lab,
     histories: [std::path::PathBuf; 2],
@@ -36,7 +37,7 @@ impl Both<'_> {
         ours.stdout
     }
 
-    /// Changes both histories.
+    /// Overwrites both histories.
     fn write(&self, text: &str) {
         self.histories.iter().for_each(|path| std::fs::write(path, text).unwrap());
     }
@@ -54,7 +55,7 @@ fn root_counters_and_their_history_are_those_of_nstat() {
     testkit::require_root!();
     testkit::require_version!("nstat", testkit::tool::NSTAT);
     let lab = Lab::new("nstat");
-    // Nothing but this test is counted: no address comes and goes.
+    // Only this test's packets are counted, because no address is added or removed.
     send_to_a_closed_port(&lab, 5);
     let both = Both::new(&lab);
     let first = both.equal(&[]);
@@ -126,11 +127,11 @@ fn root_histories_that_cannot_be_used_are_refused_as_nstat_does() {
         std::fs::hard_link(path, path.with_extension("link")).unwrap();
     }
     both.equal(&[]);
-    // A new one is its owner's alone.
+    // A new history file is readable only by its owner.
     std::fs::remove_file(&both.histories[1]).unwrap();
     run(&lab, testkit::program::netwren(), &["nstat"], &both.histories[1]).ok();
     assert_eq!(std::fs::metadata(&both.histories[1]).unwrap().mode() & 0o777, 0o600);
-    // Where ours differs, it says so.
+    // Unsupported switches are reported.
     run(&lab, testkit::program::netwren(), &["nstat", "-d", "5"], &both.histories[1]).says(2, &["not built in"]);
     let version = run(&lab, testkit::program::netwren(), &["nstat", "-V"], &both.histories[1]).ok();
     assert!(version.contains("by netwren"), "{version}");

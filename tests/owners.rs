@@ -1,4 +1,4 @@
-//! Owners that cannot be named are said; names of containers are believed where root made them.
+//! netwren reports owners that it cannot determine, and trusts container names only if root created the cgroup.
 
 use crate::run::{Ran, clean, command, netwren_in};
 use std::process::Command;
@@ -7,7 +7,7 @@ use testkit::netns::Lab;
 
 const COLUMNS: &[&str] = &["sockets", "-H", "--columns", "local_port,process", "proto = tcp and state = listen"];
 
-/// A listener whose process is outside the reader's pid namespace.
+/// The process of a listener is outside the reader's pid namespace.
 #[test]
 fn root_issue_10_a_listener_of_a_process_out_of_sight_is_said() {
     testkit::require_root!();
@@ -23,13 +23,13 @@ fn root_issue_10_a_listener_of_a_process_out_of_sight_is_said() {
         assert_eq!(ran.stdout.trim_end(), format!("{port}\t-"), "{}", ran.stderr);
         ran.says(3, &["1 listening socket has no process that can be seen", "outside this pid namespace"]);
     }
-    // Seen from outside there is nothing to say, and nothing about what is not shown.
+    // Outside that pid namespace the owners are visible, so netwren prints no message about them.
     let ran = netwren_in(&lab, COLUMNS);
     assert!(!ran.stderr.contains("no process"), "{}", ran.stderr);
     assert!(!ran.stdout.contains("\t-"), "{}", ran.stdout);
 }
 
-/// The kernel listens itself: for tunnels, say.
+/// The kernel itself listens, for example for tunnels.
 #[test]
 fn root_issue_10_a_socket_of_the_kernel_has_no_process_and_that_is_said() {
     testkit::require_root!();
@@ -67,7 +67,7 @@ fn root_issue_10_a_container_that_is_elsewhere_is_hinted_at() {
     assert!(!ran.stderr.contains(hint), "{}", ran.stderr);
 }
 
-/// An address that this namespace does not have, and another one has.
+/// The address exists in another namespace, but not in this one.
 #[test]
 fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
     testkit::require_root!();
@@ -90,10 +90,11 @@ fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
         let ran = netwren_in(&lab, words);
         assert!(ran.stderr.contains(hint), "{words:?}: {}", ran.stderr);
     }
-    // What acts has the hint, too, with a flag that it takes; in the other namespace nothing is acted on.
+    // Commands that change something also print the hint, with a flag that they accept; they change nothing in the
+    // other namespace.
     let local = format!("local = {address}");
     for words in [["sockets", "kill", &local], ["nat", "delete", &filter]].map(|[table, act, filter]| {
-        // Processes of others, which may be out of sight, are not looked at.
+        // `--no-owner`, because other users' processes may be invisible.
         [table, act, filter, "--no-owner", "--yes"]
     }) {
         let ran = netwren_in(&lab, &words);
@@ -105,14 +106,14 @@ fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
         let there = netwren_in(&other, &words[..4]);
         assert!(!there.stderr.contains(hint) && there.stdout.contains(&address), "{}", there.stderr);
     }
-    // Asked for, or there: no hint.
+    // If all namespaces or the right one are read, the hint is not printed.
     for words in [&["--all-netns"][..], &["--netns", other.name()]] {
         let ran = netwren_in(&lab, &[&["sockets", "--no-owner", &format!("local = {address}")], words].concat());
         assert!(!ran.stderr.contains(hint) && ran.stdout.contains(&address), "{}", ran.stderr);
     }
 }
 
-/// Directories that were handed over to another user: what it calls its groups is no container of anybody's.
+/// The cgroup directories belong to another user, so their names are not trusted as container names.
 #[test]
 fn root_issue_10_a_container_forged_by_its_cgroup_is_not_shown() {
     testkit::require_root!();
@@ -131,13 +132,13 @@ fn root_issue_10_a_container_forged_by_its_cgroup_is_not_shown() {
     for directory in [&parent, &group] {
         std::os::unix::fs::chown(directory, Some(65_534), Some(65_534)).unwrap();
     }
-    // Sockets made in the group, by a process in it.
+    // A process moves itself into the group and then creates sockets.
     let script = "import os, socket, time; open(os.environ['GROUP'] + '/cgroup.procs', 'w').write(str(os.getpid()))\n\
                   l = socket.socket(); l.bind(('127.0.0.1', 4711)); l.listen(); time.sleep(60)";
     testkit::require_tool!("python3");
     let mut python = Command::new("python3");
     python.args(["-c", script]).env("GROUP", &group);
-    // Not by `ip netns exec`, which covers /sys.
+    // `ip netns exec` would mount another /sys.
     confine(&mut python, &[Limit::Network(lab.path())]).unwrap();
     let mut child = python.spawn().unwrap();
     let shown = || {

@@ -1,4 +1,4 @@
-//! `log --to pcap:FILE` and `pcapng:FILE`: what ulogd2 writes, and what tcpdump reads.
+//! `log --to pcap:FILE` and `pcapng:FILE` write the same packets as ulogd2, in files that tcpdump reads.
 
 use crate::going::Going;
 use crate::run::clean;
@@ -9,7 +9,7 @@ use std::process::Command;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// A namespace whose UDP to port 7009 and ping are logged to groups 5 and 6.
+/// A namespace whose UDP packets to port 7009 and pings are logged to groups 5 and 6.
 pub(crate) fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.nft(
@@ -25,7 +25,7 @@ pub(crate) fn logging(purpose: &str) -> Lab {
     lab
 }
 
-/// Runs `log` on group 6 with these words until it is dropped or ended.
+/// Runs `log` on group 6 with these arguments until it is dropped or ended.
 pub(crate) fn shipping(lab: &Lab, words: &[&str], groups: usize) -> Going<String> {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(["log", "--group", "6", "--latency", "10ms"]);
@@ -36,20 +36,21 @@ pub(crate) fn shipping(lab: &Lab, words: &[&str], groups: usize) -> Going<String
     going
 }
 
-/// Datagrams over both families, small and large.
+/// Sends small and large datagrams over IPv4 and IPv6.
 pub(crate) fn send(lab: &Lab) {
     lab.inside(|| {
         for (from, to) in [("127.0.0.1:0", "127.0.0.1:7009"), ("[::1]:0", "[::1]:7009")] {
             let socket = UdpSocket::bind(from).unwrap();
             for size in [0, 1, 7, 1400, 20_000] {
-                // A refusal that came back for the one before.
+                // Repeat if the call returns the ICMP error of the previous datagram.
                 while socket.send_to(&vec![b'x'; size], to).is_err() {}
             }
         }
     });
 }
 
-/// The packets of a pcap file without their times, sorted: two groups may get them in another order.
+/// The header and the sorted packets of a pcap file, without their times; two groups may receive packets in different
+/// orders.
 fn packets(file: &Path) -> (Vec<u8>, Vec<Vec<u8>>) {
     let bytes = fs::read(file).unwrap_or_default();
     let Some((header, mut rest)) = bytes.split_at_checked(24) else { return Default::default() };
@@ -93,7 +94,7 @@ fn root_pcap_is_what_ulogd2_writes() {
     let ours = lab.dir().join("ours.pcap");
     let going = shipping(&lab, &["--to", &format!("pcap:{}", ours.display())], 2);
     send(&lab);
-    // Ten datagrams leave; five of each family come in, and each is refused, which ICMP says.
+    // Ten datagrams are sent; five of each family are received, and each is rejected with an ICMP error.
     let mut of_both = Default::default();
     testkit::wait_until("both have written as many", || {
         of_both = (packets(&theirs), packets(&ours));
@@ -115,7 +116,7 @@ fn root_pcapng_is_read_by_tcpdump() {
     let lab = logging("pcapng");
     let file = lab.dir().join("log.pcapng");
     let file = file.to_str().unwrap();
-    // The second run goes on with the file of the first.
+    // The second run continues the file of the first one.
     for _ in 0..2 {
         let going = shipping(&lab, &["--to", &format!("pcapng:{file}")], 1);
         send(&lab);
@@ -131,7 +132,7 @@ fn root_pcapng_is_read_by_tcpdump() {
     assert_eq!(read("udp and dst port 7009 and ip6 and greater 20000"), 4);
 }
 
-/// ARP has no place in a pcap file of IP packets: those records are counted, and none is in the file.
+/// A pcap file of IP packets cannot contain ARP: such records are counted and not written.
 #[test]
 fn root_records_that_are_not_ip_are_not_in_a_file_of_ip() {
     testkit::require_root!();

@@ -1,10 +1,10 @@
-//! Tools that read files of packets: tcpdump, tshark, capinfos.
+//! External tools that read packet files: tcpdump, tshark, capinfos.
 
 use std::path::Path;
 use std::process::Command;
 use testkit::unpacked::Unpacked;
 
-/// The tool, installed or unpacked below target/tools; `None`, and said so, where it is not there.
+/// The tool, installed or unpacked below target/tools; if it is missing, prints a message and returns `None`.
 pub(crate) fn peer(tool: &str) -> Option<Command> {
     let found = Unpacked::find(tool);
     if found.is_none() {
@@ -13,7 +13,7 @@ pub(crate) fn peer(tool: &str) -> Option<Command> {
     found.map(|found| found.command())
 }
 
-/// What the tool prints about a file; it must have nothing to say against it.
+/// The tool's output for a file; checks that the tool reports no error.
 pub(crate) fn said_by(tool: &str, args: &[&str], path: &Path) -> Option<String> {
     let read = peer(tool)?.args(args).arg(path).output().unwrap();
     let said = String::from_utf8_lossy(&read.stderr).to_lowercase();
@@ -23,7 +23,7 @@ pub(crate) fn said_by(tool: &str, args: &[&str], path: &Path) -> Option<String> 
     Some(String::from_utf8_lossy(&read.stdout).into_owned())
 }
 
-/// The tool reads the file and has nothing to say against it.
+/// Checks that the tool reads the file without errors.
 pub(crate) fn is_read_by(tool: &str, args: &[&str], path: &Path) {
     said_by(tool, args, path);
 }

@@ -1,11 +1,11 @@
-//! pcapng files that tests make: sections, interfaces, packets with options, statistics, in either byte order.
+//! Builds pcapng files for tests: sections, interfaces, packets with options, and statistics, in either byte order.
 
 use crate::capture_read::udp;
 
 /// Code and value of an option.
 pub(crate) type MadeOption<'o> = (u16, &'o [u8]);
 
-/// A file in the making.
+/// A file under construction.
 #[derive(Default)]
 pub(crate) struct Made {
     pub(crate) bytes: Vec<u8>,
@@ -13,20 +13,20 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// A section of this byte order, with options.
+    /// Adds a section with this byte order and options.
     pub(crate) fn section(mut self, is_big_endian: bool, options: &[MadeOption<'_>]) -> Made {
         self.is_big_endian = is_big_endian;
         let head = [self.u32(0x1a2b_3c4d), self.u16(1), self.u16(0), self.u32(u32::MAX), self.u32(u32::MAX)].concat();
         self.block(0x0a0d_0d0a, &head, options)
     }
 
-    /// An interface of which all is captured.
+    /// Adds an interface without a snapshot length.
     pub(crate) fn iface(self, link_type: u16, options: &[MadeOption<'_>]) -> Made {
         let head = [self.u16(link_type), self.u16(0), self.u32(0)].concat();
         self.block(1, &head, options)
     }
 
-    /// A packet: a datagram to this port.
+    /// Adds a packet: a datagram to this port.
     pub(crate) fn packet(self, iface: u32, stamp: u64, dport: u16, options: &[MadeOption<'_>]) -> Made {
         let frame = udp(dport, b"abc");
         let len = frame.len() as u32;
@@ -34,7 +34,7 @@ impl Made {
         self.block(6, &[&numbers[..], &padded(&frame)].concat(), options)
     }
 
-    /// Statistics of an interface: pairs of option and count.
+    /// Adds statistics of an interface: pairs of option code and count.
     pub(crate) fn statistics(self, iface: u32, counts: &[(u16, u64)]) -> Made {
         let head = [self.u32(iface), self.u32(0), self.u32(7)].concat();
         let values: Vec<(u16, Vec<u8>)> = counts.iter().map(|(code, count)| (*code, self.u64(*count))).collect();
@@ -42,7 +42,7 @@ impl Made {
         self.block(5, &head, &options)
     }
 
-    /// A block of any type.
+    /// Adds a block of any type.
     pub(crate) fn block(mut self, kind: u32, body: &[u8], options: &[MadeOption<'_>]) -> Made {
         let mut all = body.to_vec();
         for (code, value) in options {
@@ -76,7 +76,7 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
     padded
 }
 
-/// Two interfaces with all that a file can say of them: `wan` in nanoseconds, `lan` in microseconds.
+/// Two interfaces with every kind of metadata: `wan` with nanoseconds, `lan` with microseconds.
 pub(crate) fn rich(is_big_endian: bool) -> Made {
     let made = Made::default().section(is_big_endian, &[(2, b"a host"), (1, b"of the file")]);
     let (flags, dropped) = (made.u32(2), made.u64(3));

@@ -1,10 +1,10 @@
-//! `--to postgres://…`, which `./netwren.sh build` has, with a server of the test's own.
+//! `--to postgres://…`, a feature of `./netwren.sh build`, with a server started by the test.
 
 use crate::packet_files::{logging, send, shipping};
 use crate::run::netwren;
 use testkit::postgres::Server;
 
-/// False, and said so, if the program was built without the feature.
+/// False if the program was built without the feature; prints a message then.
 pub(crate) fn have_postgres() -> bool {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "group = 1\nto = [\"postgres://a@127.0.0.1:1/b\"]\n").unwrap();
@@ -52,7 +52,7 @@ fn root_log_records_lie_in_postgres_and_are_read_as_ulogd2s() {
     };
     send(&lab);
     testkit::wait_until("rows are there", || count(&server) >= 30);
-    // The server goes away, rows come meanwhile, and it comes back.
+    // The server crashes, rows arrive while it is down, and it restarts.
     server.kill();
     send(&lab);
     server.begin();

@@ -1,4 +1,5 @@
-//! `netwren doctor softirq` and `netwren doctor path`: loads and losses that the test makes, told where they are.
+//! `netwren doctor softirq` and `netwren doctor path`: load and losses caused by the test are shown at the right
+//! place.
 
 use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
@@ -13,13 +14,13 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 
-/// The rows of an output; behind them a result that is not whole has its accounting.
+/// The rows of an output, without the accounting that follows an incomplete result.
 fn rows(stdout: &str) -> Vec<Value> {
     let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     stdout.lines().map(parse).filter(|row: &Value| row.get("accounting").is_none()).collect()
 }
 
-/// Runs `work` while datagrams go round in the lab.
+/// Runs `work` while datagrams are exchanged in the lab.
 fn under_load<T>(lab: &Lab, work: impl FnOnce() -> T) -> T {
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -29,7 +30,7 @@ fn under_load<T>(lab: &Lab, work: impl FnOnce() -> T) -> T {
                 [&a, &b].iter().for_each(|socket| {
                     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
                 });
-                // One that gets lost on the way, where the machine's queues are short, ends nothing.
+                // A datagram may be lost if the machine's queues are short; the exchange continues after the timeout.
                 let mut buffer = [0; 64];
                 while !ends.load(Ordering::Relaxed) {
                     let _ = a.send(b"0123456789").and_then(|_| b.recv(&mut buffer));
@@ -44,7 +45,7 @@ fn under_load<T>(lab: &Lab, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Two sockets that talk to each other.
+/// Two sockets connected to each other.
 fn pair(any: &str) -> (UdpSocket, UdpSocket) {
     let (a, b) = (UdpSocket::bind(any).unwrap(), UdpSocket::bind(any).unwrap());
     a.connect(b.local_addr().unwrap()).unwrap();
@@ -53,7 +54,7 @@ fn pair(any: &str) -> (UdpSocket, UdpSocket) {
     (a, b)
 }
 
-/// So many datagrams, each answered.
+/// Exchanges `count` datagrams in each direction.
 fn go_round(a: &UdpSocket, b: &UdpSocket, count: u32) {
     let mut buffer = [0; 64];
     for _ in 0..count {
@@ -64,7 +65,7 @@ fn go_round(a: &UdpSocket, b: &UdpSocket, count: u32) {
     }
 }
 
-/// What was sampled; a machine with other work may take fewer samples than wanted, which is said.
+/// The output of a run that may lack samples: on a busy machine fewer samples are taken, and a message says so.
 #[track_caller]
 fn sampled(ran: Ran) -> String {
     let words = ["a sample was not taken", "not by "];
@@ -73,7 +74,7 @@ fn sampled(ran: Ran) -> String {
     ran.stdout
 }
 
-/// False, said loudly, where the program was built without BPF.
+/// False if the program was built without BPF; prints a message then.
 fn has_bpf() -> bool {
     let tried = netwren(&["doctor", "softirq", "--for", "0.01", "--via", "bpf"]);
     let is_without = tried.stderr.contains("netwren was built without BPF");
@@ -84,7 +85,7 @@ fn has_bpf() -> bool {
     !is_without
 }
 
-/// Percent of one CPU, of groups that `is_meant`.
+/// The sum of the percentages of one CPU over the groups that `is_meant` selects.
 fn percent(rows: &[Value], is_meant: impl Fn(&Value) -> bool) -> f64 {
     rows.iter().filter(|row| is_meant(row)).map(|row| row["percent"].as_f64().unwrap()).sum()
 }
@@ -98,11 +99,11 @@ fn root_cpus_are_sampled_by_every_backend() {
         let rows = rows(&sampled(under_load(&lab, || netwren(&args))));
         let cpus: std::collections::BTreeSet<u64> = rows.iter().map(|row| row["cpu"].as_u64().unwrap()).collect();
         for cpu in &cpus {
-            // A thousandth is cut off each group.
+            // Each group is rounded down to thousandths.
             let all = percent(&rows, |row| row["cpu"].as_u64() == Some(*cpu));
             assert!((99.9..=100.001).contains(&all), "{via}: CPU {cpu} has {all} percent: {rows:?}");
         }
-        // The way of a datagram from one process to another: the load does nothing else.
+        // A datagram passes these groups on its way between two processes, and the load does nothing else.
         for group in ["udp", "ip", "core", "socket"] {
             assert!(percent(&rows, |row| row["group"] == group) > 0.0, "{via}: {group}: {rows:?}");
         }
@@ -127,7 +128,7 @@ fn root_call_chains_lead_from_the_innermost_function_outwards() {
         assert_eq!(row["innermost"], stack[0].as_str(), "{row}");
         assert!(stack.contains(&row["function"].as_str().unwrap().to_owned()), "{row}");
     }
-    // A sender's chain ends with its system call.
+    // A sender's call chain ends with its system call.
     assert!(rows.iter().any(|row| names(row).iter().any(|name| name.contains("do_syscall_64"))), "{rows:?}");
 }
 
@@ -140,12 +141,12 @@ fn root_samples_of_a_recording_are_those_of_the_run() {
     let tape = tape.to_str().unwrap();
     let args = ["doctor", "softirq", "--for", "0.5", "-o", "json", "--record", tape];
     let seen = rows(&sampled(under_load(&lab, || netwren(&args))));
-    // What was not sampled has its accounting, with the CPU time of the run itself.
+    // The accounting of missing samples differs because it contains the CPU time of the run.
     assert_eq!(rows(&sampled(netwren(&["doctor", "softirq", "-o", "json", "--replay", tape]))), seen);
     let chains = netwren(&["doctor", "softirq", "--stack", "-o", "json", "--replay", tape]);
     assert!(!rows(&chains.stdout).is_empty(), "{}", chains.stderr);
     netwren(&["doctor", "path", "--replay", tape]).says(4, &["not in the recording"]);
-    // One round after the other, by itself.
+    // With `--watch`, each round is sampled separately.
     let watched = under_load(&lab, || {
         let mut command = Command::new(testkit::program::netwren());
         clean(&mut command).args(["doctor", "softirq", "--watch=0.2", "-o", "json"]);
@@ -182,7 +183,7 @@ fn root_without_rights_another_way_is_taken_and_said() {
             let rows = rows(&sampled(ran));
             assert!(percent(&rows, |row| row["group"] == "udp") > 0.0, "{rows:?}");
         }
-        // No types of the kernel are needed.
+        // Perf sampling does not need the kernel's BTF.
         let empty = tempfile::tempdir().unwrap();
         let cover = Limit::Cover { with: empty.path().into(), place: "/sys/kernel/btf".into() };
         let ran = limited(&softirq, cover);
@@ -201,7 +202,7 @@ fn root_without_rights_another_way_is_taken_and_said() {
     limited(&path, Limit::NoBpf(Errno::PERM)).says(4, &["stages of packets"]);
 }
 
-/// `netwren doctor path` that counts.
+/// A running `netwren doctor path`.
 struct Counting {
     child: Child,
     said: BufReader<std::process::ChildStderr>,
@@ -225,7 +226,7 @@ impl Counting {
         assert!(Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap().success());
     }
 
-    /// Ctrl-C; its rows, and what it said.
+    /// Interrupts it as Ctrl-C does; returns its rows and messages.
     fn end(mut self) -> (Vec<Value>, String) {
         self.signal("-INT");
         let (mut stdout, mut stderr) = (String::new(), String::new());
@@ -243,7 +244,7 @@ impl Drop for Counting {
     }
 }
 
-/// Packets that came to a stage and those lost there.
+/// The number of packets at a stage, and the number lost there.
 #[track_caller]
 fn stage(rows: &[Value], family: &str, hook: &str, stage: &str) -> (u64, u64) {
     let is_it = |row: &&Value| row["family"] == family && row["hook"] == hook && row["stage"] == stage;
@@ -251,7 +252,7 @@ fn stage(rows: &[Value], family: &str, hook: &str, stage: &str) -> (u64, u64) {
     (row["packets"].as_u64().unwrap(), row["lost"].as_u64().unwrap())
 }
 
-/// False, said loudly, where this kernel or this build has no such programs.
+/// False if this kernel or this build lacks the programs; prints a message then.
 fn measures_stages() -> bool {
     let tried = netwren(&["doctor", "path", "--for", "0.01"]);
     let cannot = ["netwren was built without BPF", "has no program type netfilter"];
@@ -263,7 +264,7 @@ fn measures_stages() -> bool {
     !is_without
 }
 
-/// Leaves the test where stages cannot be measured.
+/// Returns from the test if stages cannot be measured.
 macro_rules! require_stages {
     () => {
         testkit::require_root!();
@@ -312,7 +313,7 @@ fn root_packets_are_lost_where_the_rule_is() {
     lab.inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for (port, count) in [(7, 30), (8, 20), (9, 10)] {
-            // That a rule refuses it is said to the sender.
+            // The sender gets an error if a rule rejects its packet.
             (0..count).for_each(|_| drop(socket.send_to(b"x", ("127.0.0.1", port))));
         }
         let (a, b) = pair("127.0.0.1:0");
@@ -348,7 +349,7 @@ fn root_a_router_forwards_and_drops() {
             (0..count).for_each(|_| assert_eq!(socket.send_to(b"x", ("172.17.0.2", port)).unwrap(), 1));
         });
     };
-    // Neighbours are found before; what the server answers comes back, some of it, as errors.
+    // The first packet resolves neighbours; ICMP errors from the server may be returned to the client.
     let server = hosts.server.inside(|| UdpSocket::bind("172.17.0.2:5000").unwrap());
     server.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     send(5000, 1);
@@ -385,7 +386,7 @@ fn root_places_of_others_are_left_to_them_and_nothing_stays() {
     assert!(said.contains("priority -199 of prerouting belongs to another BPF program: -198 was taken"), "{said}");
     assert_eq!(stage(&rows, "ip", "prerouting", "conntrack"), (20, 0));
     assert_eq!(stage(&rows, "ip", "output", "empty"), (20, 0));
-    // The end that no program can answer.
+    // SIGKILL leaves the program no time for cleaning up.
     first.signal("-KILL");
     drop(first);
     let again = netwren_in(&lab, &["doctor", "path", "--for", "0.01"]);

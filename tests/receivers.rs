@@ -1,4 +1,4 @@
-//! `log --to`: receivers that are more than a file.
+//! `log --to` with receivers other than plain files.
 
 use crate::going::Going;
 use crate::run::clean;
@@ -11,7 +11,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::authority::Authority;
 use testkit::netns::Lab;
 
-/// A namespace whose UDP to port 7009 is logged to group 5 and dropped.
+/// A namespace whose UDP packets to port 7009 are logged to group 5 and dropped.
 fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.nft(
@@ -37,7 +37,7 @@ fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
     started(lab, Command::new(testkit::program::netwren()), args)
 }
 
-/// The same by `starter`, which becomes netwren.
+/// Ships the records of group 5 from a process that `starter` replaces with netwren.
 fn started(lab: &Lab, mut starter: Command, args: &[&str]) -> Going<String> {
     clean(&mut starter).args(["log", "--group", "5", "--latency", "10ms"]).args(args);
     confine(&mut starter, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
@@ -57,7 +57,7 @@ fn frames(mut text: &str) -> Vec<&str> {
     frames
 }
 
-/// False, and said, if the program was built without TLS: then it names the feature.
+/// False if the program was built without TLS, after checking that the error names the feature.
 pub(crate) fn has_tls() -> bool {
     let says = crate::run::netwren(&["log", "--group", "5", "--to", "json+tls://127.0.0.1:1", "--tls-ca", "/nowhere"]);
     let has = !says.stderr.contains("this netwren was built without TLS (cargo feature `tls`)");
@@ -122,7 +122,7 @@ fn certificates_that_cannot_be_used_are_said_before_anything_is_opened() {
     assert!(said.contains("--tls-key goes with a receiver by TLS"), "{said}");
 }
 
-/// What log rotation does: move the file, and say so.
+/// As log rotation does, rename the file and send SIGHUP.
 #[test]
 fn root_hangup_opens_files_anew_and_ends_nothing() {
     testkit::require_root!();
@@ -133,7 +133,7 @@ fn root_hangup_opens_files_anew_and_ends_nothing() {
     let going = shipping(&lab, &["--to", &format!("json:{}", path.display()), "-c", "seq"]);
     send(&lab, 10);
     testkit::wait_until("ten are written", || lines(&path) == 10);
-    // The same file again, as where a rotation has copied it: it is appended to.
+    // If the file still exists, as with a rotation that copies it, netwren appends to it.
     going.signal("-HUP");
     send(&lab, 10);
     testkit::wait_until("twenty are written", || lines(&path) == 20);
@@ -147,7 +147,7 @@ fn root_hangup_opens_files_anew_and_ends_nothing() {
     assert_eq!((lines(&moved), lines(&path)), (20, 10));
 }
 
-/// By itself: each full file is packed, and all of them together have every packet.
+/// Rotated automatically: each full file is compressed, and all files together contain every packet.
 #[test]
 fn root_files_that_were_moved_away_are_packed() {
     testkit::require_root!();
@@ -157,7 +157,7 @@ fn root_files_that_were_moved_away_are_packed() {
     let at = |end: &str| std::path::PathBuf::from(format!("{}{end}", path.display()));
     let file = format!("pcap:{}", path.display());
     let going = shipping(&lab, &["--to", &file, "--rotate-size", "1MiB", "--rotate-zstd"]);
-    // 54 bytes each: a file of 1 MiB, and another one.
+    // Each record has 54 bytes, so they fill a file of 1 MiB and a part of the next.
     send(&lab, 30_000);
     testkit::wait_until("the first is packed", || at(".1.zst").exists() && !at(".1").exists());
     let (_, ran) = going.end();
@@ -173,14 +173,14 @@ fn root_files_that_were_moved_away_are_packed() {
     assert_eq!(files, ["fw.pcap", "fw.pcap.1.zst"]);
 }
 
-/// Nothing can be written beside it: the file stays, that is said, and no packet is missing.
+/// If the compressed file cannot be created, the original file stays, a message says so, and no packet is missing.
 #[test]
 fn root_a_file_that_cannot_be_packed_stays_and_that_is_said() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let lab = logging("lognozstd");
     let path = lab.dir().join("fw.pcap");
-    // The part that is written first cannot be made.
+    // The temporary file cannot be created.
     fs::create_dir(lab.dir().join("fw.pcap.zst.part")).unwrap();
     let file = format!("pcap:{}", path.display());
     let control = lab.dir().join("control").display().to_string();
@@ -197,7 +197,7 @@ fn root_a_file_that_cannot_be_packed_stays_and_that_is_said() {
     ran.ok();
 }
 
-/// A run below nohup(1) has its files rotated as any other; a hangup ends it even less.
+/// Files of a run started by nohup(1) are also rotated, and SIGHUP does not end the run.
 #[test]
 fn root_hangup_opens_files_anew_below_nohup() {
     testkit::require_root!();
@@ -219,7 +219,7 @@ fn root_hangup_opens_files_anew_below_nohup() {
     ran.ok();
 }
 
-/// The terminal goes away, not the file: nobody is left who could end the run.
+/// The terminal is closed, so no user could end the run, although the file still exists.
 #[test]
 fn root_a_lost_terminal_ends_shipping() {
     testkit::require_root!();
@@ -227,7 +227,7 @@ fn root_a_lost_terminal_ends_shipping() {
     testkit::require_tool!("python3");
     let lab = logging("logtty");
     let file = format!("json:{}", lab.dir().join("fw.json").display());
-    // The child of a pty gets it as its terminal, which goes away with the parent's end of it.
+    // The child's terminal disappears when the parent closes its end of the pty.
     let script = "import os, pty, sys\n\
                   try: child, end = pty.fork()\n\
                   except OSError: sys.exit(77)\n\

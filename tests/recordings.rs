@@ -1,4 +1,4 @@
-//! `--record` and `--replay`: the same rows without the kernel, and never a silent success from half a file.
+//! `--record` and `--replay`: the same rows without the kernel, and no silent success with an incomplete file.
 
 use crate::going::Going;
 use crate::lab::furnished;
@@ -23,7 +23,7 @@ fn root_a_replay_shows_what_was_shown() {
     }
 }
 
-/// Nothing is pushed down: the filter is applied to what the file holds.
+/// No filter is pushed down during the recording; the replay filters the recorded rows.
 #[test]
 fn root_a_replay_is_filtered() {
     testkit::require_root!();
@@ -36,13 +36,13 @@ fn root_a_replay_is_filtered() {
         let replayed = netwren(&["sockets", "--no-owner", "--replay", &tape, filter]).ok();
         assert_eq!(testkit::mask::sorted_lines(&live), testkit::mask::sorted_lines(&replayed), "{filter}");
     }
-    // What was filtered by the kernel while recording is not there, and that is said.
+    // Rows that the kernel filtered out during the recording are missing, and a message says so.
     netwren_in(&lab, &["sockets", "--no-owner", "--record", &tape, "proto = tcp and state = listen"]).ok();
     let ran = netwren(&["sockets", "--no-owner", "--replay", &tape, "proto = tcp"]);
     assert!(ran.stderr.contains("filter"), "{}", ran.stderr);
 }
 
-/// A replay opens no socket and needs no right: as nobody, without capabilities.
+/// A replay opens no socket and needs no privileges: it runs as `nobody`, without capabilities.
 #[test]
 fn root_a_replay_needs_no_root() {
     testkit::require_root!();
@@ -83,7 +83,8 @@ fn root_a_cut_recording_is_never_a_success() {
     assert!(ran.code == 3 || ran.code == 4, "garbled: exit {}", ran.code);
 }
 
-/// A file system of 16 KiB that only this child sees fills up: what fitted replays, and both runs say what is missing.
+/// If the disk is full (a tmpfs of 16 KiB that only this child process sees), the rows that fitted can be replayed,
+/// and both runs report that rows are missing.
 #[test]
 fn root_issue_10_a_full_disk_leaves_what_fitted() {
     testkit::require_root!();
@@ -107,7 +108,7 @@ fn root_issue_10_a_full_disk_leaves_what_fitted() {
     replayed.says(3, &["is cut at byte"]);
 }
 
-/// `sockets --follow` into a recording, with a connection in it that was shown.
+/// Records `sockets --follow` until one connection has been shown.
 fn recorded_follow(lab: &testkit::netns::Lab, tape: &str) -> Going<String> {
     let mut command = command(&["sockets", "--follow", "--columns", "event,local_port", "--record", tape]);
     confine(&mut command, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
@@ -121,7 +122,7 @@ fn replayed_follow(tape: &str) -> Ran {
     netwren(&["sockets", "--follow", "-H", "--columns", "event,local_port", "--replay", tape])
 }
 
-/// Nothing can be done at the end of a run that is killed: it must have been done before.
+/// A killed run cannot finish its recording, so each row must have been written before.
 #[test]
 fn root_issue_10_a_killed_follow_leaves_what_it_showed() {
     testkit::require_root!();
@@ -137,7 +138,7 @@ fn root_issue_10_a_killed_follow_leaves_what_it_showed() {
     replayed.says(3, &["is cut at byte"]);
 }
 
-/// The terminal goes away: the run ends as by Ctrl-C, and its recording is whole.
+/// If the terminal is closed, the run ends as with Ctrl-C, and its recording is complete.
 #[test]
 fn root_issue_10_a_hangup_ends_follow_and_watch() {
     testkit::require_root!();
@@ -158,7 +159,7 @@ fn root_issue_10_a_hangup_ends_follow_and_watch() {
         assert!(watching.child.wait().unwrap().success(), "{signal}");
         netwren(&["sockets", "--no-owner", "--watch", "--columns", "proto", "--replay", &tape]).ok();
     }
-    // Started by nohup(1), it stays.
+    // A run started by nohup(1) continues.
     let mut kept = lab.command("nohup");
     kept.arg(testkit::program::netwren()).args(["sockets", "--no-owner", "--watch=0.05", "--columns", "proto"]);
     let mut watching: Going<String> = Going::spawn(kept, |line| line);
@@ -168,7 +169,8 @@ fn root_issue_10_a_hangup_ends_follow_and_watch() {
     watching.read_until("rounds after the hangup", |lines| lines.len() > before + 10);
 }
 
-/// What waits in the ring while the program cannot run comes as one block, larger than a frame of the recording.
+/// Events that wait in the ring buffer while the program is stopped arrive as one block, which is larger than a frame
+/// of the recording.
 #[test]
 fn root_issue_10_a_burst_of_events_is_in_the_recording() {
     const FLOWS: u32 = 60_000;
@@ -195,13 +197,13 @@ fn root_issue_10_a_burst_of_events_is_in_the_recording() {
     assert!(replayed.stdout.lines().eq(lines.iter().map(String::as_str)), "{}", replayed.stderr);
 }
 
-/// Ctrl-C ends a replay, too; its rows come as fast as they are read, so the reader of this one is slow.
+/// Ctrl-C also ends a replay. A replay is as fast as its reader, so this reader is slow.
 #[test]
 fn root_issue_10_a_replay_is_interrupted() {
     testkit::require_root!();
     let lab = testkit::netns::Lab::new("interrupted");
     let tape = lab.dir().join("tape").display().to_string();
-    // Rounds without an end of their own: the same file plays each of them at once.
+    // The replay plays the recorded rounds without delay, so many rounds are recorded.
     let mut watch = command(&["sockets", "--no-owner", "--watch=0.01", "--columns", "proto,inode", "--record", &tape]);
     confine(&mut watch, &[Limit::Network(lab.path())]).unwrap();
     lab.listen_tcp(200);
@@ -214,7 +216,7 @@ fn root_issue_10_a_replay_is_interrupted() {
     let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
     let mut first = String::new();
     std::io::BufRead::read_line(&mut out, &mut first).unwrap();
-    // The pipe is full by now or soon: the program waits for its reader, with most of the rounds before it.
+    // The pipe is full by now or soon, so the program waits for its reader with most of the rounds left.
     let pid = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let rest = std::io::BufRead::lines(out).count();
@@ -250,7 +252,7 @@ fn what_is_no_recording_is_refused() {
     netwren(&["sockets", "--replay", &file.display().to_string()]).says(4, &["text"]);
 }
 
-/// Rounds are kept apart: a watched recording plays as it was.
+/// A recording of `--watch` contains separate rounds and replays them.
 #[test]
 fn root_a_watched_recording_plays_its_rounds() {
     testkit::require_root!();
@@ -258,7 +260,7 @@ fn root_a_watched_recording_plays_its_rounds() {
     lab.listen_tcp(1);
     let dir = tempfile::tempdir().unwrap();
     let tape = dir.path().join("tape").display().to_string();
-    // An interrupt within a round leaves that round incomplete, which is exit 3: then it is recorded once more.
+    // An interrupt within a round leaves that round incomplete, which causes exit code 3; then the test records again.
     let record = || {
         let _ = std::fs::remove_file(&tape);
         record_three_rounds(&lab, &tape)
@@ -268,7 +270,7 @@ fn root_a_watched_recording_plays_its_rounds() {
     assert!(replayed.lines().filter(|l| l.contains("listen")).count() >= 3, "{replayed}");
 }
 
-/// Watches a listener until it was shown three times, then interrupts; the exit code.
+/// Runs `--watch` until it has shown a listener three times, interrupts it, and returns the exit code.
 fn record_three_rounds(lab: &testkit::netns::Lab, tape: &str) -> Option<i32> {
     let mut child = clean(&mut lab.command(testkit::program::netwren()))
         .args(["sockets", "--no-owner", "-H", "--watch=0.1", "--record", tape, "state = listen"])
@@ -283,7 +285,8 @@ fn record_three_rounds(lab: &testkit::netns::Lab, tape: &str) -> Option<i32> {
     child.wait().unwrap().code()
 }
 
-/// The recordings in fixtures/tape, made anew with `NETWREN_RECORD_FIXTURES=1 cargo test root_fixtures_can_be_made`.
+/// Creates the recordings in fixtures/tape; `NETWREN_RECORD_FIXTURES=1 cargo test root_fixtures_can_be_made` stores
+/// them.
 #[test]
 fn root_fixtures_can_be_made() {
     testkit::require_root!();
@@ -291,7 +294,7 @@ fn root_fixtures_can_be_made() {
     let dir = tempfile::tempdir().unwrap();
     let keep = std::env::var_os("NETWREN_RECORD_FIXTURES").is_some();
     let place = if keep { fixture("") } else { dir.path().to_owned() };
-    // The users of the machine that records are nobody's business.
+    // Keep the recording machine's user names out of the fixtures.
     let passwd = dir.path().join("passwd");
     std::fs::write(&passwd, "root:x:0:0:root:/root:/bin/bash\n").unwrap();
     let limits = [Limit::Network(lab.path()), Limit::Cover { with: passwd, place: "/etc/passwd".into() }];
@@ -304,7 +307,7 @@ fn root_fixtures_can_be_made() {
     }
 }
 
-/// The recording of sockets cannot tell of the rest: it never says that there is nothing.
+/// A replay with data that was not recorded reports that, instead of showing empty cells or tables.
 #[test]
 fn root_issue_10_what_was_not_recorded_is_said() {
     testkit::require_root!();
@@ -355,7 +358,7 @@ fn root_issue_10_what_was_not_recorded_is_said() {
     netwren(&["sockets", "--no-owner", "--resolve=1", "--replay", &named]).ok();
 }
 
-/// Events that nobody listened to are not those that did not happen.
+/// Events that were not recorded are reported as missing, not as absent.
 #[test]
 fn root_issue_10_events_that_were_not_heard_are_said() {
     testkit::require_root!();
@@ -372,12 +375,12 @@ fn root_issue_10_events_that_were_not_heard_are_said() {
     ran.says(3, &["holds no destroy events", "--event destroy"]);
 }
 
-/// What a replay of a whole recording must never say.
+/// Checks that the replay of a whole recording does not report missing data.
 #[track_caller]
 fn answers(ran: &Ran, what: &str) {
-    // Other tests' namespaces and processes come and go while the host is recorded.
+    // Other tests' namespaces and processes start and end while the host is recorded.
     assert!(ran.code == 0 || ran.code == 3, "{what}: exit {}; {}", ran.code, ran.stderr);
-    // Where no cgroup v2 file system is mounted (a chroot), nothing tells who made the group of a container.
+    // If no cgroup v2 file system is mounted (in a chroot), the runtime of a container's cgroup is unknown.
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let without_cgroups = !mounts.lines().any(|line| line.contains(" cgroup2 "));
     let expected = |line: &str| {
@@ -396,7 +399,7 @@ fn names<T: record::Table>(but: &[&str]) -> String {
     names.collect::<Vec<_>>().join(",")
 }
 
-/// One recording, made before anybody knew the questions.
+/// A single recording answers questions that were not known when it was made.
 #[test]
 fn root_record_everything_answers_everything() {
     testkit::require_root!();
@@ -423,7 +426,7 @@ fn root_record_everything_answers_everything() {
     assert_eq!(clients.lines().filter(|line| line.starts_with("10.0.0.")).count(), 5, "{clients}");
 
     let (sockets, flows) = (names::<record::rows::Sockets>(&[]), names::<record::rows::Flows>(&[]));
-    // What is there after its time is not recorded, and said.
+    // Expired entries are not recorded, and a message says so.
     let (nat, stats) = (names::<record::rows::Nat>(&["expired"]), names::<record::rows::NatStats>(&[]));
     for question in [
         &["sockets", "--columns", &sockets][..],
@@ -443,13 +446,13 @@ fn root_record_everything_answers_everything() {
         let ran = netwren(&[question, &["--replay", &tape]].concat());
         answers(&ran, &format!("{question:?}"));
     }
-    // One round: what there was is told, not how fast it grew.
+    // A recording of a single round has values, but no rates.
     let home = netwren(&["--replay", &tape]);
     assert!(home.code == 3 && home.stderr.contains("holds one reading of the counters"), "{}", home.stderr);
     assert!(!home.stderr.contains("not in the recording") && !home.stderr.contains("does not hold"), "{}", home.stderr);
     let home = home.stdout;
     assert!(home.contains("\nsockets ") && home.contains("\nflows"), "{home}");
-    // Rows of all namespaces are shown; nothing in the row tells of which.
+    // Rows of all namespaces are shown together, without a column for the namespace.
     let mixed = "network namespaces of the recording: --all-netns shows of which";
     for question in [&["sockets"][..], &["flows"], &["nat", "top"], &["routes"], &[]] {
         let said = netwren(&[question, &["--replay", &tape]].concat()).stderr;
@@ -462,7 +465,7 @@ fn root_record_everything_answers_everything() {
     ran.says(3, &["`expired` of nat"]);
 }
 
-/// Rounds and bounds of `record`; a full file says so, and so does its replay.
+/// Rounds and limits of `record`: the run and its replay report that the file is full.
 #[test]
 fn root_record_has_rounds_and_a_largest_size() {
     testkit::require_root!();
@@ -521,7 +524,7 @@ fn fixture(name: &str) -> std::path::PathBuf {
     testkit::program::workspace().join("fixtures/tape/6.18").join(name)
 }
 
-/// Every format from a recording: runs on any machine, byte by byte.
+/// Compares every format, from a recording, byte for byte; this runs on any machine.
 #[test]
 fn replay_prints_what_it_always_printed() {
     let tape = |name: &str| fixture(name).display().to_string();
@@ -542,7 +545,7 @@ fn replay_prints_what_it_always_printed() {
         let file = tape(&format!("{table}.tape"));
         words.extend(["--replay", &file]);
         let mut ran = netwren(&words);
-        // CPU is what a run costs, not what it says.
+        // The CPU time differs between runs, so it is masked.
         ran.stdout = testkit::mask::json(&ran.stdout, &["cpu_ms"]);
         snapbox::assert_data_eq!(ran.ok_but_owners(), crate::goldens::golden(golden));
     }

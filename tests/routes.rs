@@ -1,11 +1,11 @@
-//! `netwren routes`: filters, formats, groups, recordings, namespaces. What each cell says is compared with `ip route`
-//! in the crate `host`.
+//! `netwren routes`: filters, formats, groups, recordings, namespaces. The crate `host` compares the content of each
+//! cell with `ip route`.
 
 use crate::namespaces::{but_for_others, only};
 use crate::run::{netwren, netwren_in};
 use testkit::netns::Lab;
 
-/// A lab with a multipath route, a blackhole and a table of its own.
+/// A lab with a multipath route, a blackhole route and an additional table.
 fn lab() -> Lab {
     let lab = Lab::new("routes");
     lab.ip(&["link", "add", "va", "type", "veth", "peer", "name", "vb"]);

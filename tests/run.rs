@@ -1,11 +1,11 @@
-//! Running the binary and taking what it says.
+//! Runs the netwren binary and collects its output.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
-/// What a run left.
+/// Output and exit code of a run.
 pub(crate) struct Ran {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -21,15 +21,15 @@ impl Ran {
         }
     }
 
-    /// Stdout of a run that must be all right.
+    /// The stdout of a run that must succeed.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "exit code; stderr: {}", self.stderr);
         self.stdout
     }
 
-    /// Stdout of a run that may miss owners, for some sandboxes forbid even root to look into process 1, and drops by
-    /// reason, which a program without BPF cannot count.
+    /// The stdout of a run that may lack owners, because some sandboxes forbid even root to read process 1, and drops
+    /// by reason, which a program without BPF cannot count.
     #[track_caller]
     pub(crate) fn ok_but_owners(self) -> String {
         let words = [
@@ -38,7 +38,7 @@ impl Ran {
             " have no owner here: ",
             "netwren: containers, pods and units are not shown ",
             "netwren: drops are not counted by reason: netwren was built without BPF",
-            // The line with which long work begins.
+            // The line printed before a long wait.
             " (Ctrl-C ends it earlier)",
             "netwren: the recording holds no drops by reason",
         ];
@@ -57,14 +57,14 @@ impl Ran {
     }
 }
 
-/// Calls `each` with all of `what`, of which some at the same time: most of a run's time is waiting.
+/// Calls `each` with every item of `what`, several at a time, because a run spends most of its time waiting.
 ///
 /// # Panics
-/// When a call does, once those that were begun have returned.
+/// If a call panics, after all running calls have returned.
 pub(crate) fn side_by_side<T: Send>(what: impl IntoIterator<Item = T, IntoIter: Send>, each: impl Fn(T) + Sync) {
     const AT_ONCE: usize = 4;
     let left = Mutex::new(what.into_iter());
-    // A panic of `what` itself is that of the test.
+    // A panic in `what` itself is a failure of the test.
     let next = || left.lock().expect("no iterator panicked").next();
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -73,7 +73,7 @@ pub(crate) fn side_by_side<T: Send>(what: impl IntoIterator<Item = T, IntoIter: 
     });
 }
 
-/// The command, without the caller's colour and compatibility settings.
+/// The command without the caller's settings for colour and compatibility.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(args);
@@ -87,14 +87,14 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
     command.env("LC_ALL", "C.UTF-8").env("TZ", "UTC")
 }
 
-/// The same for a child that may become another user.
+/// The command for a child process that may become another user.
 pub(crate) fn command_for_anyone(args: &[&str]) -> Command {
     let mut command = Command::new(anyones_binary());
     clean(&mut command).args(args);
     command
 }
 
-/// Runs `netwren ARGS` here.
+/// Runs `netwren ARGS` in the current namespaces.
 pub(crate) fn netwren(args: &[&str]) -> Ran {
     ran(command(args))
 }
@@ -111,8 +111,8 @@ fn ran(mut command: Command) -> Ran {
     Ran::of(output.expect("netwren starts"))
 }
 
-/// A copy of the binary that any user may run: the checkout may lie in a folder that is root's alone. Named like a
-/// lab's folder, it is removed by the next run that makes a lab.
+/// A copy of the binary that every user may run, because the build folder may be accessible only to root. It is named
+/// like a lab's folder, so that the next run that creates a lab removes it.
 fn anyones_binary() -> &'static Path {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     COPY.get_or_init(|| {
@@ -120,8 +120,8 @@ fn anyones_binary() -> &'static Path {
         std::fs::create_dir_all(&dir).expect("a folder can be made");
         std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
         let copy = dir.join("netwren");
-        // By a program of its own: a file that this process had open for writing would be inherited, for a moment, by a
-        // child that another test starts, and could not be executed meanwhile (ETXTBSY).
+        // cp writes the copy, because a child process that another test starts would briefly inherit a file that this
+        // process has open for writing, and executing it would fail (ETXTBSY).
         let copied = Command::new("cp").arg(testkit::program::netwren()).arg(&copy).status().expect("cp starts");
         assert!(copied.success(), "the binary can be copied");
         copy

@@ -1,13 +1,13 @@
-//! `netwren.sh` on machines that lack something: what it says, and that it installs nothing it was not asked for.
+//! `netwren.sh` on incomplete machines: its messages, and that it installs nothing unless asked.
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Programs of every Debian, without a compiler and without `apt-get`.
+/// Programs that every Debian has, without a compiler and without `apt-get`.
 const BARE: &[&str] = &["bash", "env", "awk", "sed", "sort", "head", "dirname", "cat", "cc"];
 
-/// A `PATH` with these programs alone; its folder is the home, too.
+/// A `PATH` with only these programs; its folder is also the home directory.
 struct Machine {
     dir: tempfile::TempDir,
 }
@@ -21,7 +21,7 @@ impl Machine {
         Machine { dir }
     }
 
-    /// Adds a program that is this script.
+    /// Adds a program with this script.
     fn with(self, name: &str, script: &str) -> Machine {
         let script = format!("#!{}\n{script}\n", found("bash").display());
         testkit::program::install_script(&self.dir.path().join(name), &script);
@@ -57,14 +57,14 @@ fn issue_10_without_any_compiler_the_script_says_what_it_needs() {
     assert!(stderr(&output).contains("netwren needs Rust >= 1.85; found: none"), "{}", stderr(&output));
 }
 
-/// Debian 12: its own cargo is too old, the one beside it is not.
+/// On Debian 12 the default cargo is too old, but the alternative package is recent enough.
 #[test]
 fn issue_10_the_first_compiler_that_is_new_enough_is_installed() {
     let policy = r#"case $2 in
         cargo) echo '  Candidate: 0.66.0+ds1-1' ;;
         cargo-web) echo '  Candidate: 1.85.0+dfsg3-1~deb12u3' ;;
     esac"#;
-    // What would be installed stands in a file; nothing is, so the script must say that it does not run.
+    // apt-get only writes its arguments to a file, so the script must report that the compiler does not run.
     let machine = Machine::new(BARE)
         .with("apt-cache", policy)
         .with("apt-get", r#"echo "$*" >>"$HOME/calls""#)
@@ -87,7 +87,7 @@ fn issue_10_a_lab_without_a_name_installs_nothing() {
     }
 }
 
-/// All that `kernels` needs is installed by one call.
+/// Every tool that `kernels` needs is installed with one call of apt-get.
 #[test]
 fn issue_10_kernels_installs_its_tools_at_once() {
     let machine = Machine::new(BARE).with("apt-get", r#"echo "$*" >>"$HOME/calls""#).with("sudo", r#""$@""#);

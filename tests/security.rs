@@ -1,4 +1,4 @@
-//! What SECURITY.md promises of the program as a whole, seen from outside: its system calls.
+//! Checks the promises of SECURITY.md about the whole program through its system calls.
 
 use std::path::Path;
 use testkit::netns::Lab;
@@ -18,12 +18,11 @@ const READERS: &[&[&str]] = &[
     &["conntrack", "-L"],
 ];
 
-/// Lines of `strace -f -e trace=CALLS` of `netwren ARGS` in a lab.
+/// The lines of `strace -f -e trace=CALLS` for `netwren ARGS` in a lab.
 fn calls(lab: &Lab, log: &Path, calls: &str, args: &[&str]) -> Vec<String> {
     let (log_name, trace) = (log.display().to_string(), format!("trace={calls}"));
     let netwren = testkit::program::netwren().display().to_string();
-    // What the machine has of others' namespaces and processes may make a result partial: that is not the question
-    // here.
+    // Other namespaces and processes of the machine may make the result incomplete, so the exit code is ignored.
     let traced = [&["-f", "-qq", "-e", &trace, "-o", &log_name, &netwren][..], args].concat();
     lab.command("strace").args(traced).output().expect("strace starts");
     std::fs::read_to_string(log).expect("strace writes").lines().map(str::to_owned).collect()
@@ -38,7 +37,8 @@ fn furnished(name: &str) -> Option<Lab> {
     Some(lab)
 }
 
-/// Who only reads opens no file for writing: no sysctl, no file below /etc, nothing that stays.
+/// A command that only reads opens no file for writing: it sets no sysctl, writes nothing below /etc, and leaves no
+/// file.
 #[test]
 fn root_reading_writes_no_file() {
     testkit::require_root!();
@@ -52,7 +52,7 @@ fn root_reading_writes_no_file() {
     }
 }
 
-/// Without `--resolve` (with `-n` for the faces that resolve by default) no packet leaves and no port is opened.
+/// Without `--resolve` (and with `-n` for the faces that resolve by default) no packet is sent and no port is opened.
 #[test]
 fn root_nothing_is_sent_unless_names_are_asked_for() {
     testkit::require_root!();

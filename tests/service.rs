@@ -1,4 +1,5 @@
-//! `netwren log` as a service: its configuration file, what it tells systemd, and what it hands to its successor.
+//! `netwren log` as a service: its configuration file, its messages to systemd, and the state it passes to its
+//! successor.
 
 use crate::going::Going;
 use crate::log::{OWN_COLUMNS, counted, logging, send, to_five};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// A folder with a configuration of this text and mode.
+/// A folder with a configuration file that has this text and mode.
 fn config(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.toml");
@@ -23,7 +24,7 @@ fn config(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-/// The example of the documentation, with what it names in `dir`.
+/// The documentation's example with its paths moved to `dir`.
 pub(crate) fn documented(dir: &std::path::Path) -> String {
     let text = std::fs::read_to_string(testkit::program::workspace().join("docs/log.toml")).unwrap();
     let text = text.replace("/var/log/netwren", &dir.display().to_string());
@@ -57,7 +58,7 @@ fn what_is_wrong_in_a_configuration_has_its_place() {
             netwren(&["log", "--config", &path.display().to_string()]).says(2, &[says]);
         }
     }
-    // A flag beside it is not in the file.
+    // A wrong flag is reported as a flag, not as a part of the file.
     let (_dir, path) = config("group = 1\n", 0o600);
     let ran = netwren(&["log", "--config", &path.display().to_string(), "--latency", "5ms"]);
     assert!(ran.stderr.starts_with("netwren: --latency takes"), "{}", ran.stderr);
@@ -84,7 +85,7 @@ fn a_configuration_that_others_can_change_is_refused() {
 #[test]
 fn the_documented_configuration_is_right() {
     let dir = tempfile::tempdir().unwrap();
-    // With every key that stands there as a comment, too.
+    // Also check the keys that are commented out.
     for text in [
         documented(dir.path()),
         documented(dir.path())
@@ -102,7 +103,8 @@ fn the_documented_configuration_is_right() {
     }
 }
 
-/// What a service manager does for a unit with Type=notify and FileDescriptorStoreMax=: it listens and keeps.
+/// A service manager for a unit with Type=notify and FileDescriptorStoreMax=: it receives messages and stores
+/// descriptors.
 struct Manager {
     dir: tempfile::TempDir,
     heard: Arc<Mutex<Heard>>,
@@ -122,7 +124,7 @@ impl Manager {
         let hears = Arc::clone(&heard);
         std::thread::spawn(move || {
             let (mut text, mut files) = ([0; 4096], Vec::new());
-            // Ends with the test: the socket's path goes, the thread stays until then.
+            // The thread ends with the test program; the socket's path is removed earlier.
             while let Ok(bytes) = sys::descriptors::receive_files(&socket, &mut text, &mut files) {
                 hears.lock().unwrap().hear(&text[..bytes], std::mem::take(&mut files));
             }
@@ -130,7 +132,7 @@ impl Manager {
         Manager { dir, heard }
     }
 
-    /// `command` as a unit is started, with what was kept.
+    /// Starts `netwren log` as a unit, with the stored descriptors.
     fn starts(&self, lab: &Lab, args: &[&str], watchdog: Duration) -> Going<String> {
         let kept = self.heard.lock().unwrap().kept.clone();
         self.starts_with(lab, args, watchdog, &kept)
@@ -146,7 +148,7 @@ impl Manager {
         self.starts_after("", lab, args, watchdog, kept)
     }
 
-    /// The same after some words for the shell.
+    /// Starts `netwren log` as a unit after `first`, a piece of shell script.
     fn starts_after(
         &self,
         first: &str,
@@ -194,9 +196,10 @@ impl Heard {
     }
 }
 
-/// At most 10,000 packets a second until it is dropped: what a slow build on a busy machine still reads.
+/// Sends at most 10,000 packets per second until it is dropped, a rate that even a slow build on a busy machine can
+/// read.
 struct Stream<'l> {
-    /// Closed, it ends the thread.
+    /// Dropping this ends the thread.
     lasts: Sender<()>,
     thread: std::thread::ScopedJoinHandle<'l, ()>,
 }
@@ -206,7 +209,7 @@ impl<'l> Stream<'l> {
         let (lasts, end) = channel();
         let thread = scope.spawn(move || {
             let mut begun = Instant::now();
-            // The rate is the test's load: nothing is waited for by this clock.
+            // This clock only sets the rate of the load; the test does not wait for it.
             let rest = |begun: Instant| Duration::from_millis(10).saturating_sub(begun.elapsed());
             while end.recv_timeout(rest(begun)) == Err(RecvTimeoutError::Timeout) {
                 begun = Instant::now();
@@ -222,7 +225,7 @@ impl<'l> Stream<'l> {
     }
 }
 
-/// Waits until `file` has every record that the rule has counted, each once and in order.
+/// Waits until `file` contains every record that the rule has counted, each once and in order.
 #[track_caller]
 fn all_arrived(lab: &Lab, file: &Path) -> usize {
     let sent = counted(lab, "7009");
@@ -257,7 +260,7 @@ fn root_a_restart_loses_nothing_where_sockets_are_kept() {
             testkit::wait_until("it said that it ends", || manager.count("STOPPING=1") == 1);
             let names: Vec<String> = manager.heard.lock().unwrap().kept.iter().map(|(name, _)| name.clone()).collect();
             assert_eq!(names.len(), 3, "two groups and the numbers, once each: {names:?}");
-            // Nobody reads for a while.
+            // For a while, no process reads.
             let before = counted(&lab, "7009");
             testkit::wait_until("records for nobody", || counted(&lab, "7009") > before + 1000);
             going = manager.starts(&lab, &args, CALM);
@@ -270,7 +273,7 @@ fn root_a_restart_loses_nothing_where_sockets_are_kept() {
     });
 }
 
-/// What still comes from it, without a signal.
+/// Collects the remaining output without sending a signal.
 fn ended(mut going: Going<String>) -> (Vec<String>, Ran) {
     use std::io::Read;
     let mut stderr = String::new();
@@ -280,7 +283,7 @@ fn ended(mut going: Going<String>) -> (Vec<String>, Ran) {
     (std::mem::take(&mut going.read), Ran { stdout: String::new(), stderr, code })
 }
 
-/// What was received and not stored when it was killed is counted by the next run.
+/// Records that were received but not stored when the run was killed are counted by the next run.
 #[test]
 fn root_what_a_kill_loses_is_counted_by_the_successor() {
     testkit::require_root!();
@@ -313,11 +316,11 @@ fn root_what_a_kill_loses_is_counted_by_the_successor() {
         .lines()
         .find_map(|line| line.split_once(": ")?.1.split_once(" lost"))
         .map_or(0, |(before, _)| before.rsplit(' ').next().unwrap().parse().unwrap());
-    // Some are in the pipe.
+    // Some records are in the pipe.
     assert!((15_000..=30_000).contains(&lost), "{lost} lost: {}", ran.stderr);
 }
 
-/// A pipe as standard output that nobody reads: it, and words for a shell that give it.
+/// A pipe for standard output that is never read, and the shell script that redirects the output to it.
 fn never_read(lab: &Lab) -> (std::fs::File, String) {
     let fifo = lab.dir().join("fifo").display().to_string();
     lab.output("mkfifo", &[&fifo]);
@@ -344,7 +347,7 @@ fn root_the_service_manager_hears_how_it_goes() {
     ended(going).1.ok();
 }
 
-/// A run that hangs gives no sign of life: the thread that makes rows of records waits for a pipe.
+/// A run that hangs sends no watchdog messages: the thread that turns records into rows waits for a pipe.
 #[test]
 fn root_a_run_that_hangs_gives_no_sign_of_life() {
     testkit::require_root!();
@@ -366,7 +369,8 @@ fn root_a_run_that_hangs_gives_no_sign_of_life() {
     drop((going, reader));
 }
 
-/// A run that waits for a receiver that reads nothing (`--when-full block`) is not hung, and ends at the first SIGTERM.
+/// A run that waits for a receiver that does not read (`--when-full block`) still sends watchdog messages, and ends at
+/// the first SIGTERM.
 #[test]
 fn root_a_run_that_waits_for_a_receiver_is_alive_and_ends() {
     testkit::require_root!();
@@ -388,7 +392,7 @@ fn root_a_run_that_waits_for_a_receiver_is_alive_and_ends() {
     drop(listener);
 }
 
-/// Descriptors that are not what their names say are not used, and not kept any longer.
+/// Descriptors that do not match their names are not used and no longer stored.
 #[test]
 fn root_a_wrong_descriptor_is_refused_with_a_sentence() {
     testkit::require_root!();
@@ -463,7 +467,7 @@ fn root_a_successor_takes_over_without_a_loss() {
         }
         stream.end();
         assert!(all_arrived(&lab, &file) > 12_000);
-        // Whoever can connect is not yet allowed to.
+        // Access to the socket is not sufficient for taking over.
         std::fs::set_permissions(&control, std::fs::Permissions::from_mode(0o666)).unwrap();
         for place in [lab.dir(), Path::new(&control)] {
             let mode = if place.is_dir() { 0o755 } else { 0o666 };
@@ -478,8 +482,8 @@ fn root_a_successor_takes_over_without_a_loss() {
     });
 }
 
-/// SIGHUP with a new configuration: what is new begins, what is gone delivers what it has and ends, what stays is left
-/// alone; a broken one changes nothing.
+/// SIGHUP with a new configuration: new outputs start, removed outputs deliver their pending records and end,
+/// unchanged outputs continue; an invalid configuration changes nothing.
 #[test]
 fn root_a_reload_begins_and_ends_outputs() {
     testkit::require_root!();
@@ -541,7 +545,7 @@ fn root_a_reload_begins_and_ends_outputs() {
     );
 }
 
-/// A file of packets that begins with a reload has whole packets, though the kernel copied only headers before.
+/// A packet file added by a reload contains whole packets, although the kernel copied only headers before.
 #[test]
 fn root_a_file_of_packets_that_comes_by_a_reload_has_whole_ones() {
     const PAYLOAD: usize = 700;
@@ -558,7 +562,7 @@ fn root_a_file_of_packets_that_comes_by_a_reload_has_whole_ones() {
     going.signal("-HUP");
     testkit::wait_until("the new file", || size() >= 24);
     let mut before = 0;
-    // The first of them may have come before the kernel was asked.
+    // The first packet may arrive before the kernel was asked for whole packets.
     testkit::wait_until("a whole packet", || {
         before = before.max(size());
         lab.inside(|| {

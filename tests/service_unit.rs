@@ -1,5 +1,5 @@
-//! docs/netwren-log.service: what it forbids is not needed. Its capabilities, address families and system calls are
-//! read from the file, and `log` runs with nothing more.
+//! Checks that `log` needs nothing that docs/netwren-log.service forbids. Capabilities, address families and system
+//! calls are read from the file, and `log` runs with only those.
 
 use crate::going::Going;
 use crate::log::{counted, logging, send, to_five};
@@ -19,14 +19,14 @@ fn unit() -> String {
     std::fs::read_to_string(testkit::program::workspace().join("docs/netwren-log.service")).unwrap()
 }
 
-/// The words of a setting, of all its lines.
+/// The words of a setting, from all its lines.
 fn words(key: &str) -> Vec<String> {
     let unit = unit();
     let values = unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     values.flat_map(str::split_whitespace).map(str::to_owned).collect()
 }
 
-/// `netwren ARGS` as the unit starts it: a user with the unit's capabilities, which cannot become more.
+/// `netwren log ARGS` as the unit starts it: as a user with the unit's capabilities, which cannot gain more.
 fn as_the_unit(lab: &Lab, trace: Option<&Path>, args: &[&str]) -> Command {
     let caps = |key: &str| {
         let named = words(key).into_iter().map(|cap| format!(",+{}", cap.trim_start_matches("CAP_").to_lowercase()));
@@ -49,7 +49,7 @@ fn as_the_unit(lab: &Lab, trace: Option<&Path>, args: &[&str]) -> Command {
     command
 }
 
-/// A folder of that user, and the documented configuration with it in place of the service's folders.
+/// A folder of that user, and the documented configuration with the service's folders replaced by it.
 fn prepared(lab: &Lab, more: &str) -> (std::path::PathBuf, String) {
     let dir = lab.dir().join("service");
     std::fs::create_dir_all(&dir).unwrap();
@@ -61,7 +61,7 @@ fn prepared(lab: &Lab, more: &str) -> (std::path::PathBuf, String) {
     (dir, config.display().to_string())
 }
 
-/// Runs it, has it log, reload and answer, and ends it; returns what it said.
+/// Runs `log`, makes it log, reload and answer a status query, and ends it; returns its messages.
 fn logs_and_ships(lab: &Lab, trace: Option<&Path>) -> Ran {
     let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
     let to_tcp = format!("syslog+tcp://{}\",\n    \"", listener.local_addr().unwrap());
@@ -100,7 +100,7 @@ fn logs_and_ships(lab: &Lab, trace: Option<&Path>) -> Ran {
     ran
 }
 
-/// Kills a process if the test fails: strace, when it is killed, leaves what it traced running.
+/// Kills a process if the test fails, because a killed strace leaves the traced process running.
 struct EndsWithTest(String);
 
 impl Drop for EndsWithTest {
@@ -111,7 +111,7 @@ impl Drop for EndsWithTest {
     }
 }
 
-/// The process id of the program: strace has it as a child.
+/// The pid of the program, which is a child of strace if it is traced.
 fn program_of(pid: u32, is_traced: bool) -> String {
     if !is_traced {
         return pid.to_string();
@@ -128,8 +128,8 @@ fn finished(mut going: Going<String>) -> Ran {
     Ran { stdout, stderr, code }
 }
 
-/// With the capability of the unit and nothing else it binds, makes its buffer large, logs, ships and counts. Ambient
-/// capabilities are no rights that a file lends: they do not make it refuse to start.
+/// With only the unit's capability it binds, enlarges its buffer, logs, ships and counts. Ambient capabilities are not
+/// file capabilities, so netwren starts.
 #[test]
 fn root_log_runs_with_the_capabilities_of_its_unit() {
     testkit::require_root!();
@@ -143,7 +143,7 @@ fn root_log_runs_with_the_capabilities_of_its_unit() {
         assert_eq!((&output["seen"], &output["delivered"]), (&1000.into(), &1000.into()), "{output}");
         assert_eq!(output["lost_in_kernel"], 0);
     }
-    // Without the capability it says what is missing.
+    // If the capability is missing, the message names it.
     let with = as_the_unit(&lab, None, &["--group", "3"]);
     let mut bare = Command::new(with.get_program());
     clean(&mut bare).args(with.get_args().map(|arg| arg.to_str().unwrap().replace(",+net_admin", "")));
@@ -151,7 +151,7 @@ fn root_log_runs_with_the_capabilities_of_its_unit() {
     Ran::of(bare.output().unwrap()).says(4, &["operation not permitted"]);
 }
 
-/// The names in a list of systemd's, with those of the lists in it.
+/// Adds the names in one of systemd's system call sets, including nested sets.
 fn calls_of(set: &str, into: &mut BTreeSet<String>) {
     if !set.starts_with('@') {
         into.insert(set.to_owned());
@@ -164,14 +164,15 @@ fn calls_of(set: &str, into: &mut BTreeSet<String>) {
     names.for_each(|name| calls_of(name, into));
 }
 
-/// What a trace has of the program itself, without process ids: from the exec of netwren on.
+/// The calls in a trace that were made by netwren itself, from its exec on, without pids.
 fn calls(trace: &str) -> Vec<&str> {
     let begin = trace.rfind("execve(").unwrap();
     let lines = trace[begin..].lines().skip(1).map(|line| line.split_once(char::is_whitespace).map_or("", |(_, l)| l));
     lines.map(str::trim_start).filter(|line| line.contains('(') && !line.starts_with("<...")).collect()
 }
 
-/// No call that the unit's filter refuses, no socket of another family, no memory that is written and run.
+/// netwren makes no system call that the unit's filter refuses, opens no socket of another family, and maps no memory
+/// as writable and executable.
 #[test]
 fn root_log_makes_no_call_that_its_unit_refuses() {
     testkit::require_root!();
@@ -182,7 +183,7 @@ fn root_log_makes_no_call_that_its_unit_refuses() {
     }
     let lab = logging("unitcalls");
     let trace = lab.dir().join("trace");
-    // strace makes system calls of its own that these limits forbid, so it traces from outside.
+    // strace's own system calls would be forbidden by these limits, so strace runs outside them.
     std::fs::write(&trace, "").unwrap();
     let ran = logs_and_ships(&lab, Some(&trace));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -198,7 +199,7 @@ fn root_log_makes_no_call_that_its_unit_refuses() {
     let text = std::fs::read_to_string(&trace).unwrap();
     let calls = calls(&text);
     assert!(calls.len() > 200 && calls.iter().any(|call| call.contains("SO_RCVBUFFORCE") && call.ends_with("= 0")));
-    // Of a newer kernel or libc: older lists of systemd do not have them, and the libc does without them.
+    // Calls of newer kernels or libcs: older versions of systemd do not list them, and the libc works without them.
     let newer = ["rseq", "clone3", "exit"];
     for call in calls {
         let (name, rest) = call.split_once('(').unwrap();
@@ -213,7 +214,7 @@ fn root_log_makes_no_call_that_its_unit_refuses() {
     }
 }
 
-/// systemd reads the unit without a word, and finds it well shut.
+/// systemd accepts the unit without messages and rates it as well protected.
 #[test]
 fn systemd_takes_the_unit() {
     if !testkit::tool::require("systemd-analyze") {

@@ -1,4 +1,4 @@
-//! `--to`: whatever happens to a receiver, every record is delivered or counted.
+//! `--to`: even if a receiver fails, every record is delivered or counted as lost.
 
 use crate::going::Going;
 use crate::log::{OWN_COLUMNS, command, counted, logging, send, to_five};
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use testkit::netns::Lab;
 
-/// `log --group 5` that ships, once it is bound.
+/// Starts `log --group 5` with these outputs; returns once the group is bound.
 fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
     bound(lab, command(lab, &[&["--group", "5", "--latency", "10ms", "--stats"], args].concat()))
 }
@@ -22,7 +22,7 @@ fn bound(lab: &Lab, command: Command) -> Going<String> {
     going
 }
 
-/// How often each number of a record is in lines of `{"seq":N}`.
+/// The number of occurrences of each N in lines of `{"seq":N}`.
 fn counts(text: &str) -> BTreeMap<u64, u32> {
     let mut counts = BTreeMap::new();
     for line in text.lines() {
@@ -36,13 +36,13 @@ fn whole(count: usize) -> BTreeMap<u64, u32> {
     (0..count as u64).map(|number| (number, 1)).collect()
 }
 
-/// The ledger of the only output, which is the last line of standard output.
+/// The statistics of the only output, from the last line of standard output.
 fn ledger(lines: &[String]) -> serde_json::Value {
     let line: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
     line["outputs"][0].clone()
 }
 
-/// Ends it; all was delivered.
+/// Ends the run and checks that everything was delivered.
 fn delivered(going: Going<String>, count: usize) -> (serde_json::Value, Ran) {
     let (lines, ran) = going.end();
     let ledger = ledger(&lines);
@@ -63,7 +63,7 @@ fn read_all(mut stream: TcpStream) -> String {
     text
 }
 
-/// Waits for a line on standard error with these words; what follows is left to be read.
+/// Waits for a line on standard error that contains these words; later lines can still be read.
 #[track_caller]
 fn said(going: &mut Going<String>, words: &str) {
     let stderr = going.child.stderr.as_mut().unwrap();
@@ -94,7 +94,8 @@ fn root_a_receiver_that_is_away_gets_everything_later() {
     assert_eq!(counts(&reader.join().unwrap()), whole(PACKETS));
 }
 
-/// Takes some lines from each of some connections and goes away with the rest unread, then takes all.
+/// Accepts `deaths` connections, reads some lines from each and closes it with the rest unread; then reads everything
+/// from one more connection.
 fn dying(listener: TcpListener, deaths: usize) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = String::new();
@@ -103,7 +104,7 @@ fn dying(listener: TcpListener, deaths: usize) -> JoinHandle<String> {
             for _ in 0..500 {
                 reader.read_line(&mut text).unwrap();
             }
-            // What it has read counts as received, but for the line that it has not read to its end.
+            // Lines that were read completely count as received.
             let rest = String::from_utf8_lossy(reader.buffer()).into_owned();
             text.push_str(rest.rsplit_once('\n').map_or("", |(lines, _)| lines));
             text.push('\n');
@@ -130,14 +131,14 @@ fn root_a_receiver_that_is_killed_misses_nothing() {
     assert!(ledger["resent"].as_u64() > Some(0), "{ledger}");
 }
 
-/// What finds no room is dropped and counted to the record, and the exit code says so.
+/// Records that do not fit into the queue are dropped and counted exactly, and the exit code reports it.
 #[test]
 fn root_a_receiver_that_never_reads_is_said_and_counted() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let lab = logging("shipdeaf");
     let (_listener, addr) = listen(&lab, "127.0.0.1:0");
-    // Rows as wide as they get fill the queue soon.
+    // Wide rows fill the queue quickly.
     let args = ["--columns", OWN_COLUMNS, "--queue-max", "4MiB", "--to", &format!("json+tcp://{addr}")];
     let mut going = shipping(&lab, &args);
     testkit::wait_until("more is sent than anybody takes", || {
@@ -156,7 +157,7 @@ fn root_a_receiver_that_never_reads_is_said_and_counted() {
     ran.says(3, &["not delivered when the run ended"]);
 }
 
-/// Records that the kernel could not deliver are known while the run lasts.
+/// A running netwren reports the records that the kernel could not deliver.
 #[test]
 fn root_what_the_kernel_lost_is_told_by_a_running_netwren() {
     const PACKETS: usize = 30_000;
@@ -174,7 +175,7 @@ fn root_what_the_kernel_lost_is_told_by_a_running_netwren() {
         let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         report["outputs"][0][name].as_u64().unwrap()
     };
-    // Gaps show with the next record that comes.
+    // A gap is noticed when the next record arrives.
     testkit::wait_until("the gap is told", || {
         send(&lab, to_five(), 1);
         count("lost_in_kernel") > 1000
@@ -183,7 +184,7 @@ fn root_what_the_kernel_lost_is_told_by_a_running_netwren() {
     testkit::wait_until("each record is seen or lost", || {
         looks += 1;
         if looks % 50 == 0 {
-            // The last one was lost, too, while the one that told of the gap lay unread in the small buffer.
+            // The last record may also have been lost, while the record before it was waiting in the small buffer.
             send(&lab, to_five(), 1);
         }
         count("seen") + count("lost_in_kernel") == counted(&lab, "7009") as u64
@@ -193,7 +194,7 @@ fn root_what_the_kernel_lost_is_told_by_a_running_netwren() {
     assert_eq!((ran.code, &ledger(&lines)["lost_in_kernel"]), (3, &live.into()), "{}", ran.stderr);
 }
 
-/// With a latency of ten seconds the kernel holds all of them when the signal comes.
+/// With a latency of ten seconds the kernel still holds all records when the signal arrives.
 #[test]
 fn root_what_was_logged_before_sigterm_arrives() {
     const PACKETS: usize = 50_000;
@@ -211,7 +212,7 @@ fn root_what_was_logged_before_sigterm_arrives() {
     assert_eq!(counts(&reader.join().unwrap()), whole(PACKETS));
 }
 
-/// What a run could not deliver is on disk, and the next one delivers it, once.
+/// Records that a run could not deliver are stored on disk, and the next run delivers each of them once.
 #[test]
 fn root_a_spool_outlives_the_run() {
     const PACKETS: usize = 3_000;
@@ -239,13 +240,13 @@ fn root_a_spool_outlives_the_run() {
     drop(two);
 }
 
-/// In a folder of its own that has room for so many bytes; `/proc/PID/root` shows it to others.
+/// Runs a program with a mount of `bytes` bytes on `folder`; other processes can see it at `/proc/PID/root`.
 fn in_small_folder(mut program: Command, folder: &Path, bytes: usize) -> Command {
     let mut command = Command::new("unshare");
     let script = format!("mount -t tmpfs -o size={bytes} small {} && exec \"$@\"", folder.display());
     command.args(["--mount", "--propagation", "private", "sh", "-c", &script, "sh"]);
     command.arg(program.get_program()).args(program.get_args());
-    // The network namespace is entered before this begins.
+    // The network namespace has been entered before this starts.
     std::mem::swap(&mut command, &mut program);
     program
 }
@@ -271,9 +272,9 @@ fn root_a_full_disk_tears_no_line_and_loses_nothing() {
     std::fs::write(&filler, vec![b'x'; 300_000]).unwrap();
     send(&lab, to_five(), PACKETS);
     let out = inside.join("out");
-    // Room for some 100,000 bytes, of which the last page may stay empty.
+    // There is room for about 100,000 bytes, and the last page may stay empty.
     testkit::wait_until("the disk is full", || std::fs::metadata(&out).is_ok_and(|facts| facts.len() > 90_000));
-    // A line that does not fit is taken back at once.
+    // A line that does not fit completely is removed at once.
     let mut text = String::new();
     testkit::wait_until("lines are whole", || {
         text = std::fs::read_to_string(&out).unwrap();
@@ -310,7 +311,7 @@ fn root_a_file_that_is_moved_away_is_begun_anew() {
     assert_eq!(counts(&both), whole(sent));
 }
 
-/// Several at once, each in its own format, and other streams by the same means.
+/// Several receivers at once, each with its own format; other streams use the same code.
 #[test]
 fn root_streams_go_to_several_receivers() {
     testkit::require_root!();

@@ -1,11 +1,11 @@
-//! `log --to sqlite:FILE`, which a netwren with the feature `sqlite` has: what ulogd2's SQLITE3 stores, and more.
+//! `log --to sqlite:FILE`, with the feature `sqlite`, stores the columns of ulogd2's SQLITE3 and more.
 
 use crate::packet_files::{logging, send, shipping, ulogd};
 use crate::run::netwren;
 use std::path::Path;
 use std::process::Command;
 
-/// False, and said so, if the program was built without the feature.
+/// False if the program was built without the feature; prints a message then.
 pub(crate) fn have_sqlite() -> bool {
     let formats = netwren(&["log", "--group", "1", "--to", "none:/x"]).stderr;
     let have = formats.contains("sqlite");
@@ -15,7 +15,7 @@ pub(crate) fn have_sqlite() -> bool {
     have
 }
 
-/// The rows of a query, one a line; none while the database cannot be read.
+/// The rows of a query, one per line; empty while the database cannot be read.
 pub(crate) fn query(file: &Path, sql: &str) -> Vec<String> {
     let script = "import sqlite3, sys\nfor row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]): print(repr(row))";
     let out = Command::new("python3").args(["-c", script]).arg(file).arg(sql).output().unwrap();
@@ -33,7 +33,7 @@ fn root_sqlite_is_read_like_the_tables_of_ulogd2() {
     }
     let lab = logging("sqlite");
     let (theirs, ours) = (lab.dir().join("ulogd.db"), lab.dir().join("netwren.db"));
-    // The columns of the table that comes with ulogd2, in its sqlite3.table.
+    // The columns of the table that is shipped with ulogd2 in sqlite3.table.
     let columns = "raw_pktlen, raw_pktcount, oob_prefix, oob_mark, oob_hook, oob_uid, oob_gid";
     query(&theirs, &format!("CREATE TABLE ulog_pkt ({columns}, oob_time_sec, oob_time_usec)"));
     ulogd(&lab, "SQLITE3", &format!("db=\"{}\"\ntable=\"ulog_pkt\"\n", theirs.display()));

@@ -1,4 +1,4 @@
-//! `netwren support`: features, backends and states as rows, and the bundle for a bug report that names nobody.
+//! `netwren support`: features, backends and states as rows, and a bundle for bug reports without names or addresses.
 
 use crate::run::{Ran, command_for_anyone, netwren};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn root_each_backend_of_a_feature_has_a_state_and_a_remedy() {
 #[test]
 fn root_a_bundle_names_nobody() {
     testkit::require_root!();
-    // The program may have to be built first: the process below ends by itself.
+    // Build the program first, because the process below ends by itself.
     testkit::program::netwren();
     let lab = Lab::new("bundled");
     lab.ip(&["link", "add", "secretif0", "type", "veth", "peer", "name", "secretif1"]);
@@ -71,7 +71,7 @@ time.sleep(300)
     }
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert!(hostname.trim().len() < 5 || !has(hostname.trim().as_bytes()));
-    // What it is for is there, and one address has one name in every table.
+    // The data for bug reports is included, and an address has the same pseudonym in every table.
     let all = rows(&String::from_utf8(bytes.clone()).unwrap());
     assert_eq!((&all[0]["bundle"], &all[0]["netwren"]), (&1.into(), &env!("CARGO_PKG_VERSION").into()));
     let ends: Vec<&Value> = all.iter().filter(|row| row.get("end").is_some()).collect();
@@ -85,7 +85,7 @@ time.sleep(300)
     assert!(comm.as_str().unwrap().starts_with("text-"), "{listener}");
     assert!(all.iter().any(|row| row["connections"].is_u64() && &row["process"] == comm));
     assert!(all.iter().any(|row| row["name"] == "TcpOutSegs"), "counters have their names");
-    // Another key each time, a new file each time, and never through a link.
+    // Each bundle has a new key and a new file, and is never written through a link.
     netwren(&["support", "--bundle", &path]).says(4, &["cannot write", "exists"]);
     let link = lab.dir().join("link");
     std::os::unix::fs::symlink(lab.dir().join("aim"), &link).unwrap();

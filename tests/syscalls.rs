@@ -1,15 +1,15 @@
-//! What a run may cost, counted, not timed.
+//! The cost of a run, measured in system calls instead of time.
 
 use crate::run::netwren_in;
 use testkit::netns::Lab;
 
-/// The number in front of `words` in the line of `--cost`.
+/// The number before `words` in the output of `--cost`.
 fn number(line: &str, words: &str) -> u64 {
     let before = line.split(words).next().unwrap();
     before.rsplit([' ', '(']).find(|w| !w.is_empty()).unwrap().parse().unwrap()
 }
 
-/// A row of a plain list is 124 bytes of netlink: 32 KiB a call hold 260 of them.
+/// A row of a plain list has 124 bytes of netlink data, so a call with a buffer of 32 KiB reads 260 rows.
 #[test]
 fn root_a_thousand_rows_cost_few_calls() {
     testkit::require_root!();
@@ -26,7 +26,7 @@ fn root_a_thousand_rows_cost_few_calls() {
     assert!(many - few <= 14, "{few} calls for 10 rows, {many} for 2,010");
 }
 
-/// A command opens what it needs, nothing else.
+/// A command opens only the files it needs.
 #[test]
 fn root_without_owners_no_process_is_looked_at() {
     testkit::require_root!();
@@ -45,7 +45,8 @@ fn root_without_owners_no_process_is_looked_at() {
     assert_eq!(sockets, 1, "one dump for both families");
 }
 
-/// What has no use for BPF pays nothing for it: no library of it, no types of the kernel, no call.
+/// A command that does not use BPF does nothing for it: it loads no library, reads no kernel types and makes no bpf(2)
+/// call.
 #[test]
 fn root_without_bpf_nothing_of_it_is_touched() {
     testkit::require_root!();

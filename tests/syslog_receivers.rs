@@ -1,4 +1,5 @@
-//! `log --to syslog…`: the real rsyslog and syslog-ng read every field of every record, and the text of old messages.
+//! `log --to syslog…`: the real rsyslog and syslog-ng read every field of every record, and the text of RFC 3164
+//! messages.
 
 use crate::going::Going;
 use crate::log::OWN_COLUMNS;
@@ -18,7 +19,8 @@ use testkit::unpacked::Unpacked;
 const DATAGRAMS: usize = 20;
 const PORT: u16 = 5514;
 
-/// A namespace whose UDP to port 7009 is logged to group 5, with all that must be escaped in the prefix.
+/// A namespace whose UDP packets to port 7009 are logged to group 5, with a prefix that contains every character that
+/// must be escaped.
 fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.nft(
@@ -31,22 +33,22 @@ fn logging(purpose: &str) -> Lab {
     lab
 }
 
-/// One message as a receiver has read it.
+/// One message as parsed by a receiver.
 #[derive(Debug, PartialEq)]
 struct Received {
     /// Priority, time, host, program, process, kind.
     header: [String; 6],
-    /// Parameters of the element of log records.
+    /// The parameters of the structured-data element for log records.
     params: BTreeMap<String, String>,
     sequence_id: String,
     text: String,
 }
 
-/// A line of `PRI|TIME|HOST|PROGRAM|PROCESS|KIND|ELEMENTS AS JSON|TEXT`.
+/// Parses a line of `PRI|TIME|HOST|PROGRAM|PROCESS|KIND|ELEMENTS AS JSON|TEXT`.
 fn received(line: &str) -> Received {
     let mut parts = line.splitn(7, '|');
     let header = [(); 6].map(|()| parts.next().unwrap_or_default().replace("+00:00", "Z"));
-    // The prefix has a bar inside: the JSON ends where JSON ends.
+    // The prefix contains a bar, so the JSON parser must find the end of the JSON.
     let rest = parts.next().unwrap_or_else(|| panic!("not as the template has it: {line}"));
     let mut json = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
     let elements = json.next().unwrap().unwrap();
@@ -55,12 +57,12 @@ fn received(line: &str) -> Received {
     let params = elements["nflog@32473"].as_object().unwrap_or_else(|| panic!("no element: {line}"));
     let params = params.iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()));
     let meta = elements["meta"].as_object().unwrap();
-    // rsyslog's names are in lower case.
+    // rsyslog converts names to lower case.
     let sequence_id = meta.get("sequenceId").or(meta.get("sequenceid")).unwrap().as_str().unwrap();
     Received { header, params: params.collect(), sequence_id: sequence_id.to_owned(), text }
 }
 
-/// The parameters that a row of `--to json` should have become.
+/// The parameters expected for a row of `--to json`.
 fn expected(row: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| match value {
         Value::String(text) => {
@@ -86,9 +88,9 @@ fn expected(row: &Value) -> BTreeMap<String, String> {
     params
 }
 
-/// What was shipped, as files have it.
+/// The shipped records, as written to files.
 struct Shipped {
-    /// Number of the process.
+    /// The pid of netwren.
     pid: u32,
     /// `--to json`
     rows: Vec<Value>,
@@ -96,7 +98,8 @@ struct Shipped {
     texts: Vec<String>,
 }
 
-/// Ships what is logged to files and to `wires`; by TLS with what `authority` has signed for `client`.
+/// Ships the log records to files and to `wires`; for TLS it uses the certificate that `authority` has signed for
+/// `client`.
 fn ship(lab: &Lab, wires: &[String], authority: Option<&Authority>) -> Shipped {
     let (file, text_file) = (lab.dir().join("rows.json"), lab.dir().join("rows.log"));
     let mut command = Command::new(testkit::program::netwren());
@@ -114,7 +117,7 @@ fn ship(lab: &Lab, wires: &[String], authority: Option<&Authority>) -> Shipped {
     lab.inside(|| {
         for n in 0..DATAGRAMS {
             let (from, to) = if n % 2 == 0 { ("127.0.0.1:0", "127.0.0.1:7009") } else { ("[::1]:0", "[::1]:7009") };
-            // The rule drops it, which the kernel says.
+            // The rule drops the datagram, so the call returns an error.
             let _ = UdpSocket::bind(from).unwrap().send_to(&vec![b'x'; n], to);
         }
     });
@@ -125,13 +128,13 @@ fn ship(lab: &Lab, wires: &[String], authority: Option<&Authority>) -> Shipped {
     Shipped { pid, rows, texts: lines(&text_file) }
 }
 
-/// Whole lines of a file that may not be there yet.
+/// The complete lines of a file that may not exist yet.
 fn lines(file: &Path) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::to_owned).collect()
 }
 
-/// Compares what a receiver has written with the rows, field by field.
+/// Compares a receiver's output with the rows, field by field.
 #[track_caller]
 fn check(file: &Path, shipped: &Shipped) {
     let (rows, pid) = (&shipped.rows, shipped.pid);
@@ -139,7 +142,7 @@ fn check(file: &Path, shipped: &Shipped) {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     for (n, (line, row)) in lines.iter().zip(rows).enumerate() {
         let received = received(line);
-        // RFC 5424 has microseconds.
+        // RFC 5424 has a resolution of microseconds.
         let time = format!("{}Z", &row["time"].as_str().unwrap()[..26]);
         let header = ["29", &time, host.trim_end(), "netwren", &pid.to_string(), "output"];
         assert_eq!(received.header, header, "{line}");
@@ -150,7 +153,7 @@ fn check(file: &Path, shipped: &Shipped) {
     }
 }
 
-/// Compares old messages as a receiver has written them, `PRI|TIME|HOST|PROGRAM[PROCESS]|TEXT`, with lines of LOGEMU.
+/// Compares RFC 3164 messages in a receiver's output, `PRI|TIME|HOST|PROGRAM[PROCESS]|TEXT`, with lines of LOGEMU.
 #[track_caller]
 fn check_old(file: &Path, shipped: &Shipped) {
     let lines = all_lines(file, shipped.texts.len());
@@ -160,12 +163,12 @@ fn check_old(file: &Path, shipped: &Shipped) {
         assert_eq!((parts[0], parts[3].trim_end_matches(':')), ("29", &*program), "{line}");
         let (time, host) = (parts[1].trim_end_matches(".000000"), parts[2]);
         let text = text.strip_prefix(&format!("{time} {host} ")).unwrap_or_else(|| panic!("{line}: {text}"));
-        // Some receivers take away the blanks that a text begins or ends with.
+        // Some receivers remove blanks at the beginning and end of the text.
         assert_eq!(parts[4].trim(), text.trim());
     }
 }
 
-/// The lines of a receiver's file, once there are so many; there must not be more.
+/// Waits for `count` lines in a receiver's file and checks that there are no more.
 #[track_caller]
 fn all_lines(file: &Path, count: usize) -> Vec<String> {
     testkit::wait_until(&format!("{} has all messages", file.display()), || lines(file).len() >= count);
@@ -174,7 +177,7 @@ fn all_lines(file: &Path, count: usize) -> Vec<String> {
     lines
 }
 
-/// The inputs of a receiver, and what sends to them.
+/// The names of a receiver's inputs.
 const INPUTS: [&str; 3] = ["tcp", "udp", "unix"];
 
 fn targets(format: &str, socket: &Path) -> [String; 3] {
@@ -185,7 +188,7 @@ fn targets(format: &str, socket: &Path) -> [String; 3] {
     ]
 }
 
-/// Waits until the receiver takes TCP, UDP and datagrams at `socket`.
+/// Waits until the receiver accepts TCP, UDP and datagrams at `socket`.
 fn wait_until_open(lab: &Lab, socket: &Path) {
     testkit::wait_until("the receiver listens", || {
         let open = lab.output("ss", &["-Hlntu"]);
@@ -193,7 +196,7 @@ fn wait_until_open(lab: &Lab, socket: &Path) {
     });
 }
 
-/// Starts a receiver inside, which ends with the lab.
+/// Starts a receiver in the lab; it ends with the lab.
 fn start(lab: &Lab, receiver: &Unpacked, words: &[&str]) {
     let paths = [receiver.environment(), vec!["TZ=UTC".to_owned()]].concat();
     let program = receiver.program.to_str().unwrap();
@@ -201,7 +204,7 @@ fn start(lab: &Lab, receiver: &Unpacked, words: &[&str]) {
     lab.spawn("env", &words);
 }
 
-/// An authority that has signed a receiver's certificate and a client's.
+/// An authority that has signed certificates for a receiver and a client.
 fn authority() -> Authority {
     let authority = Authority::new();
     authority.sign("receiver", "IP:127.0.0.1", (-60, 3600));
@@ -209,12 +212,12 @@ fn authority() -> Authority {
     authority
 }
 
-/// A receiver by TLS listens.
+/// Waits until the TLS receiver listens.
 fn wait_for_tls(lab: &Lab) {
     testkit::wait_until("the receiver listens", || lab.output("ss", &["-Hlnt"]).contains(&PORT.to_string()));
 }
 
-/// One input of rsyslog, and the file of what comes by it.
+/// The configuration of one rsyslog input and the file for its messages.
 fn rsyslog_input(lab: &Lab, name: &str, options: &str) -> String {
     format!(
         "ruleset(name=\"{name}\") {{ action(type=\"mmpstrucdata\")\n\
@@ -224,7 +227,7 @@ fn rsyslog_input(lab: &Lab, name: &str, options: &str) -> String {
     )
 }
 
-/// Starts rsyslog, which writes its inputs to files by `template`; returns its socket.
+/// Starts rsyslog, which writes each input to a file using `template`; returns its socket.
 fn start_rsyslog(lab: &Lab, unix_options: &str, template: &str) -> PathBuf {
     let socket = lab.dir().join("log.sock");
     let config = [
@@ -290,11 +293,11 @@ fn root_rsyslog_reads_its_own_socket_and_lines() {
     check(&lab.dir().join("tcp"), &shipped);
 }
 
-/// Is rsyslog's TLS by OpenSSL here?
+/// True if rsyslog has its OpenSSL module for TLS.
 fn rsyslog_has_tls() -> bool {
     let rsyslog = Unpacked::find("rsyslogd").unwrap();
     let has = rsyslog.modules("rsyslog", "lmnsd_ossl.so").is_some();
-    // Beside an installed rsyslog nothing is unpacked that it would find.
+    // An installed rsyslog would not find unpacked modules.
     let require =
         !rsyslog.is_installed() && std::env::var_os("NETWREN_REQUIRE_TOOLS").is_some_and(|value| value == "1");
     assert!(has || !require, "NETWREN_REQUIRE_TOOLS=1, but rsyslog-openssl is not here");
@@ -348,7 +351,7 @@ fn root_rsyslog_reads_old_messages() {
 const SYSLOG_NG_OPTIONS: &str =
     "options { keep-hostname(yes); use-dns(no); dns-cache(no); frac-digits(6); time-zone(UTC); };\n";
 
-/// Starts syslog-ng, which writes these sources to files by `template`; returns its socket.
+/// Starts syslog-ng, which writes each of these sources to a file using `template`; returns its socket.
 fn start_syslog_ng(lab: &Lab, sources: [&str; 3], template: &str) -> PathBuf {
     let log = |(name, source): (&&str, &str)| syslog_ng_log(lab, name, source, template);
     run_syslog_ng(lab, &INPUTS.iter().zip(sources).map(log).collect::<String>());
@@ -357,7 +360,7 @@ fn start_syslog_ng(lab: &Lab, sources: [&str; 3], template: &str) -> PathBuf {
     socket
 }
 
-/// From one source to a file.
+/// The configuration that writes one source to a file.
 fn syslog_ng_log(lab: &Lab, name: &str, source: &str, template: &str) -> String {
     let file = lab.dir().join(name).display().to_string();
     format!("log {{ source {{ {source}; }}; destination {{ file(\"{file}\" template(\"{template}\\n\")); }}; }};\n")

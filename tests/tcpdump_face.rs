@@ -1,4 +1,4 @@
-//! `netwren tcpdump -r` beside the tcpdump of this machine: stdout, exit codes, refusals.
+//! Compares `netwren tcpdump -r` with this machine's tcpdump: stdout, exit codes, refused arguments.
 
 use crate::run::clean;
 use std::fs;

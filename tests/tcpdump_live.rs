@@ -1,4 +1,4 @@
-//! `netwren tcpdump -i` beside the tcpdump of this machine: the same lines of the same traffic.
+//! Compares `netwren tcpdump -i` with this machine's tcpdump: both print the same lines for the same traffic.
 
 use crate::capture::rings;
 use crate::going::Going;
@@ -19,7 +19,7 @@ fn inside(lab: &Lab, program: &str, args: &[&str]) -> Command {
     command
 }
 
-/// A connection with a few bytes each way, datagrams, and some for ports where nobody listens.
+/// A connection with a few bytes in each direction, datagrams, and some datagrams to closed ports.
 fn traffic(lab: &Lab) {
     lab.inside(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -36,11 +36,11 @@ fn traffic(lab: &Lab) {
         let _ = socket.send_to(b"refused", (Ipv4Addr::LOCALHOST, 7123));
         let _ = UdpSocket::bind("[::1]:0").unwrap().send_to(b"refused", (Ipv6Addr::LOCALHOST, 7123));
     });
-    // The last one: who has it has all.
+    // The last packet: a program that has shown it has shown everything.
     lab.inside(|| _ = UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"the end", (Ipv4Addr::LOCALHOST, 7999)));
 }
 
-/// What both print of the same traffic, and how they end.
+/// The lines and the final messages of both for the same traffic.
 #[track_caller]
 fn beside(lab: &Lab, args: &[&str]) -> [(Vec<String>, Ran); 2] {
     let before = rings(lab);
@@ -53,7 +53,7 @@ fn beside(lab: &Lab, args: &[&str]) -> [(Vec<String>, Ran); 2] {
     both.map(|mut going| {
         going.read_until("the last packet", |lines| lines.iter().any(|line| line.contains("7999: UDP")));
         let (mut lines, ran) = going.end();
-        // The answer to the last one is not waited for.
+        // Ignore the answer to the last packet, which is not awaited.
         lines.retain(|line| !line.contains("port 7999 unreachable"));
         (lines, ran)
     })
@@ -110,7 +110,7 @@ fn root_live_runs_end_and_refuse_as_tcpdump() {
         assert_eq!(text(&ours.stdout), text(&theirs.stdout), "{args:?}");
         assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{args:?}");
     }
-    // The tool lists devices, too, that are no interfaces: they stand behind all that are.
+    // tcpdump also lists devices that are not interfaces, after all interfaces.
     let [theirs, ours] = ["tcpdump", "netwren"].map(|program| {
         let listed = inside(&lab, program, &["-D"]).output().unwrap();
         let text = String::from_utf8(listed.stdout).unwrap();
@@ -121,8 +121,8 @@ fn root_live_runs_end_and_refuse_as_tcpdump() {
     assert_eq!((ours.len(), &ours), (4, &theirs));
 }
 
-/// Time stamps that an adapter has not: the same warnings at the same place, and the same lists; a number is taken for
-/// a name first.
+/// Timestamp types that an adapter does not support cause the same warnings in the same place and the same lists; a
+/// number is first taken as a name.
 #[test]
 fn root_stamps_that_no_adapter_has_are_told_as_tcpdump_does() {
     testkit::require_root!();
@@ -139,7 +139,7 @@ fn root_stamps_that_no_adapter_has_are_told_as_tcpdump_does() {
     for args in lists.into_iter().chain(refused.into_iter().flatten()).chain(programs).chain([vec!["-J"], monitor]) {
         let [theirs, ours] = ["tcpdump", "netwren"].map(|program| inside(&lab, program, &args).output().unwrap());
         if args.contains(&"nope\u{1}") {
-            // Escaped here.
+            // netwren escapes the name.
             assert_eq!(text(&ours.stderr).lines().count(), text(&theirs.stderr).lines().count(), "{args:?}");
         } else {
             assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{args:?}");
@@ -157,7 +157,8 @@ fn root_stamps_that_no_adapter_has_are_told_as_tcpdump_does() {
     }
 }
 
-/// A count ends it without a signal, and without the empty line of one; `--count` prints only how many there were.
+/// `-c` ends the run without a signal, and without the empty line printed after one; `--count` prints only the number
+/// of packets.
 #[test]
 fn root_live_runs_end_at_their_count() {
     testkit::require_root!();

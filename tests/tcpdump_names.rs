@@ -1,5 +1,5 @@
-//! `netwren tcpdump` without `-n` beside the tcpdump of this machine: names of files in an /etc of the test's own, and
-//! of a name server in the test's network namespace.
+//! Compares `netwren tcpdump` without `-n` with this machine's tcpdump: names from files in the test's own /etc, and
+//! from a name server in the test's network namespace.
 
 use crate::capture::rings;
 use crate::going::Going;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// The /etc that both tools see: without what is not about names.
+/// Creates the /etc that both tools see, with only the files about names.
 fn etc(dir: &Path, switch: &str) {
     for name in ["passwd", "group"] {
         fs::copy(Path::new("/etc").join(name), dir.join(name)).unwrap();
@@ -35,7 +35,7 @@ fn etc(dir: &Path, switch: &str) {
     }
 }
 
-/// A name server on 127.0.0.1 of the lab; it ends when it is dropped.
+/// A name server on the lab's 127.0.0.1; it ends on drop.
 struct NameServer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -69,7 +69,7 @@ impl Drop for NameServer {
 /// `10.0.0.1` for `10.0.0.52`, and a name for an IPv6 address. For all other queries, answers that the name does not
 /// exist.
 fn answer(query: &[u8]) -> Vec<u8> {
-    // The question is what the server repeats of a query: what else stands there (EDNS) is not.
+    // The server repeats only the question of a query, without further records such as EDNS.
     let end = 12 + query[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
     let kind = query[end - 3];
     let data: &[u8] = match query.get(12..16) {
@@ -114,7 +114,7 @@ fn ports(sport: u16, dport: u16, rest: &[u8]) -> Vec<u8> {
     [&sport.to_be_bytes()[..], &dport.to_be_bytes(), rest].concat()
 }
 
-/// Packets with everything that has a name.
+/// Packets with every kind of name.
 fn frames() -> Vec<Vec<u8>> {
     let udp = |sport, dport| ports(sport, dport, &[0, 9, 0, 0, 7]);
     let segment = |sport, dport| ports(sport, dport, &[0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 2, 0, 0, 0, 0, 0]);
@@ -144,7 +144,7 @@ fn frames() -> Vec<Vec<u8>> {
         ethernet(BROADCAST, 0x0800, &v4(17, 0, [1, 255], &udp(1, 2))),
         ethernet(BROADCAST, 3, &[0x11, 0x22, 3]),
     ];
-    // Without those that are decoded by one of the two.
+    // Protocols that neither of the two programs decodes.
     let undecoded = [3, 5, 34, 60, 61, 99, 107, 142, 143, 200, 253, 255];
     frames.extend(undecoded.map(|proto| ip(v4(proto, 0, [1, 2], b"abcd"))));
     frames.extend([6, 89, 61].map(|proto| ip(v4(proto, 100, [1, 2], b"abcd"))));
@@ -211,7 +211,8 @@ fn root_names_of_a_file_are_those_of_tcpdump() {
     }
 }
 
-/// Names of files may be anything; a server that is silent costs a second for each of three addresses, and is told.
+/// Names from files may contain any bytes. A silent name server costs one second for each of three addresses, and a
+/// message reports it.
 #[test]
 fn root_names_are_escaped_and_silence_is_said() {
     testkit::require_root!();
@@ -251,7 +252,7 @@ fn root_names_of_an_interface_are_those_of_tcpdump() {
     for (switches, expected) in [
         (&[][..], "IP fifty.example.org.uname > one.example.org.about: UDP, length 3"),
         (&["-N"], "IP fifty.uname > one.about: UDP, length 3"),
-        // Names are asked for without any right.
+        // Resolving names needs no privileges.
         (&["-N", "-Z", "nobody"], "IP fifty.uname > one.about: UDP, length 3"),
         // The first network of the interface is 127.0.0.0/8.
         (&["-f"], "IP 10.0.0.50.uname > 10.0.0.1.about: UDP, length 3"),
@@ -280,7 +281,7 @@ fn root_names_of_an_interface_are_those_of_tcpdump() {
     }
 }
 
-/// While no server answers, packets are shown with numbers, and none waits for long.
+/// If no server answers, packets are shown with numbers, and none of them waits long.
 #[test]
 fn root_silent_servers_hold_no_packet_back() {
     testkit::require_root!();
@@ -302,7 +303,7 @@ fn root_silent_servers_hold_no_packet_back() {
     drop(silent);
 }
 
-/// Names in expressions: of files and of servers, of hosts, networks, ports, protocols.
+/// Names of hosts, networks, ports and protocols in expressions, from files and from a name server.
 #[test]
 fn root_names_in_expressions_are_those_of_tcpdump() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! `netwren tcpdump -w` beside the tcpdump of this machine: the same files, words and exit codes.
+//! Compares `netwren tcpdump -w` with this machine's tcpdump: files, messages and exit codes.
 
 use crate::capture::rings;
 use crate::capture_read::{pcap_of, udp};
@@ -28,19 +28,20 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// The files of a directory.
+/// The files in a directory with their content.
 fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
     entries.map(|path| (name(&path), fs::read(&path).unwrap())).collect()
 }
 
-/// Compares what both say of a command line and which files they make, each in an empty directory beside the sources.
+/// Runs both programs with these arguments, each in an empty directory next to the source files; returns their outputs
+/// and the files they created.
 fn both(dir: &Path, args: &[&str]) -> [(Output, BTreeMap<String, Vec<u8>>); 2] {
     ["tcpdump", "netwren"].map(|name| {
         let place = dir.join("place");
         fs::create_dir(&place).unwrap();
-        // tcpdump may make files as a user of its own.
+        // tcpdump may create files as its own user.
         fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
         let output = program(name).current_dir(&place).args(args).output().unwrap();
         let made = contents(&place);
@@ -49,7 +50,7 @@ fn both(dir: &Path, args: &[&str]) -> [(Output, BTreeMap<String, Vec<u8>>); 2] {
     })
 }
 
-/// What the two do otherwise with this command line.
+/// The difference between the two programs for this command line, if there is one.
 fn difference(dir: &Path, args: &[&str]) -> Option<String> {
     let [theirs, ours] = both(dir, args).map(|(output, files)| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -63,7 +64,7 @@ fn difference(dir: &Path, args: &[&str]) -> Option<String> {
     (theirs != ours).then(|| format!("{args:?}\n  theirs: {}\n  ours:   {}", short(&theirs), short(&ours)))
 }
 
-/// A pcap file with this magic number, limit and link type, in this byte order; the second packet is cut.
+/// A pcap file with this magic number, snapshot length, link type and byte order; its second packet is truncated.
 fn made(magic: u32, snaplen: u32, link_type: u32, is_big: bool) -> Vec<u8> {
     let put = |numbers: &[u32]| -> Vec<u8> {
         let bytes = |number: &u32| if is_big { number.to_be_bytes() } else { number.to_le_bytes() };
@@ -103,7 +104,7 @@ fn sources(dir: &Path) {
     fs::write(dir.join("mixed"), "../nano\n../raw\n").unwrap();
 }
 
-/// A command line each; the files that are read lie beside the directory.
+/// One command line per line; the source files are in the parent directory.
 const LIKE_TCPDUMP: &str = "\
 -r ../many -w x
 -r ../many -w x -C 1
@@ -160,12 +161,12 @@ fn replay_files_are_those_of_tcpdump() {
     let lines = LIKE_TCPDUMP.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let differences: Vec<String> = lines.filter_map(|args| difference(dir.path(), &args)).collect();
     assert!(differences.is_empty(), "{} of them:\n{}", differences.len(), differences.join("\n"));
-    // What is before the break is in the file; the words about it are our own.
+    // Packets before the error are written; the error message is netwren's own.
     let [(theirs, their_files), (ours, our_files)] = both(dir.path(), &["-r", "../cut", "-w", "x"]);
     assert_eq!((our_files, ours.status.code()), (their_files, theirs.status.code()));
 }
 
-/// A name that ends in `.pcapng` gets that format, with all that it can say.
+/// A name that ends in `.pcapng` selects that format, with all its metadata.
 #[test]
 fn replay_pcapng_is_written_by_its_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -195,7 +196,7 @@ fn send(lab: &Lab, port: u16, count: usize) {
     });
 }
 
-/// A pcap file without the stamps of its packets.
+/// A pcap file with the packets' timestamps removed.
 fn without_stamps(mut bytes: Vec<u8>) -> Vec<u8> {
     let mut at = 24;
     while at + 16 <= bytes.len() {
@@ -225,7 +226,7 @@ fn root_live_files_are_those_of_tcpdump() {
         let before = rings(&lab);
         let going: Vec<Going<String>> = std::iter::zip(["tcpdump", "netwren"], &dirs)
             .map(|(name, dir)| {
-                // tcpdump may make files as a user of its own.
+                // tcpdump may create files as its own user.
                 fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
                 let args = [&["-B", "32768", "-U"], args].concat();
                 Going::spawn(inside(&lab, dir.path(), name, &args), |line| line)
@@ -235,7 +236,7 @@ fn root_live_files_are_those_of_tcpdump() {
         send(&lab, 7123, 2000);
         let count = |dir: &Path| contents(dir).values().map(|bytes| bytes.len().saturating_sub(24)).sum::<usize>();
         let enough = if args.contains(&"60") { 100_000 } else { 1_000_000 };
-        // tcpdump empties its ring a second later at most: what has not grown for longer is all.
+        // tcpdump empties its ring within a second, so files that have not grown for longer are complete.
         let mut last = (0, Instant::now());
         wait_until("both have all", || {
             let counts = [0, 1].map(|nth: usize| count(dirs[nth].path()));
@@ -258,7 +259,7 @@ fn root_live_files_are_those_of_tcpdump() {
     }
 }
 
-/// With `-v` and without lines a run says once a second how many packets there are; SIGUSR1 asks for all figures.
+/// With `-v` and no printed lines, the number of packets is shown once per second; SIGUSR1 prints all figures.
 #[test]
 fn root_a_live_run_tells_how_many_it_has() {
     testkit::require_root!();
@@ -273,7 +274,7 @@ fn root_a_live_run_tells_how_many_it_has() {
     let signal = |name: &str| {
         assert!(Command::new("kill").args([name, &running.id().to_string()]).status().unwrap().success());
     };
-    // That asks for them to be written, and does not end the run.
+    // SIGUSR2 flushes the packets and does not end the run.
     signal("-USR2");
     wait_until("they are written", || contents(dir.path()).values().any(|bytes| bytes.len() > 24));
     let text = || fs::read_to_string(&said).unwrap();
@@ -288,7 +289,8 @@ fn root_a_live_run_tells_how_many_it_has() {
     assert!(text().ends_with(end), "{}", text());
 }
 
-/// Files end with their time, without traffic as well, and `-W` ends the run; the command gets all but the last.
+/// Files end after their time even without traffic, and `-W` ends the run; the command gets every file except the
+/// last.
 #[test]
 fn root_files_end_with_their_time() {
     testkit::require_root!();
@@ -311,7 +313,7 @@ fn root_files_end_with_their_time() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 24));
 }
 
-/// Files that others put where ours will be are not written into, whichever comes.
+/// Files that another user created at the path of an output file are not overwritten.
 #[test]
 fn root_files_of_others_are_refused() {
     testkit::require_root!();
@@ -323,7 +325,7 @@ fn root_files_of_others_are_refused() {
     }
     chown(at("x1"), Some(NOBODY), None).unwrap();
     symlink(at("target"), at("y1")).unwrap();
-    // No right to files of others is left by then.
+    // At that point netwren has no privileges to access other users' files.
     for (name, why) in [("x", "Permission denied"), ("y", "it is a symbolic link")] {
         let ran =
             program("netwren").current_dir(dir.path()).args(["-r", "many", "-C", "1", "-w", name]).output().unwrap();
@@ -337,7 +339,8 @@ fn root_files_of_others_are_refused() {
     }
 }
 
-/// As tcpdump, the user of `-Z` owns the files, in a directory of root's as well; nothing else is left to it.
+/// As with tcpdump, the user of `-Z` owns the files, even in a directory of root, and all other privileges are
+/// dropped.
 #[test]
 fn root_files_belong_to_the_user() {
     testkit::require_root!();
@@ -363,7 +366,8 @@ fn root_files_belong_to_the_user() {
     }
 }
 
-/// tcpdump says nothing and ends well: here what is missing is counted, and the file ends with a whole packet.
+/// tcpdump reports nothing and exits with success; netwren counts the missing packets and ends the file with a
+/// complete packet.
 #[test]
 fn root_a_full_disk_is_told() {
     testkit::require_root!();

@@ -1,4 +1,4 @@
-//! Switches of `netwren tcpdump` that few runs have, beside the tcpdump of this machine: stdout, stderr, exit code.
+//! Compares rarely used switches of `netwren tcpdump` with this machine's tcpdump: stdout, stderr, exit code.
 
 use crate::capture::rings;
 use crate::going::Going;
@@ -28,14 +28,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What the two do otherwise with this command line.
+/// The difference between the two programs for this command line, if there is one.
 fn difference(lab: &Lab, dir: &Path, args: &str) -> Option<String> {
     let both = both(lab, dir, &args.split_whitespace().collect::<Vec<_>>());
     let [theirs, ours] = both.map(|ran| (text(&ran.stdout), text(&ran.stderr), ran.status.code()));
     (theirs != ours).then(|| format!("{args}\n  theirs: {theirs:?}\n  ours:   {ours:?}"))
 }
 
-/// A pcap file of one datagram of so many bytes.
+/// Writes a pcap file with one datagram of `len` bytes.
 fn pcap(file: &Path, link_type: u32, len: u8) {
     let datagram = [0x0f, 0xa0, 0x0f, 0xa1, 0, 8 + len, 0, 0];
     let head = [0x45, 0, 0, 28 + len, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
@@ -74,7 +74,7 @@ fn files(dir: &Path) {
     }
 }
 
-/// A command line each.
+/// One command line per line.
 const LIKE_TCPDUMP: &str = "\
 -d ip
 -dd arp
@@ -148,14 +148,14 @@ fn root_programs_and_lists_are_those_of_tcpdump() {
     files(dir.path());
     let differences: Vec<_> = LIKE_TCPDUMP.lines().filter_map(|args| difference(&lab, dir.path(), args)).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-    // Words differ where a file is broken; that it is, and what comes after it, does not.
+    // The messages about a broken file differ; the other output and the exit code do not.
     fs::write(dir.path().join("torn"), "cut\na\n").unwrap();
     let [theirs, ours] = both(&lab, dir.path(), &["-n", "-V", "torn"]);
     assert_eq!((text(&ours.stdout), ours.status.code()), (text(&theirs.stdout), theirs.status.code()));
     assert!(text(&ours.stderr).contains("tcpdump: pcap_loop: "), "{}", text(&ours.stderr));
 }
 
-/// Interfaces in files captured on all of them: tcpdump takes the names of the reader's host.
+/// For files captured on all interfaces, tcpdump prints interface names of the reading host.
 #[test]
 fn root_names_of_interfaces_in_files_are_not_those_of_this_host() {
     testkit::require_root!();
@@ -177,7 +177,8 @@ fn root_names_of_interfaces_in_files_are_not_those_of_this_host() {
     assert_eq!(print("tcpdump", &[]), format!("lo    {line}"));
 }
 
-/// What tcpdump takes and we refuse has a reason; what both refuse ends with the usage.
+/// For arguments that tcpdump accepts and netwren refuses there is a reason; for arguments that both refuse, netwren
+/// prints the usage.
 #[test]
 fn root_what_is_refused_has_a_reason() {
     testkit::require_root!();
@@ -202,7 +203,7 @@ fn root_what_is_refused_has_a_reason() {
     }
 }
 
-/// `-y LINUX_SLL` on `any`: the first "cooked" header.
+/// `-y LINUX_SLL` on `any` selects the older "cooked" header.
 #[test]
 fn root_any_has_two_headers() {
     testkit::require_root!();
@@ -224,14 +225,14 @@ fn root_any_has_two_headers() {
             assert!(going.child.wait().unwrap().success());
             going.read.extend(going.lines.iter());
         }
-        // Each packet is seen twice: as it goes, and as it comes.
+        // Each packet appears twice: when it is sent and when it is received.
         assert_eq!(ours.read, theirs.read, "{link}");
         assert!(ours.read[0].contains("127.0.0.1.4321 > 127.0.0.1.7999: UDP, length 3"), "{:?}", ours.read);
     }
 }
 
-/// `ip broadcast` knows the interface's mask. tcpdump knows it with `-f`, its bytes in the wrong order, and so do we
-/// where old defects are wanted.
+/// `ip broadcast` uses the interface's netmask. tcpdump uses it only with `-f` and with its bytes in the wrong order;
+/// netwren does so only with `--bug-compatible`.
 #[test]
 fn root_broadcasts_are_those_of_the_interface() {
     testkit::require_root!();

@@ -1,5 +1,5 @@
-//! What is read on a terminal fits there: help, texts and tables of the whole program in pseudo-terminals of a given
-//! size.
+//! Checks that all output fits the terminal: help, texts and tables of the whole program, in pseudo-terminals of given
+//! sizes.
 
 use crate::run::{clean, command, netwren};
 use std::os::unix::net::UnixListener;
@@ -14,14 +14,14 @@ type Size = (usize, usize);
 
 const SIZES: [Size; 3] = [(80, 24), (120, 40), (200, 50)];
 
-/// The lines that netwren writes on a terminal of this size, without colour; `None` where there are no terminals.
+/// The lines that netwren writes to a terminal of this size, without colour; `None` if there are no terminals.
 fn on_terminal(size: Size, args: &[&str], prepare: impl FnOnce(&mut Command)) -> Option<Vec<String>> {
     let mut command = command(args);
     prepare(&mut command);
     written(size, command)
 }
 
-/// What a command writes on a terminal of this size, line by line.
+/// The lines that a command writes to a terminal of this size.
 fn written(size: Size, mut command: Command) -> Option<Vec<String>> {
     if !screen::are_there() {
         testkit::loud("skipped: there are no terminals here (/dev/pts)");
@@ -36,13 +36,13 @@ fn written(size: Size, mut command: Command) -> Option<Vec<String>> {
     Some(text.split_terminator("\r\n").map(shown).collect())
 }
 
-/// Lines that are wider than the terminal, or that a terminal would take for something else.
+/// Lines that are wider than the terminal or contain control characters.
 fn unfit(lines: &[String], size: Size) -> Vec<&String> {
     let is_unfit = |line: &&String| sinks::width_of(line) > size.0 || line.contains(char::is_control);
     lines.iter().filter(is_unfit).collect()
 }
 
-/// Every command that has help, as words.
+/// Every command that has a help text.
 fn commands_with_help() -> Vec<String> {
     let mut found = vec![String::new()];
     let mut next = 0;
@@ -52,7 +52,7 @@ fn commands_with_help() -> Vec<String> {
         args.push("--help");
         let help = netwren(&args).stdout;
         let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-        // A name stands behind two blanks; what hangs below a sentence has more.
+        // A name is indented by two blanks; continued sentences are indented further.
         let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
         let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
         found.extend(names.map(|name| format!("{above} {name}").trim().to_owned()));
@@ -76,7 +76,7 @@ fn issue_15_every_help_fits_80_columns() {
     assert!(wide.is_empty(), "{} lines:\n{}", wide.len(), wide.join("\n"));
 }
 
-/// Texts that are no tables, and messages.
+/// Texts that are not tables, and messages.
 #[test]
 fn issue_15_texts_and_messages_fit_80_columns() {
     for args in [
@@ -98,7 +98,7 @@ fn issue_15_texts_and_messages_fit_80_columns() {
         for width in [80, 60] {
             let Some(lines) = on_terminal((width, 24), args, |_| ()) else { return };
             assert!(!lines.is_empty(), "{args:?}");
-            // A command that may be copied stays whole, where the terminal is narrower than usual.
+            // On a terminal narrower than 80 columns, a command to copy is not wrapped.
             let is_command = |line: &&String| width < 80 && line.trim_start().starts_with("netwren ");
             let wide: Vec<&String> = unfit(&lines, (width, 24)).into_iter().filter(|line| !is_command(line)).collect();
             assert!(wide.is_empty(), "{args:?} at {width}: {wide:#?}");
@@ -106,7 +106,7 @@ fn issue_15_texts_and_messages_fit_80_columns() {
     }
 }
 
-/// A table of each command that reads one, from a host with hostile names.
+/// A table of each command that reads one, on a host with hostile names.
 #[test]
 fn root_issue_15_every_table_fits_its_terminal() {
     testkit::require_root!();
@@ -146,7 +146,7 @@ fn root_issue_15_every_table_fits_its_terminal() {
     }
 }
 
-/// Listens with a name that the kernel cuts after 15 bytes.
+/// A listener whose process name the kernel truncates after 15 bytes.
 const HOSTILE_PROCESS: &str = "\
 import signal, socket
 open('/proc/self/comm', 'wb').write(b'\\x1b[2J\\xe6\\x97\\xa5\\xe6\\x9c\\xac,[x')
@@ -154,17 +154,17 @@ listener = socket.create_server(('::1', 0), family=socket.AF_INET6)
 signal.pause()
 ";
 
-/// Sockets of a process and at paths whose names are hostile, wide and long.
+/// Sockets of a process and paths with hostile, wide and long names.
 fn hostile_sockets(lab: &Lab) -> Vec<UnixListener> {
     lab.spawn("python3", &["-c", HOSTILE_PROCESS]);
     lab.wait_until("it listens", || lab.ss_count() > 0);
     let dir = lab.dir().display().to_string();
-    // The kernel takes paths of 107 bytes.
+    // The kernel accepts paths of up to 107 bytes.
     let names = ["\u{1b}[2J\u{1b}[31mred\u{202e}".to_owned(), "データベース".to_owned(), "p".repeat(106 - dir.len())];
     lab.inside(|| names.iter().map(|name| UnixListener::bind(Path::new(&dir).join(name)).unwrap()).collect())
 }
 
-/// From a recording: runs on any machine, byte by byte.
+/// Tables of recordings, compared byte for byte; this runs on any machine.
 #[test]
 fn replay_issue_15_tables_at_three_sizes() {
     let tape = |name: &str| testkit::program::workspace().join("fixtures/tape/6.18").join(name).display().to_string();
@@ -180,7 +180,7 @@ fn replay_issue_15_tables_at_three_sizes() {
         ] {
             let file = tape(&format!("{table}.tape"));
             let args: Vec<&str> = [&[table][..], args, &["--replay", &file]].concat();
-            // Messages depend on the rights of who runs the tests.
+            // Messages depend on the privileges of the user who runs the tests.
             let mut without_messages = Command::new("sh");
             without_messages
                 .args(["-c", "exec \"$0\" \"$@\" 2>/dev/null"])
@@ -194,7 +194,8 @@ fn replay_issue_15_tables_at_three_sizes() {
     }
 }
 
-/// In a pipe nothing is cut, has units or local times; `-o plain` is aligned there, within COLUMNS if they are set.
+/// In a pipe values are not truncated, have no units and no local times; `-o plain` is aligned there, within COLUMNS
+/// if set.
 #[test]
 fn replay_issue_15_a_pipe_has_exact_values() {
     let file = testkit::program::workspace().join("fixtures/tape/6.18/sockets.tape").display().to_string();

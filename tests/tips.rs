@@ -1,8 +1,8 @@
-//! What errors of the command line propose: the right thing, or nothing.
+//! Suggestions in command-line errors are right or absent.
 
 use crate::run::{Ran, netwren};
 
-/// Wrong lines, and the words that the error must have of what is right; none: it must propose nothing.
+/// Wrong command lines, each with text that the error must contain; an empty text means that it must suggest nothing.
 const LINES: &[(&str, &str)] = &[
     ("nat delete --client 10.1.2.3", "netwren nat delete 'client = 10.1.2.3'"),
     ("nat delete --src=10.1.2.3", "netwren nat delete 'src = 10.1.2.3'"),
@@ -115,7 +115,7 @@ const LINES: &[(&str, &str)] = &[
     ("--watch2", "'--watch'"),
 ];
 
-/// Beginnings of what proposes something.
+/// Text that begins a suggestion.
 const PROPOSING: &[&str] =
     &["did you mean", "perhaps: ", "tip: ", "similar ", ": netwren ", "--by FIELD", "--sort FIELD", "--for SECONDS"];
 
@@ -135,7 +135,7 @@ fn issue_15_a_tip_is_right_or_absent() {
     assert!(LINES.len() >= 60 && wrong.is_empty(), "{} of {}\n{}", wrong.len(), LINES.len(), wrong.join("\n"));
 }
 
-/// What is proposed in place of a wrong line is no wrong line itself. Nothing is changed: `--yes` is never proposed.
+/// A suggested command must itself be valid. Nothing is changed, because `--yes` is never suggested.
 #[test]
 fn issue_15_a_proposed_command_is_understood() {
     for (line, right) in LINES {

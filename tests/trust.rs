@@ -1,4 +1,4 @@
-//! What a run says of itself is true: its exit code, its rights, what it wrote.
+//! A run's statements about itself are true: its exit code, its privileges, and its success in writing.
 
 use crate::lab::furnished;
 use crate::run::{Ran, clean, command, netwren, netwren_in};
@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// `netwren ARGS` in the lab with system calls that go wrong as `injected` says (strace's `-e inject=`). It must end by
-/// itself: 124 is timeout's.
+/// Runs `netwren ARGS` in the lab with the faults in system calls that `injected` describes (strace's `-e inject=`).
+/// It must end by itself; exit code 124 or 137 means that timeout ended it.
 fn with_fault(lab: &Lab, injected: &str, args: &[&str]) -> Ran {
     let mut command = lab.command("timeout");
     let fault = format!("inject={injected}");
@@ -18,7 +18,7 @@ fn with_fault(lab: &Lab, injected: &str, args: &[&str]) -> Ran {
     Ran::of(command.output().expect("strace starts"))
 }
 
-/// Rows for more than one receive buffer.
+/// A lab with more rows than fit into one receive buffer.
 fn large(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.connect_v4(400);
@@ -33,7 +33,7 @@ fn root_issue_10_a_table_that_breaks_off_is_the_tools_failure() {
     }
     let lab = large("breaksoff");
     for errno in ["ENOBUFS", "ENOMEM"] {
-        // lstf reads the listeners first: two buffers.
+        // lstf reads the listeners first, which takes two buffers.
         for (args, buffer, code) in [
             (&["netstat", "-tan"][..], 2, 1),
             (&["lstf", "-n"], 4, 11),
@@ -52,7 +52,7 @@ fn root_issue_10_a_table_that_breaks_off_is_the_tools_failure() {
     }
 }
 
-/// What no kernel does ends with an error, not never.
+/// An answer without an end, which no kernel gives, causes an error instead of an endless loop.
 #[test]
 fn root_issue_10_an_endless_answer_ends_with_an_error() {
     testkit::require_root!();
@@ -75,7 +75,7 @@ fn root_issue_10_an_endless_answer_ends_with_an_error() {
     }
 }
 
-/// A kernel that is always interrupted keeps us going until the user has enough, no longer.
+/// If every call is interrupted, netwren continues only until the user interrupts it.
 #[test]
 fn root_issue_10_the_first_interrupt_ends_what_waits_for_the_kernel() {
     testkit::require_root!();
@@ -111,7 +111,7 @@ fn root_issue_10_a_wait_that_fails_is_said() {
     }
 }
 
-/// Rust puts /dev/null in the place of a closed standard output: nothing would be written, with success.
+/// Rust replaces a closed standard output by /dev/null, so that output would be lost with a successful exit.
 #[test]
 fn replay_issue_10_output_that_goes_nowhere_is_an_error() {
     let sh = |redirection: &str, args: &[&str]| {
@@ -142,7 +142,7 @@ fn replay_issue_10_output_that_goes_nowhere_is_an_error() {
     }
 }
 
-/// The parent's memory is none of ours, though getrusage counts it from exec on.
+/// The parent's memory is not counted, although getrusage includes it from exec on.
 #[test]
 fn replay_issue_10_the_cost_is_our_own_memory() {
     let parents = vec![1u8; 300 << 20];
@@ -151,7 +151,7 @@ fn replay_issue_10_the_cost_is_our_own_memory() {
     assert!(peak.parse::<usize>().unwrap() < parents.len() >> 11, "{}", ran.stderr);
 }
 
-/// A folder that every user may enter, removed at the end.
+/// A folder that every user may enter; it is removed on drop.
 fn open_folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -165,7 +165,7 @@ fn as_nobody(program: &Path, args: &[&str]) -> Ran {
     Ran::of(command.output().unwrap())
 }
 
-/// A copy with rights of its own would open, write and load what any caller names.
+/// A setuid copy, or one with file capabilities, would open, write and load files that any caller names.
 #[test]
 fn root_issue_10_lent_rights_are_refused() {
     testkit::require_root!();
@@ -204,7 +204,7 @@ fn root_issue_10_lent_rights_are_refused() {
     );
 }
 
-/// nft(8) is root's: not the first one that PATH leads to, and without what the environment says.
+/// nft is started by its fixed path instead of the first one in PATH, and without the caller's environment.
 #[test]
 fn root_issue_10_nft_is_called_by_its_path_and_without_our_environment() {
     testkit::require_root!();

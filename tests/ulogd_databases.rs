@@ -1,4 +1,5 @@
-//! `netwren ulogd` with SQLITE3 and PGSQL beside the real ulogd2: the same rows of the same packets in its own tables.
+//! Compares `netwren ulogd` with SQLITE3 and PGSQL with the real ulogd2: both store the same rows for the same
+//! packets.
 
 use crate::packet_files::{logging, send};
 use crate::postgres::have_postgres;
@@ -13,7 +14,7 @@ use testkit::postgres::Server;
 
 const STACK: &str = "stack=log:NFLOG,base:BASE,ifi:IFINDEX,ip2str:IP2STR,hw:HWHDR,out";
 
-/// An ulogd.conf of one group and one output.
+/// An ulogd.conf with one group and one output.
 fn config(lab: &Lab, name: &str, group: u16, output: &str, settings: &str) -> String {
     let file = lab.dir().join(name);
     let log = lab.dir().join(format!("{name}.log"));
@@ -26,7 +27,7 @@ fn config(lab: &Lab, name: &str, group: u16, output: &str, settings: &str) -> St
     file.to_str().unwrap().to_owned()
 }
 
-/// Killed when the test ends.
+/// The face's process; it is killed on drop.
 struct Face(Child);
 
 impl Drop for Face {
@@ -36,7 +37,7 @@ impl Drop for Face {
     }
 }
 
-/// The real tool on group 5, the face on group 6, with the same settings but for the place.
+/// Runs the real tool on group 5 and the face on group 6, with the same settings except for the target.
 fn both(lab: &Lab, output: &str, theirs: &str, ours: &str) -> Face {
     let ulogd = testkit::tool::find("ulogd").unwrap();
     lab.spawn(ulogd.to_str().unwrap(), &["-c", &config(lab, "theirs.conf", 5, output, theirs)]);
@@ -86,7 +87,8 @@ fn root_the_face_fills_ulogd2s_table_of_sqlite() {
     until_equal(|| (rows(&theirs), rows(&ours)));
 }
 
-/// The schema that comes with the tool; `None`, and said so, where documentation is not installed.
+/// The schema that is shipped with the tool; if its documentation is not installed, prints a message and returns
+/// `None`.
 fn schema(name: &str) -> Option<String> {
     let file = format!("/usr/share/doc/ulogd2/{name}.gz");
     let text = Command::new("zcat").arg(&file).output().ok().filter(|out| out.status.success());

@@ -1,4 +1,4 @@
-//! `log --to logemu:FILE` and the other formats of ulogd2, compared with what ulogd2 writes of the same packets.
+//! Compares `log --to logemu:FILE` and the other formats of ulogd2 with ulogd2's output for the same packets.
 
 use crate::run::clean;
 use crate::ulogd_packets::send_all;
@@ -8,10 +8,10 @@ use std::process::{Child, Command};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
-/// A zone that needs no files: two hours and a half east.
+/// A time zone that needs no files: two and a half hours east of UTC.
 const ZONE: &str = "XYZ-2:30";
 
-/// A receiver whose bridge has the end of a cable to the sender.
+/// A receiver whose bridge is connected to the sender.
 fn cable() -> (Lab, Lab) {
     let (receiver, sender) = (Lab::new("ulogdrecv"), Lab::new("ulogdsend"));
     receiver.ip(&["link", "add", "br0", "type", "bridge"]);
@@ -30,10 +30,11 @@ fn cable() -> (Lab, Lab) {
     (receiver, sender)
 }
 
-/// From now on what comes and goes is logged to four groups. Backslash, percent and letters of UTF-8 are in prefixes.
+/// Logs incoming and outgoing packets to four groups from now on. The prefixes contain a backslash, a percent sign and
+/// UTF-8 letters.
 fn log_all(lab: &Lab) {
     let log = |prefix: &str| {
-        // The same for the kernel; newer nft takes no empty one.
+        // An empty prefix is the same as none for the kernel; newer versions of nft reject an empty one.
         let prefix = if prefix.is_empty() { String::new() } else { format!("prefix \"{prefix}\" ") };
         let to = |group: u16| format!("log {prefix}group {group}");
         [5, 6, 7, 8].map(to).join(" ")
@@ -59,8 +60,8 @@ fn log_all(lab: &Lab) {
     );
 }
 
-/// What LOGEMU's lines say of the same packets, the tool's and ours without `NETWREN_BUG_COMPATIBLE`; docs/ulogd.md
-/// explains each.
+/// The ends of LOGEMU lines for the same packets, from the tool and from netwren without `NETWREN_BUG_COMPATIBLE`;
+/// docs/ulogd.md explains each difference.
 const DIFFERENCES: [(&str, &str); 18] = [
     ("PROTO=UDP SPT=26214 DPT=26214 LEN=26214", "PROTO=UDP"),
     ("PROTO=TCP SPT=26214 DPT=26214 SEQ=1717986918 ACK=1717986918 WINDOW=26214 URG RST SYN URGP=26214", "PROTO=TCP"),
@@ -82,7 +83,7 @@ const DIFFERENCES: [(&str, &str); 18] = [
     ("PROTO=TCP INCOMPLETE", "PROTO=TCP"),
 ];
 
-/// A stack of ulogd2 and the file that it writes; the same of ours.
+/// The name of a format, its stack in ulogd2, and its options; the name is also the file name.
 const FORMATS: [(&str, &str, &str); 6] = [
     ("logemu", "print1:PRINTPKT,out1:LOGEMU", ""),
     ("json-v0", "hw1:HWHDR,out2:JSON", ""),
@@ -92,7 +93,7 @@ const FORMATS: [(&str, &str, &str); 6] = [
     ("xml", "out6:XML", ""),
 ];
 
-/// An ulogd.conf with a stack for each format, of records of `group` into files of `dir`.
+/// An ulogd.conf that writes records of `group` to files in `dir`, with one stack for each format.
 fn config(dir: &Path, group: u16) -> PathBuf {
     fs::create_dir_all(dir).unwrap();
     let shown = dir.display();
@@ -112,7 +113,7 @@ fn config(dir: &Path, group: u16) -> PathBuf {
     file
 }
 
-/// Runs the real tool inside until the lab goes; returns its folder.
+/// Runs the real tool in the lab until the lab ends; returns its folder.
 fn ulogd(lab: &Lab) -> PathBuf {
     let dir = lab.dir().join("theirs");
     let (zone, file) = (format!("TZ={ZONE}"), config(&dir, 5));
@@ -121,7 +122,7 @@ fn ulogd(lab: &Lab) -> PathBuf {
     dir
 }
 
-/// Our own reader of a group.
+/// A netwren that reads a group.
 struct Ours {
     child: Child,
     dir: PathBuf,
@@ -143,7 +144,7 @@ impl Ours {
         Ours { child: command.spawn().unwrap(), dir }
     }
 
-    /// The face with the tool's own file.
+    /// The face, with the tool's configuration.
     fn face(lab: &Lab, group: u16) -> Ours {
         let dir = lab.dir().join("face");
         let mut command = Command::new(testkit::program::netwren());
@@ -160,7 +161,7 @@ impl Drop for Ours {
     }
 }
 
-/// The messages of a format, masked.
+/// The masked messages of a format.
 fn messages(dir: &Path, format: &str) -> Vec<String> {
     let file = match format {
         "xml" => fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).find(|path| {
@@ -172,7 +173,7 @@ fn messages(dir: &Path, format: &str) -> Vec<String> {
     let text = fs::read_to_string(file.unwrap()).unwrap();
     let begin = if format == "oprint" { "===>" } else { "" };
     let mut messages: Vec<String> = Vec::new();
-    // XML has a head.
+    // XML has a header.
     for line in text.lines().filter(|line| format != "xml" || line.starts_with("<log>")) {
         match messages.last_mut() {
             Some(message) if !line.starts_with(begin) => *message += &format!("\n{}", mask(line)),
@@ -182,8 +183,8 @@ fn messages(dir: &Path, format: &str) -> Vec<String> {
     messages
 }
 
-/// A message without what differs between two readers: the time of packets that the kernel does not stamp, and
-/// addresses of ARP, which ulogd2 reads from where they are not.
+/// Masks the differences between two readers: the times of packets without a kernel timestamp, and addresses in ARP
+/// packets, which ulogd2 reads from the wrong place.
 fn mask(line: &str) -> String {
     let mut line = line.to_owned();
     if line.contains(" vm") || line.contains(" IN=") {
@@ -234,7 +235,7 @@ fn root_log_writes_what_ulogd2_writes() {
             let count = of_all[0].len();
             count > 100 && of_all.iter().all(|messages| messages.len() == count && has_last(messages))
         });
-        // Two CPUs may log two packets in another order to another group.
+        // Two CPUs may log two packets to different groups in different orders.
         of_all.iter_mut().for_each(|messages| messages.sort());
         let [theirs, old, new, face] = &of_all;
         let missing = |these: &Vec<String>, others: &Vec<String>| -> Vec<String> {
@@ -253,13 +254,13 @@ fn root_log_writes_what_ulogd2_writes() {
     }
 }
 
-/// Whether the last packet is there: its protocol has no words, and XML has its header.
+/// True if the last packet has been written: its protocol has no name, and XML contains its header.
 fn has_last(messages: &[String]) -> bool {
     let words = ["PROTO=254 ", "ip.protocol\": 254,", "ip.protocol=254", "<payload>45000018123440003ffe"];
     messages.iter().any(|message| words.iter().any(|word| message.contains(word)))
 }
 
-/// The ends of the lines of packets in IP chains that are in `these` alone, sorted.
+/// The sorted ends of lines about packets in IP chains that occur only in `these`.
 fn only_in(these: &[String], others: &[String]) -> Vec<String> {
     let with_blank = |line: &String| line.replace("INCOMPLETEMARK", "INCOMPLETE MARK");
     let mut others: Vec<String> = others.iter().map(with_blank).collect();
@@ -278,7 +279,7 @@ fn only_in(these: &[String], others: &[String]) -> Vec<String> {
     ends
 }
 
-/// From the protocol, or the length, to the mark.
+/// The part of a line from the protocol to the mark.
 fn tail(line: &str) -> &str {
     let from = line.find("PROTO=").unwrap_or(0);
     line[from..].trim_end_matches("MARK=0x0 ").trim_end()

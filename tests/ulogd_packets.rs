@@ -1,4 +1,4 @@
-//! Packets of many kinds, made by hand.
+//! Hand-made packets of many kinds.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ const RECEIVER6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const IPPROTO_RAW: i32 = 255;
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// An IPv4 packet; the kernel writes its checksum.
+/// An IPv4 packet; the kernel fills in its checksum.
 struct V4<'a> {
     proto: u8,
     tos: u8,
@@ -41,7 +41,7 @@ fn v4(proto: u8, data: &[u8]) -> V4<'static> {
     V4 { proto, tos: 0, fragment: DONT_FRAGMENT, options: &[], data: data.to_vec() }
 }
 
-/// Traffic class and flow label as they stand in the first word.
+/// An IPv6 packet; `first` contains the traffic class and the flow label at their place in the first word.
 fn v6(next: u8, first: u32, data: &[u8]) -> Vec<u8> {
     let mut packet = (6 << 28 | first).to_be_bytes().to_vec();
     packet.extend((data.len() as u16).to_be_bytes());
@@ -61,13 +61,13 @@ fn tcp(flags: u8, reserved: u8, urgent: u16, options: &[u8]) -> Vec<u8> {
     header
 }
 
-/// 53 → 5353, twelve bytes.
+/// Port 53 to 5353, twelve bytes.
 const UDP: [u8; 12] = [0, 53, 0x14, 0xe9, 0, 12, 0x12, 0x34, 1, 2, 3, 4];
 const SCTP: [u8; 20] = [3, 0xe8, 7, 0xd0, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0];
 const ESP: [u8; 24] = [0, 0, 0x10, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// MSS, SACK permitted, timestamps, window scale.
 const TCP_OPTIONS: [u8; 20] = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 10, 0, 0, 0, 0, 1, 3, 3, 7];
-/// UDP behind an authentication header.
+/// UDP after an authentication header.
 const AH: [u8; 24] = [17, 4, 0, 0, 0, 0, 0x10, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 fn icmp(kind: u8, code: u8) -> Vec<u8> {
@@ -137,7 +137,7 @@ fn raw(family: i32) -> UdpSocket {
     UdpSocket::from(OwnedFd::from(socket))
 }
 
-/// Sends all of them, some datagrams of the receiver between, and the last one.
+/// Sends all packets, some datagrams from the receiver, and then the last packet.
 pub(crate) fn send_all(sender: &Lab, receiver: &Lab) {
     sender.inside(|| {
         let (four, six) = (raw(AF_INET), raw(AF_INET6));
@@ -148,7 +148,8 @@ pub(crate) fn send_all(sender: &Lab, receiver: &Lab) {
             six.send_to(&packet, SocketAddr::from((RECEIVER6, 0))).unwrap();
         }
     });
-    // ARP asks for the sender, and 1,600 bytes go in fragments. ulogd2 has no XML for more than some 2,000.
+    // The datagrams cause an ARP request for the sender, and 1,600 bytes are fragmented. ulogd2 writes no XML for
+    // packets larger than about 2,000 bytes.
     receiver.inside(|| {
         let socket = UdpSocket::bind((RECEIVER4, 0)).unwrap();
         socket.send_to(&[b'x'; 1600], (SENDER4, 9)).unwrap();

@@ -1,4 +1,4 @@
-//! `--watch` compares rounds: rates to the byte, what is new, what is gone. Exact by a recording, whose times are
+//! `--watch` compares rounds: exact rates, new rows, and rows that are gone. The tests use recordings, whose times are
 //! known.
 
 use crate::run::{clean, netwren, netwren_in};
@@ -12,7 +12,7 @@ use testkit::wait_until;
 
 const COLUMNS: &str = "change,proto,local_port,peer_port,bytes_in,bytes_in_per_s,bytes_out_per_s,retrans_per_s";
 
-/// A run that repeats, and the file it writes to.
+/// A run with `--watch`, and the file that it writes to.
 struct Running {
     child: Child,
     file: std::path::PathBuf,
@@ -36,7 +36,7 @@ impl Running {
     }
 }
 
-/// The rows of each round; a line that is not written to its end yet is left out.
+/// The rows of each round; an incomplete last line is left out.
 fn rows(text: &str) -> Vec<Vec<serde_json::Value>> {
     let mut rounds = Vec::new();
     for line in text.lines().map_while(|line| serde_json::from_str::<serde_json::Value>(line).ok()) {
@@ -48,7 +48,7 @@ fn rows(text: &str) -> Vec<Vec<serde_json::Value>> {
     rounds
 }
 
-/// The times of the rounds on a tape in nanoseconds: frames of kind 8 (see `sys::tape`).
+/// The times of the rounds in a recording, in nanoseconds: frames of kind 8 (see `sys::tape`).
 fn times(tape: &Path) -> Vec<u64> {
     let bytes = std::fs::read(tape).unwrap();
     let number = |at: usize, n: usize| bytes[at..at + n].iter().rev().fold(0u64, |all, b| all << 8 | u64::from(*b));
@@ -92,7 +92,7 @@ fn root_watch_tells_rates_to_the_byte_and_what_is_new_or_gone() {
     let replay = |columns: &str, more: &[&str]| {
         let args = ["sockets", "-o", "json", "--columns", columns, "--watch", "--replay", tape];
         let ran = netwren(&[&args, more].concat());
-        // Another filter than the recorded one wants sockets that the kernel left out.
+        // A filter that differs from the recorded one may select sockets that the kernel left out.
         assert!(ran.code == 0 || more.iter().all(|word| *word != filter) && ran.code == 3, "{}", ran.stderr);
         rows(&ran.stdout)
     };
@@ -119,7 +119,7 @@ fn root_watch_tells_rates_to_the_byte_and_what_is_new_or_gone() {
         udp.map(|row| row["change"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(changes(&rounds), ["new", "gone"]);
-    // The filter, the order and the limit see them as any other field.
+    // The filter, the order and the limit can use the columns of `--watch` like any other field.
     let fast =
         replay("change,proto,bytes_in_per_s", &["bytes_in_per_s > 0", "--sort", "bytes_in_per_s:desc", "--limit", "1"]);
     assert!(fast.iter().flatten().all(|row| row["bytes_in_per_s"].as_u64().unwrap() > 0));
@@ -168,7 +168,8 @@ fn root_watch_shows_the_busiest_connections_first() {
     }
 }
 
-/// Rows that rest are not made again: the others must not be taken for them, nor they for gone.
+/// Unchanged rows are not rendered again; changed rows must still be recognized, and unchanged rows must not be shown
+/// as gone.
 #[test]
 fn root_watch_tells_what_moves_among_many_that_rest() {
     testkit::require_root!();
@@ -205,7 +206,7 @@ fn root_watch_tells_what_moves_among_many_that_rest() {
     running.end();
 
     let rounds = rows(&std::fs::read_to_string(file).unwrap());
-    // The last one may not be whole.
+    // The last round may be incomplete.
     for (n, round) in rounds[..rounds.len() - 1].iter().enumerate() {
         let here = round.iter().filter(|row| row["change"] != "gone");
         let mut ends: Vec<_> = here.map(|row| (row["local_port"].as_u64(), row["peer_port"].as_u64())).collect();
@@ -220,7 +221,7 @@ fn root_watch_tells_what_moves_among_many_that_rest() {
     }
 }
 
-/// Entries of which nothing but the time left is another are not made again.
+/// Entries that differ only in their remaining time are not rendered again.
 #[test]
 fn root_watch_of_nat_tells_the_time_and_what_has_changed() {
     testkit::require_root!();
@@ -246,7 +247,7 @@ fn root_watch_of_nat_tells_the_time_and_what_has_changed() {
     assert_eq!((first.len(), last.len()), (300, 290));
     let marked = last.iter().filter(|row| row["mark"] == 0x77).count();
     assert_eq!(marked, 10);
-    // Their time goes on, and is that of the table.
+    // Their remaining time decreases and matches the table.
     let now = netwren_in(&lab, &["nat", "--via", "netlink", "--no-owner", "-o", "json", "-c", columns]).ok();
     let sorted = |rows: &[serde_json::Value]| {
         let of = |row: &serde_json::Value| {
@@ -263,13 +264,13 @@ fn root_watch_of_nat_tells_the_time_and_what_has_changed() {
         assert_eq!(told.0, now.0);
         assert!((0..100).contains(&(told.1 - now.1)), "{told:?} {now:?}");
     }
-    // Those with a mark have begun anew.
+    // Entries with a mark were created again.
     let old = |row: &&serde_json::Value| row["mark"] != 0x77;
     let time = |rows: &[serde_json::Value]| rows.iter().filter(old).filter_map(|row| row["timeout_s"].as_i64()).max();
     assert!(time(first) > time(last));
 }
 
-/// An entry stays as it is while sockets at its ends come and go.
+/// The entry stays unchanged while sockets at its ends are opened and closed.
 #[test]
 fn root_watch_of_nat_tells_whose_an_entry_is_now() {
     testkit::require_root!();
@@ -311,8 +312,8 @@ fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {
     (client, listener.accept().unwrap().0)
 }
 
-/// The usual columns are those of one round and three more; columns that are named are just those, and nothing that
-/// is gone is among them.
+/// The default columns are the columns of a single run plus three more. With explicit columns there are only those,
+/// and rows that are gone are not shown.
 #[test]
 fn root_watch_adds_its_columns_by_itself() {
     testkit::require_root!();
@@ -328,7 +329,7 @@ fn root_watch_adds_its_columns_by_itself() {
     drop(udp);
     running.wait("it is gone", |row| row["change"] == "gone");
     running.end();
-    // What wide rows need beside the sockets was not recorded: that is said, and no matter here.
+    // The additional data for wide rows was not recorded; netwren reports that, which does not matter here.
     let replay =
         |args: &[&str]| netwren(&[&["sockets", "--no-owner", "--replay", tape, "proto = udp"], args].concat()).stdout;
     let head = |args: &[&str]| replay(args).lines().next().unwrap().replace('\t', " ");
@@ -354,7 +355,7 @@ fn root_watch_tells_the_same_of_flows() {
             (client, listener.accept().unwrap().0)
         });
         let (clients, servers): (Vec<_>, Vec<_>) = pairs.unzip();
-        // The listener tells the direction, so it stays.
+        // The listener is kept because it determines the direction.
         (listener, clients, servers)
     });
     let columns = "change,proto,direction,connections,bytes_in,bytes_in_per_s,peer_port";
@@ -405,7 +406,7 @@ fn root_what_is_gone_still_has_its_owner() {
         &lab,
         &["sockets", "-o", "json", "--columns", "change,proto,owners", "--watch=0.05", "proto = udp"],
     );
-    // A child of another test that has not called exec yet may hold the socket, too.
+    // A child of another test that has not called exec yet may also hold the socket.
     let is_ours = |row: &serde_json::Value| {
         row["owners"].as_array().is_some_and(|owners| owners.iter().any(|owner| owner["pid"] == std::process::id()))
     };

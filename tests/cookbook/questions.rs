@@ -3,7 +3,7 @@
 /// How the output of a run is compared with the document.
 #[derive(Clone, Copy)]
 pub(super) enum Compare {
-    /// The same lines in any order, with varying numbers masked.
+    /// Both have the same lines in any order, with varying numbers masked.
     Lines,
     /// Both contain these words; the remaining text is measured or varies with time.
     Words(&'static [&'static str]),

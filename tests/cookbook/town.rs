@@ -150,7 +150,7 @@ fn wait_for(word: &str, from: &mut BufReader<ChildStdout>) {
     assert_eq!(line.trim_end(), word, "the host does not come up");
 }
 
-/// A cgroup with LXC's path for a container `shop`; `None` if there is no cgroup 2.
+/// A cgroup with LXC's path for a container `shop`; `None` without cgroup 2.
 fn container_group(name: &str) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let root = mounts.lines().find(|line| line.contains(" cgroup2 "))?.split(' ').nth(1)?;

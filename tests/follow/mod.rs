@@ -599,7 +599,7 @@ fn root_flows_add_up_to_what_there_was() {
     }
 }
 
-/// The netlink backend does not count the peer's FIN as a byte, in whatever state a connection ends: the number is
+/// The netlink backend does not count the peer's FIN as a byte, in any state in which a connection ends: the number is
 /// exact if the socket received the FIN, otherwise one too small. With BPF it is always exact.
 #[test]
 fn root_issue_10_no_fin_is_a_byte() {

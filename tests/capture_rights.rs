@@ -4,13 +4,16 @@ use crate::capture::{command, rings};
 use crate::capture_read::{pcap_of, udp};
 use crate::going::Going;
 use crate::run::{Ran, clean, command_for_anyone, netwren};
-use std::io::Write;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
+use testkit::authority::Authority;
 use testkit::netns::Lab;
 
 const COLUMNS: &str = "iface,dst,dport,len";
@@ -186,6 +189,105 @@ fn root_files_of_a_capture_are_packed() {
     going.end().1.ok();
     let shown = netwren(&["capture", "-r", packed.to_str().unwrap(), "-H", "--by", "dport"]).ok();
     assert!(shown.starts_with("7123\t"), "{shown}");
+}
+
+/// A receiver of each transport gets every row once. The system calls that deliver it, and that confirm the delivery,
+/// are among those that are left.
+#[test]
+fn root_a_capture_without_rights_delivers_by_every_transport() {
+    testkit::require_root!();
+    const ROWS: u16 = 20;
+    let lab = Lab::new("capall");
+    let path = |name: &str| lab.dir().join(name).display().to_string();
+    let tcp = lab.inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
+    let udp = lab.inside(|| UdpSocket::bind("127.0.0.1:0")).unwrap();
+    let unix = UnixListener::bind(path("stream")).unwrap();
+    let datagrams = UnixDatagram::bind(path("datagrams")).unwrap();
+    let mut targets = vec![
+        format!("json+tcp://{}", tcp.local_addr().unwrap()),
+        format!("syslog+udp://{}", udp.local_addr().unwrap()),
+        format!("json+unix:{}", path("stream")),
+        format!("syslog+unix:{}", path("datagrams")),
+        format!("json:{}", path("lines")),
+    ];
+    if crate::sqlite::have_sqlite() {
+        targets.push(format!("sqlite:{}", path("rows.db")));
+    }
+    let server = tls_server(&lab, &mut targets);
+    let mut words =
+        vec!["-i", "lo", "--latency", "10ms", "--stats", "-c", "dport", "udp and dport >= 7200 and dport < 7220"];
+    words.extend(targets.iter().flat_map(|target| ["--to", target]));
+    let ca = server.as_ref().map(|(_, ca)| ca.clone()).unwrap_or_default();
+    words.extend(["--tls-ca", &ca].into_iter().filter(|_| server.is_some()));
+    let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
+    testkit::wait_until("no thread has rights", || {
+        rings(&lab) == 1 && of_threads(going.child.id(), &["Seccomp"]).iter().all(|thread| thread[0] == "2")
+    });
+    let (streams, mut got) = ([OwnedFd::from(tcp.accept().unwrap().0), unix.accept().unwrap().0.into()], 0);
+    let received = std::thread::scope(|scope| {
+        let streams = streams.map(|stream| scope.spawn(|| lines_of(stream)));
+        for port in 7200..7200 + ROWS {
+            send(&lab, port);
+            // The next row waits until this one is there: it finds nothing in the queue of its output.
+            datagrams.recv(&mut [0; 2048]).unwrap();
+            udp.recv(&mut [0; 2048]).unwrap();
+            got += 1;
+        }
+        let (lines, ran) = going.end();
+        let stats: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+        let outputs = stats["outputs"].as_array().unwrap();
+        assert_eq!(outputs.len(), targets.len(), "{stats}");
+        for output in outputs {
+            let numbers = ["seen", "delivered", "resent", "failures"].map(|name| output[name].as_u64().unwrap());
+            assert_eq!(numbers, [u64::from(ROWS), u64::from(ROWS), 0, 0], "{output} {}", ran.stderr);
+        }
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        streams.map(|stream| stream.join().unwrap())
+    });
+    let wanted: Vec<String> = (7200..7200 + ROWS).map(|port| format!("{{\"dport\":{port}}}")).collect();
+    assert_eq!((got, received), (ROWS, [wanted.clone(), wanted]));
+}
+
+fn lines_of(stream: OwnedFd) -> Vec<String> {
+    BufReader::new(std::fs::File::from(stream)).lines().map(Result::unwrap).collect()
+}
+
+/// Starts a TLS receiver and adds it to the targets; returns it and the file of its authority.
+fn tls_server(lab: &Lab, targets: &mut Vec<String>) -> Option<(KilledChild, String)> {
+    if !crate::receivers::has_tls() || !testkit::tool::require("openssl") {
+        return None;
+    }
+    let authority = Authority::new();
+    authority.sign("receiver", "IP:127.0.0.1", (-3600, 3600));
+    let file = |name: &str| authority.file(name).display().to_string();
+    let mut server = lab.command("openssl");
+    server.args([
+        "s_server",
+        "-quiet",
+        "-naccept",
+        "1",
+        "-accept",
+        "6514",
+        "-cert",
+        &file("receiver.pem"),
+        "-key",
+        &file("receiver.key"),
+    ]);
+    let server = server.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    lab.wait_until("it listens", || lab.output("ss", &["-Hltn"]).contains(":6514"));
+    let ca = lab.dir().join("ca.pem");
+    std::fs::copy(authority.file("ca.pem"), &ca).unwrap();
+    targets.push("json+tls://127.0.0.1:6514".to_owned());
+    Some((KilledChild(server), ca.display().to_string()))
+}
+
+struct KilledChild(Child);
+
+impl Drop for KilledChild {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A file is parsed with access only to the files that are already open.

@@ -58,20 +58,17 @@ fn started_in(lab: &Lab, args: &[&str]) -> Going<String> {
     Going::spawn(command, |line| line)
 }
 
-/// Reads a line from the next connection that has one.
+/// Reads a line from the next connection.
 fn line_of(listener: &TcpListener) -> String {
     listener.set_nonblocking(true).unwrap();
-    let mut line = String::new();
-    while line.is_empty() {
-        let mut stream = None;
-        testkit::wait_until("a connection", || {
-            stream = stream.take().or_else(|| listener.accept().ok());
-            stream.is_some()
-        });
-        let (stream, _) = stream.unwrap();
-        stream.set_nonblocking(false).unwrap();
-        BufReader::new(stream).read_line(&mut line).unwrap();
-    }
+    let (mut stream, mut line) = (None, String::new());
+    testkit::wait_until("a connection", || {
+        stream = stream.take().or_else(|| listener.accept().ok());
+        stream.is_some()
+    });
+    let (stream, _) = stream.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    BufReader::new(stream).read_line(&mut line).unwrap();
     line
 }
 

@@ -1,5 +1,6 @@
 //! `--to postgres://…`, a feature of `./netwren.sh build`, with a server started by the test.
 
+use crate::going::Going;
 use crate::packet_files::{logging, send, shipping};
 use crate::run::netwren;
 use testkit::postgres::Server;
@@ -67,4 +68,27 @@ fn root_log_records_lie_in_postgres_and_are_read_as_ulogd2s() {
     assert_eq!(rows, ["t|t|t|t"]);
     let name = std::fs::read_dir(&spool).unwrap().map(|entry| entry.unwrap().file_name()).next().unwrap();
     assert!(name.to_string_lossy().starts_with("postgres"), "{name:?}");
+}
+
+/// The calls that talk to a server are among those that are left to a capture.
+#[test]
+fn root_a_capture_without_rights_fills_a_table() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    if !have_postgres() {
+        return;
+    }
+    let Some(server) = Server::start("capture") else { return };
+    let lab = logging("pgcapture");
+    let to = server.url("&table=packets");
+    let words = ["-i", "lo", "--stats", "--to", &to, "-c", "src,dst,dport", "udp port 7009"];
+    let going: Going<String> = Going::spawn(crate::capture::command(&lab, &words), |line| line);
+    let count = || server.try_query("SELECT count(*) FROM packets").unwrap_or_default();
+    testkit::wait_until("rows are there", || {
+        send(&lab);
+        count().first().is_some_and(|count| count != "0")
+    });
+    let (lines, ran) = going.end();
+    assert!(lines.last().is_some_and(|line| line.contains("\"resent\":0,\"failures\":0")), "{lines:?} {}", ran.stderr);
+    ran.ok();
 }

@@ -20,9 +20,9 @@ pub struct CallGroups {
 
 /// Flag with which `clone` creates a thread: `CLONE_THREAD` (include/uapi/linux/sched.h).
 const THREAD: u32 = 0x0001_0000;
-/// Requests to terminals and pipes: TCGETS, TIOCGPGRP, TIOCGWINSZ, FIONREAD, FIONBIO
-/// (include/uapi/asm-generic/ioctls.h).
-const TERMINAL: [u32; 5] = [0x5401, 0x540f, 0x5413, 0x541b, 0x5421];
+/// Requests to terminals and pipes: TCGETS, TCSETS, TIOCGPGRP, TIOCGWINSZ, FIONREAD, FIONBIO; and to sockets: TIOCOUTQ,
+/// which returns the bytes that a receiver has not acknowledged (include/uapi/asm-generic/ioctls.h).
+const REQUESTS: [u32; 7] = [0x5401, 0x5402, 0x540f, 0x5411, 0x5413, 0x541b, 0x5421];
 const NETLINK: u32 = libc::AF_NETLINK as u32;
 const OF_NETWORK: [u32; 4] = [NETLINK, libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32];
 
@@ -225,7 +225,7 @@ fn restrict(groups: CallGroups, in_all_threads: bool) -> Result<bool, SysError> 
     for (_, calls, older) in lists.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
         calls.iter().chain(older).for_each(|number| program.allow(*number));
     }
-    program.allow_values(libc::SYS_ioctl, 1, &TERMINAL);
+    program.allow_values(libc::SYS_ioctl, 1, &REQUESTS);
     match groups.uses_network {
         true => program.allow_values(libc::SYS_socket, 0, &OF_NETWORK),
         false => program.allow_values(libc::SYS_socket, 0, &[NETLINK]),

@@ -286,7 +286,9 @@ enum Holder {
 /// A namespace with a TCP listener, a UDP socket, a Unix socket and a route. Only `holder` keeps it alive.
 struct HeldNetns {
     inode: u64,
-    _files: Vec<std::os::fd::OwnedFd>,
+    /// A path that leads there through the thread that made it.
+    thread_path: String,
+    files: Vec<std::os::fd::OwnedFd>,
     end: Option<std::sync::mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -324,13 +326,23 @@ impl HeldNetns {
                     in_flight(tcp).into()
                 }
             };
-            send.send((inode, files)).unwrap();
+            let task = std::fs::read_link("/proc/thread-self").unwrap();
+            send.send((inode, format!("/proc/{}/ns/net", task.display()), files)).unwrap();
             if is_thread {
                 let _ = wait.recv();
             }
         });
-        let (inode, files) = receive.recv().unwrap();
-        HeldNetns { inode, _files: files, end: Some(end), thread: Some(thread) }
+        let (inode, thread_path, files) = receive.recv().unwrap();
+        HeldNetns { inode, thread_path, files, end: Some(end), thread: Some(thread) }
+    }
+
+    /// A path that leads into the namespace, if a thread or a descriptor keeps it.
+    fn way(&self) -> String {
+        use std::os::fd::AsRawFd;
+        match &self.files[..] {
+            [descriptor] => format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd()),
+            _ => self.thread_path.clone(),
+        }
     }
 }
 
@@ -368,16 +380,40 @@ fn root_a_namespace_that_no_process_is_in() {
         let expected = if has_sockets { "tcp\tlisten\nudp\tunconn\nunix\tunconn\n" } else { "" };
         for via in [&[][..], &["--via", if by_socket { "proc" } else { "netlink" }]] {
             let args = ["sockets", "--all-netns", "-H", "--no-owner", "--columns", "proto,state", &filter];
-            // On a busy machine the process that leads to the namespace may end while it is being looked up.
-            let read = || testkit::mask::sorted_lines(&but_for_others(netwren(&[&args[..], via].concat())));
-            let rows = testkit::until_equal(read, |rows| rows.trim_end() == expected.trim_end());
-            assert_eq!(rows.trim_end(), expected.trim_end(), "{via:?}");
+            let rows = but_for_others(netwren(&[&args[..], via].concat()));
+            assert_eq!(testkit::mask::sorted_lines(&rows).trim_end(), expected.trim_end(), "{via:?}");
         }
         if by_socket {
             continue;
         }
         let routes = netwren(&["routes", "--all-netns", "-H", "--columns", "destination", &filter]);
         assert!(but_for_others(routes).contains("127.0.0.0/8"));
+    }
+}
+
+/// A process that enters a namespace and leaves it again, all the time. It hides neither the namespace nor its tables
+/// from other programs, although it is the only process that they see there.
+#[test]
+fn root_a_visitor_hides_no_namespace() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let script = "import ctypes,os,sys,time\nlibc=ctypes.CDLL(None)\nhome=os.open('/proc/self/ns/net',0)\n\
+                  there=os.open(sys.argv[1],0)\nwhile True:\n for fd in (there,home):\n  assert libc.setns(fd,0)==0\n  \
+                  time.sleep(0.004)";
+    for holder in [Holder::Thread, Holder::Descriptor] {
+        let held = HeldNetns::new(holder);
+        let way = held.way();
+        let mut visitor = Command::new("python3").args(["-c", script, &way]).spawn().unwrap();
+        testkit::wait_until("the visitor is there", || {
+            let link = std::fs::read_link(format!("/proc/{}/ns/net", visitor.id()));
+            link.is_ok_and(|link| link.as_os_str() == format!("net:[{}]", held.inode).as_str())
+        });
+        let filter = format!("netns_id = {}", held.inode);
+        for _ in 0..40 {
+            let routes = netwren(&["routes", "--all-netns", "-H", "--columns", "destination", &filter]);
+            assert!(but_for_others(routes).contains("127.0.0.0/8"), "the namespace is missing");
+        }
+        visitor.kill().and_then(|()| visitor.wait()).unwrap();
     }
 }
 

@@ -5,7 +5,8 @@
 pub(crate) mod source;
 
 use record::{Accounting, MergedStats, Next, SourceError};
-use sys::{Host, NetnsTarget, NotEntered};
+use std::ops::ControlFlow;
+use sys::{Host, NetnsTarget, visit_each};
 
 /// Reads one namespace, given its inode, and returns whether to go on to the next. An error affects this namespace
 /// only.
@@ -26,27 +27,19 @@ pub fn in_each_for(
     purpose: &str,
     visit: &mut Visit<'_>,
 ) -> Result<Accounting, SourceError> {
-    let (mut many, mut not_entered) = (MergedStats::default(), NotEntered::default());
-    for way in ways {
-        let inside = match way.enter_for(host, purpose) {
-            Ok(inside) => inside,
-            Err(error) => {
-                not_entered.add(way, error);
-                continue;
-            }
-        };
-        let read = visit(way.netns_id, &mut many.stats);
-        drop(inside);
-        match read {
+    let mut many = MergedStats::default();
+    let not_entered = visit_each(host, ways, purpose, &mut |way| {
+        match visit(way.netns_id, &mut many.stats) {
             Ok(next) => {
                 many.succeeded();
                 if next == Next::Stop {
-                    break;
+                    return ControlFlow::Break(());
                 }
             }
             Err(error) => many.failed(error),
         }
-    }
+        ControlFlow::Continue(())
+    });
     many.gone(not_entered.gone);
     not_entered.unreadable.into_iter().for_each(|why| many.not_entered(why.error.errno.is_denied(), why));
     many.finish()

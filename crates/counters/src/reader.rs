@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use netlink::{DumpEnd, DumpError, generic};
 use record::rows::CounterSource;
 use record::{MergedStats, Next, RowStats, SourceError, SourceFault};
-use sys::{DriverStatistics, Errno, Host, NetnsTarget, NotEntered, SysError, fs};
+use sys::{DriverStatistics, Errno, Host, NetnsTarget, SysError, fs, visit_each};
 
-use crate::reading::{CounterReading, Object};
+use crate::reading::{COUNTERS_MAX, CounterReading, Object};
 use crate::{drivers, links, qdiscs, texts, traps};
 
 /// Maximum number of attempts at a dump that the kernel interrupted because an interface came or went.
@@ -52,24 +52,19 @@ impl<'h> CounterReader<'h> {
         many: &mut MergedStats,
         each: &mut dyn FnMut(Option<u64>, CounterReading, &mut RowStats) -> Next,
     ) {
-        let mut not_entered = NotEntered::default();
         let mut of_host = NetnsReading::new(self.host, None);
         of_host.read_host();
         if of_host.close(many, each) == Next::Stop {
             return;
         }
-        for target in &self.targets {
-            match target.enter_for(self.host, PURPOSE) {
-                Ok(_inside) => {
-                    let mut one = NetnsReading::new(self.host, Some(target.netns_id));
-                    one.read_netns(target.netns_id, self.drivers, self.more);
-                    if one.close(many, each) == Next::Stop {
-                        break;
-                    }
-                }
-                Err(error) => not_entered.add(target, error),
+        let not_entered = visit_each(self.host, &self.targets, PURPOSE, &mut |target| {
+            let mut one = NetnsReading::new(self.host, Some(target.netns_id));
+            one.read_netns(target.netns_id, self.drivers, self.more);
+            match one.close(many, each) {
+                Next::Stop => ControlFlow::Break(()),
+                Next::More => ControlFlow::Continue(()),
             }
-        }
+        });
         many.gone(not_entered.gone);
         not_entered.unreadable.into_iter().for_each(|why| many.not_entered(why.error.errno.is_denied(), why));
     }
@@ -292,7 +287,8 @@ impl<'h> NetnsReading<'h> {
     ) -> Next {
         if self.reading.over > 0 {
             let over = self.reading.over;
-            self.stats.incomplete(over, "counters of a namespace beyond the first 1,048,576 are left out");
+            self.stats
+                .incomplete(over, format!("counters of a namespace beyond the first {COUNTERS_MAX} are left out"));
         }
         let failure = self.first_error.take().filter(|_| !self.has_read && self.netns_id.is_some());
         let next = if failure.is_none() { each(self.netns_id, self.reading, &mut self.stats) } else { Next::More };

@@ -3,7 +3,8 @@ use netlink::{DumpEnd, DumpError};
 use record::{
     Accounting, Demand, Each, MergedStats, Next, RowStats, Scan, Source, SourceError, SourceFault, Table, full_scan,
 };
-use sys::{Host, NetnsTarget, NotEntered};
+use std::ops::ControlFlow;
+use sys::{Host, NetnsTarget, visit_each};
 
 use crate::HostError;
 
@@ -33,20 +34,19 @@ impl<'h> NetnsSource<'h> {
     }
 
     fn read<T: NetnsTable>(&self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
-        let (mut many, mut not_entered) = (MergedStats::default(), NotEntered::default());
+        let mut many = MergedStats::default();
         many.stats.used(T::BACKEND);
         // A recording identifies the entry into a namespace by its reader.
         let purpose = format!(" {}", T::NAME);
-        for target in &self.targets {
-            match target.enter_for(self.host, &purpose) {
-                Ok(_inside) => {
-                    if T::read_netns(self.host, target.netns_id, &mut many, each) == Next::Stop {
-                        break;
-                    }
-                }
-                Err(error) => not_entered.add(target, error),
-            }
-        }
+        let not_entered = visit_each(self.host, &self.targets, &purpose, &mut |target| match T::read_netns(
+            self.host,
+            target.netns_id,
+            &mut many,
+            each,
+        ) {
+            Next::Stop => ControlFlow::Break(()),
+            Next::More => ControlFlow::Continue(()),
+        });
         many.gone(not_entered.gone);
         not_entered.unreadable.into_iter().for_each(|why| many.not_entered(why.error.errno.is_denied(), why));
         many.finish()

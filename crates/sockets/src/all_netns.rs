@@ -8,13 +8,14 @@
 mod walk;
 
 use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 
 use record::rows::{Socket, Sockets};
 use record::{
     Accounting, Demand, Each, MergedStats, Next, Offer, Proto, Push, RowCache, Scan, Source, SourceError, Table,
 };
 use sys::caps::{self, Cap};
-use sys::{Host, NetnsTarget, NotEntered};
+use sys::{Host, NetnsTarget, NotEntered, visit_each};
 
 use self::walk::Walked;
 use crate::backends::bpf::cache::BackendCache;
@@ -191,34 +192,22 @@ impl AllNetnsSockets<'_> {
     }
 
     fn read_each(&self, rest: &EachNetns<'_>, options: &Options, each: &mut Each<'_, Sockets>, round: &mut Round) {
-        for way in &self.ways {
+        if rest.stopped.get() {
+            return;
+        }
+        let (ways, unreachable): (Vec<_>, Vec<_>) = self.ways.iter().copied().partition(NetnsTarget::can_be_entered);
+        let not_entered = visit_each(self.host, &ways, "/sockets", &mut |way| {
+            let options = Options { netns_id: way.netns_id, ..options.clone() };
+            let source = SocketSource::new(self.host, options).with_cache(self.cache);
+            round.many.add(source.finishing(rest.handed_out).run(rest.demand, each));
+            if rest.stopped.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        round.not_entered.append(not_entered);
+        for way in unreachable {
             if rest.stopped.get() {
                 break;
             }
-            self.read_one(way, rest, options, each, round);
-        }
-    }
-
-    fn read_one(
-        &self,
-        way: &NetnsTarget<'_>,
-        rest: &EachNetns<'_>,
-        options: &Options,
-        each: &mut Each<'_, Sockets>,
-        round: &mut Round,
-    ) {
-        if !way.can_be_entered() {
-            return self.without_a_way(way, rest, options, each, round);
-        }
-        match way.enter_for(self.host, "/sockets") {
-            Ok(inside) => {
-                let options = Options { netns_id: way.netns_id, ..options.clone() };
-                let source = SocketSource::new(self.host, options).with_cache(self.cache);
-                let read = source.finishing(rest.handed_out).run(rest.demand, each);
-                drop(inside);
-                round.many.add(read);
-            }
-            Err(error) => round.not_entered.add(way, error),
+            self.without_a_way(&way, rest, options, each, round);
         }
     }
 }

@@ -204,6 +204,12 @@ pub fn current_inode() -> Result<u64, SysError> {
     inode_of(Path::new(OWN))
 }
 
+/// Parses `net:[4026531840]`, the text of links and mounts of network namespaces.
+pub fn inode_in(text: &[u8]) -> Option<u64> {
+    let digits = text.strip_prefix(b"net:[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
 /// The named namespaces as (name, path), sorted; empty if there are none or they are unreadable.
 pub fn named() -> Vec<(Box<[u8]>, PathBuf)> {
     let mut found = Vec::new();

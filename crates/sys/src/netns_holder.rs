@@ -61,6 +61,12 @@ fn is_network(namespace: &Fd) -> bool {
     kind == Ok(libc::CLONE_NEWNET.into())
 }
 
+/// Returns the inode of the namespace of a socket, which is the descriptor `number` of `tid`.
+pub(crate) fn netns_of_descriptor(tid: u32, number: u32) -> Option<u64> {
+    let netns = netns_of_socket(tid, number).ok()?;
+    fs::stat_fd(&netns).ok().map(|stat| stat.inode)
+}
+
 /// Opens the namespace of the socket `number` of `tid`.
 fn netns_of_socket(tid: u32, number: u32) -> Result<Fd, Errno> {
     let task = open_task(tid)?;

@@ -3,11 +3,13 @@
 //! Does not know how namespaces are found, or what is read in them.
 use std::error::Error;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::errno::{Errno, SysError, escaped};
 use crate::host::{Host, Mode};
 use crate::netns::{Inside, NetNs};
+use crate::netns_search::{FoundHolders, NetnsHolder};
 
 /// Maximum number of namespaces named in a message about failures; the others are counted.
 const NAMES_SHOWN: usize = 3;
@@ -48,7 +50,32 @@ impl NetnsTarget<'_> {
         if self.is_here {
             return Ok(None);
         }
-        let go = || NetNs::open_known(self.netns_id, self.path, self.pid)?.enter();
+        self.enter_recorded(host, purpose, || NetNs::open_known(self.netns_id, self.path, self.pid)?.enter())
+    }
+
+    /// Goes into the namespace through `holder`; fails if there is none. Recorded as the outcome of `purpose`.
+    fn enter_through(
+        &self,
+        host: &Host,
+        purpose: &str,
+        holder: Option<NetnsHolder>,
+    ) -> Result<Option<Inside>, SysError> {
+        let open = || match holder {
+            Some(NetnsHolder::Task(tid)) => NetNs::open_known(self.netns_id, None, Some(tid)),
+            Some(NetnsHolder::Descriptor(pid, fd)) => {
+                NetNs::open_known(self.netns_id, Some(Path::new(&format!("/proc/{pid}/fd/{fd}"))), None)
+            }
+            None => Err(SysError::new("openat", self.name(), Errno::NOENT)),
+        };
+        self.enter_recorded(host, purpose, || open()?.enter())
+    }
+
+    fn enter_recorded(
+        &self,
+        host: &Host,
+        purpose: &str,
+        go: impl FnOnce() -> Result<Inside, SysError>,
+    ) -> Result<Option<Inside>, SysError> {
         if host.mode() == Mode::Live {
             return go().map(Some);
         }
@@ -72,6 +99,60 @@ impl NetnsTarget<'_> {
     }
 }
 
+/// Calls `visit` inside each namespace, on the calling thread, until it breaks. Returns those that could not be entered.
+/// `purpose` names the reader, see [`NetnsTarget::enter_for`].
+///
+/// A process that was seen in a namespace may only have passed through, as programs that read many namespaces do. If it
+/// has left, and no other process is there, threads, descriptors and sockets that lead there are searched, once for all
+/// such namespaces.
+pub fn visit_each(
+    host: &Host,
+    targets: &[NetnsTarget<'_>],
+    purpose: &str,
+    visit: &mut dyn FnMut(&NetnsTarget<'_>) -> ControlFlow<()>,
+) -> NotEntered {
+    let (mut not_entered, mut left) = (NotEntered::default(), Vec::new());
+    for target in targets {
+        match target.enter_for(host, purpose) {
+            Ok(_inside) => {
+                if visit(target).is_break() {
+                    return not_entered;
+                }
+            }
+            Err(error) if error.errno.is_gone() && target.pid.is_some() => left.push((target, error)),
+            Err(error) => not_entered.add(target, error),
+        }
+    }
+    if !left.is_empty() {
+        visit_left(host, &left, purpose, visit, &mut not_entered);
+    }
+    not_entered
+}
+
+/// Visits the namespaces that a process has left, through their other holders.
+fn visit_left(
+    host: &Host,
+    left: &[(&NetnsTarget<'_>, SysError)],
+    purpose: &str,
+    visit: &mut dyn FnMut(&NetnsTarget<'_>) -> ControlFlow<()>,
+    not_entered: &mut NotEntered,
+) {
+    let inodes: Vec<u64> = left.iter().map(|(target, _)| target.netns_id).collect();
+    let holders = if host.is_replay() { FoundHolders::default() } else { FoundHolders::search(&inodes) };
+    let purpose = format!("{purpose}/holder");
+    let is_recorded = |target: &NetnsTarget<'_>| host.holds(&format!("netns-enter{purpose}@{}", target.netns_id));
+    for (target, error) in left {
+        let holder = holders.of(target.netns_id);
+        let entered = is_recorded(target).then(|| target.enter_through(host, &purpose, holder)).and_then(Result::ok);
+        match entered {
+            Some(_inside) if visit(target).is_break() => return,
+            Some(_) => {}
+            None if holders.is_cut => not_entered.add(target, SysError::new("search", target.name(), Errno::TIMEDOUT)),
+            None => not_entered.add(target, error.clone()),
+        }
+    }
+}
+
 /// The namespaces that could not be entered.
 #[derive(Debug, Default)]
 pub struct NotEntered {
@@ -88,14 +169,23 @@ impl NotEntered {
             self.gone += 1;
             return;
         }
-        match self.unreadable.iter_mut().find(|known| known.error.errno == error.errno) {
+        self.add_unreadable(Unreadable { error, names: vec![target.name()], count: 1 });
+    }
+
+    /// Adds the namespaces of another reading.
+    pub fn append(&mut self, other: NotEntered) {
+        self.gone += other.gone;
+        other.unreadable.into_iter().for_each(|unreadable| self.add_unreadable(unreadable));
+    }
+
+    fn add_unreadable(&mut self, unreadable: Unreadable) {
+        match self.unreadable.iter_mut().find(|known| known.error.errno == unreadable.error.errno) {
             Some(known) => {
-                known.count += 1;
-                if known.names.len() < NAMES_SHOWN {
-                    known.names.push(target.name());
-                }
+                known.count += unreadable.count;
+                let room = NAMES_SHOWN.saturating_sub(known.names.len());
+                known.names.extend(unreadable.names.into_iter().take(room));
             }
-            None => self.unreadable.push(Unreadable { error, names: vec![target.name()], count: 1 }),
+            None => self.unreadable.push(unreadable),
         }
     }
 }
@@ -119,6 +209,7 @@ impl fmt::Display for Unreadable {
         }
         match errno {
             Errno::NOENT => write!(f, "nothing leads into {}", if self.count == 1 { "it" } else { "them" }),
+            Errno::TIMEDOUT => write!(f, "its process has left, and the search for another way in took too long"),
             _ if errno.is_denied() => write!(f, "{errno} (needs CAP_SYS_ADMIN)"),
             _ => write!(f, "{errno}"),
         }
@@ -172,6 +263,44 @@ mod tests {
         ]
             )
         );
+    }
+
+    /// A process was seen in the namespaces, but has left them. A thread, a descriptor and a socket still lead there.
+    #[test]
+    fn root_a_namespace_that_a_process_has_left_is_visited_through_its_holder() {
+        if !crate::sandbox::root_or_skip("making a network namespace") {
+            return;
+        }
+        let (send, receive) = std::sync::mpsc::channel();
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let home = NetNs::current().unwrap();
+            let make = || {
+                crate::netns::unshare_net().unwrap();
+                NetNs::current().unwrap()
+            };
+            let by_descriptor = make();
+            let by_socket = make().inode();
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+            let gone = make().inode();
+            let by_thread = make().inode();
+            let inodes = [by_descriptor.inode(), by_socket, by_thread, gone];
+            send.send((inodes, home.inode(), by_descriptor, socket)).unwrap();
+            let _ = wait.recv();
+        });
+        let (inodes, home, _descriptor, _socket) = receive.recv().unwrap();
+        let pid = Some(std::process::id());
+        let targets = inodes.map(|netns_id| NetnsTarget { netns_id, is_here: false, path: None, pid });
+        let mut visited = Vec::new();
+        let not_entered = visit_each(&Host::live(), &targets, "", &mut |target| {
+            assert_eq!(crate::netns::current_inode().unwrap(), target.netns_id);
+            visited.push(target.netns_id);
+            ControlFlow::Continue(())
+        });
+        assert_eq!((visited, crate::netns::current_inode().unwrap()), (inodes[..3].to_vec(), home));
+        assert_eq!((not_entered.gone, not_entered.unreadable.len()), (1, 0));
+        drop(end);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -204,15 +204,19 @@ impl Processes {
         }
     }
 
-    /// Uses the second process of a namespace whose first has left since then: a program like netwren that reads many
-    /// namespaces is briefly in each, so such a process gives no name and no path. A visitor met twice looks like a
-    /// process that stays; if it is gone later, `NetNs::open_known` searches all processes.
+    /// Replaces the first process of a namespace by the second one if the first has left, and forgets the namespace if
+    /// there is no second: a program that reads many namespaces, such as netwren, is in each of them for a moment. A
+    /// visitor that has not left yet counts as a process that stays; [`sys::visit_each`] looks for another way in then.
     fn leave_out_visitors(&mut self, mut namespace_of: impl FnMut(u32) -> Option<u64>) {
-        for (inode, lowest) in &mut self.lowest {
-            if let Some(next) = lowest.next.filter(|_| namespace_of(lowest.pid) != Some(*inode)) {
-                *lowest = Lowest { pid: next, next: None };
+        self.lowest.retain(|inode, lowest| {
+            let has_left = namespace_of(lowest.pid) != Some(*inode);
+            match lowest.next {
+                Some(next) if has_left => *lowest = Lowest { pid: next, next: None },
+                None if has_left => return false,
+                _ => {}
             }
-        }
+            true
+        });
     }
 
     /// Checks whether unreadable processes are in further namespaces.
@@ -259,6 +263,6 @@ mod tests {
         // 40 has moved from 7 to 8, 41 has ended.
         processes.leave_out_visitors(|pid| [(40, 8), (42, 9)].iter().find(|known| known.0 == pid).map(|known| known.1));
         let pid_of = |inode| processes.lowest.get(&inode).map(|lowest| lowest.pid);
-        assert_eq!([7, 8, 9].map(pid_of), [Some(60), Some(41), Some(42)]);
+        assert_eq!([7, 8, 9].map(pid_of), [Some(60), None, Some(42)]);
     }
 }

@@ -2,16 +2,23 @@
 use foldhash::fast::RandomState;
 use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
-use std::ffi::CStr;
+use std::ops::ControlFlow;
 use std::path::Path;
-use sys::{Fd, Host, NetNs, fs};
+use sys::netns_search::{DescriptorTarget, each_descriptor, each_thread};
+use sys::{Host, NetNs};
 
-use super::{NAMESPACES_MAX, Namespace, NetnsSearch, inode_in};
+use super::{NAMESPACES_MAX, Namespace, NetnsSearch};
 use crate::owners::netns_holders;
 
 /// Maximum number of descriptors that one search reads in one process, and in all processes (1.5 µs each). Any user can
 /// open thousands, which must not keep the search from the descriptors of other users.
+///
+/// Bound: descriptors of a process in a search for namespaces without BPF
+/// (`held::root_a_process_with_too_many_descriptors_hides_only_its_own`). Beyond: further descriptors are not searched;
+/// counted (exit code 3). By: a local user, for that user's processes.
 const DESCRIPTORS_OF_ONE_MAX: u32 = 1 << 16;
+/// Bound: descriptors of all processes in such a search. Beyond: further descriptors are not searched; counted (exit
+/// code 3). This also hides namespaces of other users. By: a local user with 16 such processes.
 const DESCRIPTORS_MAX: u32 = 1 << 20;
 
 /// A holder that keeps a namespace alive.
@@ -108,68 +115,28 @@ impl Searching {
         }
     }
 
-    /// Searches threads. Costs one call per process, and one per thread of a process with several threads.
     fn threads(&mut self, host: &Host) {
-        let Ok(proc) = fs::open_dir(&host.proc_path("")) else { return };
-        let (mut processes, mut tasks, mut path) = (fs::Entries::new(), fs::Entries::new(), fs::CPath::new());
-        processes.begin();
-        while let Ok(Some(process)) = processes.next(&proc) {
-            let task_path = path.set(&[process.bytes(), b"/task"]);
-            // The directory has two links, plus one per thread.
-            let has_several =
-                process.number().is_some() && fs::stat_at(&proc, task_path).is_ok_and(|stat| stat.links > 3);
-            let Some(dir) = has_several.then(|| fs::open_dir_at(&proc, task_path).ok()).flatten() else { continue };
-            tasks.begin();
-            while let Ok(Some(task)) = tasks.next(&dir) {
-                let Some(tid) = task.number() else { continue };
-                let mut target = [0; 32];
-                let link = fs::read_link_at(&dir, path.set(&[task.bytes(), b"/ns/net"]), &mut target);
-                if let Some(inode) = link.ok().and_then(inode_in) {
-                    self.add(inode, || Holder::Task(tid));
-                }
-            }
-        }
+        each_thread(&host.proc_path(""), &mut |inode, tid| {
+            self.add(inode, || Holder::Task(tid));
+            ControlFlow::Continue(())
+        });
     }
 
     fn descriptors(&mut self, host: &Host) {
-        let Ok(proc) = fs::open_dir(&host.proc_path("")) else { return };
-        let (mut processes, mut entries, mut path) = (fs::Entries::new(), fs::Entries::new(), fs::CPath::new());
-        let Ok(nsfs) = fs::stat(Path::new("/proc/self/ns/net")).map(|own| own.device) else { return };
-        let mut all = 0;
-        processes.begin();
-        while let Ok(Some(process)) = processes.next(&proc) {
-            let Some(pid) = process.number() else { continue };
-            let Ok(dir) = fs::open_dir_at(&proc, path.set(&[process.bytes(), b"/fd"])) else { continue };
-            entries.begin();
-            let mut looked_at = 0;
-            while let Ok(Some(entry)) = entries.next(&dir) {
-                let Some(fd) = entry.number() else { continue };
-                if looked_at >= self.of_one_max || all >= DESCRIPTORS_MAX {
-                    self.held.unsearched += 1;
-                    continue;
-                }
-                (looked_at, all) = (looked_at + 1, all + 1);
-                if let Some(inode) = namespace_at(&dir, entry.name, nsfs).filter(|inode| self.is_wanted(*inode)) {
-                    let path = format!("/proc/{pid}/fd/{fd}");
-                    if NetNs::open_known(inode, Some(Path::new(&path)), None).is_ok() {
-                        self.add(inode, || Holder::Path(path.into_bytes().into()));
-                    }
+        let bounds = (self.of_one_max, DESCRIPTORS_MAX);
+        let unsearched = each_descriptor(&host.proc_path(""), bounds, &mut |held| {
+            if let DescriptorTarget::Namespace(inode) = held.target
+                && self.is_wanted(inode)
+            {
+                let path = format!("/proc/{}/fd/{}", held.pid, held.fd);
+                if NetNs::open_known(inode, Some(Path::new(&path)), None).is_ok() {
+                    self.add(inode, || Holder::Path(path.into_bytes().into()));
                 }
             }
-        }
+            ControlFlow::Continue(())
+        });
+        self.held.unsearched += unsearched;
     }
-}
-
-/// Returns the inode of the namespace that a descriptor refers to. If it was opened at the path of a mount, its link
-/// shows this path, and the namespace may be of any type. `nsfs` is the device of the namespace file system.
-fn namespace_at(dir: &Fd, name: &CStr, nsfs: u64) -> Option<u64> {
-    let mut target = [0; 32];
-    let target = fs::read_link_at(dir, name, &mut target).ok()?;
-    if !target.starts_with(b"/") {
-        return inode_in(target);
-    }
-    let (device, inode) = fs::cached_identity_at(dir, name).ok()?;
-    (device == nsfs).then_some(inode)
 }
 
 #[cfg(test)]

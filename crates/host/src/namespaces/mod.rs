@@ -17,6 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use record::text::put_u64;
+use sys::netns::inode_in;
 use sys::{Errno, Host, NetNs, NetnsTarget};
 
 use crate::HostError;
@@ -39,13 +40,9 @@ const KEY: &str = "netns-all";
 
 /// Maximum number of namespaces kept, about 100 bytes each; a host has a few hundred. Others are not read. One user may
 /// create about 100,000 (user.max_net_namespaces); each costs the kernel 100 KiB or more, so no host gets here.
+///
+/// Bound: network namespaces. Beyond: further namespaces are not read. By: a user with 100 GB of kernel memory.
 const NAMESPACES_MAX: usize = 1 << 20;
-
-/// Parses `net:[4026531840]`, the text of links and mounts of network namespaces.
-fn inode_in(text: &[u8]) -> Option<u64> {
-    let digits = text.strip_prefix(b"net:[")?.strip_suffix(b"]")?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
 
 /// A network namespace, the paths into it, and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The whole life of netwren in one place: run, test, build, install, bench.
-# Installs what is missing and says so first; needs Debian (or apt-get) for that, bash and
-# nothing else.
+# All tasks of netwren's development in one script: run, test, build, install, bench.
+# It only needs bash. On Debian (or another system with apt-get) it installs missing packages, and prints a message
+# before it does.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-# The oldest compiler that builds us: Debian 13's own.
+# The oldest supported compiler, which is Debian 13's.
 readonly MIN_RUST=1.85
 readonly TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 readonly BINARY=$TARGET_DIR/netwren
@@ -14,27 +14,27 @@ usage() {
     cat <<'END'
 usage: ./netwren.sh COMMAND
 
-  run [-- ARGS]     build the release binary and run it; without ARGS:
-                    the whole host on one screen
-  test              install what tests need, then everything that must pass
-  build             the static release binary, at $CARGO_TARGET_DIR/netwren (target/netwren)
-  install [PREFIX]  binary, man pages, shell completions (PREFIX: /usr/local; DESTDIR is honoured)
-  bench [ARGS]      measure against ss, netstat, lstf, conntrack and ulogd2 (see: cargo xtask bench --help)
-  faults log        let receivers, disks and programs fail; what netwren and ulogd2 lose
-  lab NAME          make a trouble on purpose and see what netwren says of it; NAME is: nat
+  run [-- ARGS]     build the release binary and run it; without ARGS it
+                    shows the whole host on one screen
+  test              install the packages that the tests need, then run all checks and tests
+  build             build the static release binary: $CARGO_TARGET_DIR/netwren (default: target/netwren)
+  install [PREFIX]  install binary, man pages and shell completions (PREFIX: /usr/local; DESTDIR is honoured)
+  bench [ARGS]      compare with ss, netstat, lstf, conntrack and ulogd2 (see: cargo xtask bench --help)
+  faults log        make receivers, disks and programs fail, and show how much netwren and ulogd2 lose
+  lab NAME          reproduce a problem and show netwren's output; NAME is: nat
   kernels [NAME …]  run the release binary on distributions' kernels in an emulator (5.10, 6.1, 6.8, 6.12)
-  help              this text
+  help              print this text
 
-What is missing is installed with apt-get (as root or by sudo), each time with a word before.
-Rust comes from the distribution (Debian 12: rustc-web and cargo-web) or from a rustup that is
-there already. NETWREN_INSTALL_RUSTUP=1 allows to fetch rustup where neither has Rust >= 1.85.
+Missing packages are installed with apt-get (as root or with sudo); a message is printed before.
+Rust comes from the distribution (Debian 12: rustc-web and cargo-web) or from an installed
+rustup. NETWREN_INSTALL_RUSTUP=1 allows the script to install rustup if neither has Rust >= 1.85.
 END
 }
 
 say() { printf 'netwren.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# --- what must be there -----------------------------------------------------------------
+# --- prerequisites ----------------------------------------------------------------------
 
 as_root() {
     if [[ $EUID -eq 0 ]]; then "$@"; return; fi
@@ -58,11 +58,11 @@ need_packages() {
     apt_install "${missing[@]}"
 }
 
-# The longest wait for another apt, in seconds.
+# Maximum wait for another apt, in seconds.
 readonly APT_WAIT=600
 
-# apt COMMAND …: apt-get as root. While another apt, or dpkg, holds one of their locks it waits: apt-get itself does so
-# for dpkg's lock alone (DPkg::Lock::Timeout), not for those of the lists and of the packages that it fetches.
+# apt COMMAND …: runs apt-get as root. Waits while another apt or dpkg holds a lock. apt-get itself only waits for
+# dpkg's lock (DPkg::Lock::Timeout), not for the locks on the package lists and on downloaded packages.
 apt() {
     local apt_get=(env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
     local errors status is_told="" end=$((SECONDS + APT_WAIT))
@@ -84,9 +84,9 @@ apt_install() {
     apt install -y --no-install-recommends "$@"
 }
 
-# unpack_packages PACKAGE=COMMAND …: for servers that only tests start. Packages whose COMMAND is missing are unpacked
-# below target/ with the libraries that are missing, and not installed: no service begins, and servers that exclude one
-# another lie side by side. PACKAGE=/FILE is looked for there, too.
+# unpack_packages PACKAGE=COMMAND …: for servers that only tests start. Packages whose COMMAND is missing are not
+# installed but unpacked below target/, together with missing libraries. So no service is started, and servers that
+# conflict as packages can be used together. PACKAGE=/FILE looks for a file instead, also below target/.
 unpack_packages() {
     local tools=$TARGET_DIR/tools missing=() pair
     export PATH=$PATH:$tools/usr/sbin
@@ -105,19 +105,19 @@ unpack_packages() {
     local package
     apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
         "${missing[@]}" | grep '^[a-z0-9]' | while read -r package; do
-        # A package that was removed may have left its configuration, whose state is rc.
+        # A removed package whose configuration files remain has the state rc.
         [[ $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null) == ii* ]] && continue
-        # One of two alternatives may not exist; the tests of a server say what they lack.
+        # One of two alternatives may not exist. If a server's package is missing, its tests report it.
         (cd "$tools/packages" && apt-get -qq download "$package" 2>/dev/null) || true
     done
     for package in "$tools"/packages/*.deb; do dpkg-deb -x "$package" "$tools"; done
     rm -r "$tools/packages"
 }
 
-# at_least HAVE WANT: dotted numbers.
+# at_least HAVE WANT: compares dotted version numbers.
 at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }
 
-# Empty where there is no cargo, or one that does not run.
+# Prints cargo's version; nothing if cargo is missing or does not run.
 cargo_version() { { cargo --version 2>/dev/null || true; } | awk '{ print $2 }'; }
 
 need_cargo() {
@@ -127,7 +127,7 @@ need_cargo() {
         say "installing the pinned compiler: rustup toolchain install (rust-toolchain.toml)"
         rustup toolchain install >&2 || say "rustup could not install it"
         if cargo_fits; then return; fi
-        # Offline, but another compiler may be there and new enough.
+        # Without network access, another installed compiler may be new enough.
         export RUSTUP_TOOLCHAIN=stable
         if cargo_fits; then say "using $(cargo --version) instead of the pinned one"; return; fi
         die "no Rust >= $MIN_RUST; try: rustup toolchain install stable"
@@ -136,18 +136,18 @@ need_cargo() {
     offer_rustup
 }
 
-# Installs the first of the distribution's compilers that is new enough. Debian 13 has cargo and
-# rustc; Debian 12 has a newer pair beside its own (which it replaces), made for building browsers.
+# Installs the first of the distribution's compilers that is new enough. Debian 13 has cargo and rustc. Debian 12 also
+# has a newer pair for building browsers, which replaces its usual pair.
 apt_install_rust() {
     command -v apt-get >/dev/null || return 1
-    # A new system has no lists yet: without them nothing has a candidate.
+    # A new system has no package lists yet, so no package would have a candidate.
     apt update
     local suffix candidate
     for suffix in "" -web; do
         candidate=$(apt-cache policy "cargo$suffix" 2>/dev/null | rust_candidate)
         if [[ -n $candidate ]] && at_least "$candidate" "$MIN_RUST"; then
             apt_install "cargo$suffix" "rustc$suffix" || die "apt-get could not install cargo$suffix"
-            # The shell may remember where an older cargo was.
+            # The shell may have cached the path of an older cargo.
             hash -r
             cargo_fits || die "cargo$suffix is installed, but does not run: $(cargo --version 2>&1)"
             return 0
@@ -156,7 +156,8 @@ apt_install_rust() {
     return 1
 }
 
-# Debian 12 counts cargo apart from rustc (0.66 is Rust 1.65); Debian 13 and cargo-web count together.
+# In Debian 12, cargo has its own version numbers (0.66 belongs to Rust 1.65). In Debian 13 and for cargo-web they equal
+# rustc's.
 rust_candidate() { sed -n 's/^ *Candidate: \([0-9.]*\).*/\1/p'; }
 
 cargo_fits() {
@@ -168,20 +169,20 @@ cargo_fits() {
 offer_rustup() {
     local have
     have=$(cargo_version)
-    say "netwren needs Rust >= $MIN_RUST; found: ${have:-none}, and the distribution has no newer one."
-    say "The usual way: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    say "netwren needs Rust >= $MIN_RUST; found: ${have:-none}, and the distribution does not have a newer version."
+    say "The usual way to install it: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
     local answer=${NETWREN_INSTALL_RUSTUP:-}
     if [[ $answer != 1 && -t 0 ]]; then
-        read -r -p "netwren.sh: do that now (into ~/.cargo and ~/.rustup)? [y/N] " answer
+        read -r -p "netwren.sh: run this command now (installs into ~/.cargo and ~/.rustup)? [y/N] " answer
         [[ $answer == [yY]* ]] && answer=1
     fi
-    [[ $answer == 1 ]] || die "set NETWREN_INSTALL_RUSTUP=1 to let this script do it"
+    [[ $answer == 1 ]] || die "set NETWREN_INSTALL_RUSTUP=1 to let this script run it"
     need_packages curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt
     curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs \
         | sh -s -- -y --profile minimal --default-toolchain none --no-modify-path
     PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
     rustup toolchain install >&2
-    cargo_fits || die "rustup is installed, but there is no Rust >= $MIN_RUST yet"
+    cargo_fits || die "rustup is installed, but Rust >= $MIN_RUST is not"
 }
 
 need_compiler() {
@@ -193,14 +194,14 @@ need_compiler() {
 
 build() {
     need_compiler
-    # Relocations as a bitmap (DT_RELR, glibc 2.36): 168 in place of 183 page faults of a short run.
+    # Stores relocations as a bitmap (DT_RELR, glibc 2.36): a short run causes 168 page faults instead of 183.
     local host flags="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs ${RUSTFLAGS:-}"
     host=$(rustc -vV | sed -n 's/^host: //p')
-    say "building the static release binary (half a minute or two the first time)"
-    # The explicit target keeps build scripts and proc-macros out of the static flags.
+    say "building the static release binary (30 s to 2 min the first time)"
+    # With an explicit target, the static flags do not apply to build scripts and proc-macros.
     RUSTFLAGS=${flags% } cargo build --locked --release --package netwren --bin netwren \
         --features postgres --target "$host" --target-dir "$TARGET_DIR"
-    # Moved into place: a running old one keeps its file.
+    # mv replaces the file instead of overwriting it, so an old binary can still be running.
     cp "$TARGET_DIR/$host/release/netwren" "$BINARY.new"
     mv -f "$BINARY.new" "$BINARY"
     say "built $BINARY"
@@ -228,13 +229,13 @@ install_files() {
     "${as[@]}" install -D -m 644 $from/netwren.bash "$share/bash-completion/completions/netwren"
     "${as[@]}" install -D -m 644 $from/_netwren "$share/zsh/site-functions/_netwren"
     "${as[@]}" install -D -m 644 $from/netwren.fish "$share/fish/vendor_completions.d/netwren.fish"
-    say "installed; no links named ss, netstat, lstf or conntrack are made:" \
-        "ln -s netwren $prefix/bin/lstf if you want one"
+    say "installed, without links named ss, netstat, lstf or conntrack." \
+        "To make one: ln -s netwren $prefix/bin/lstf"
 }
 
 bench() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft
-    # Without a name everything is measured.
+    # If no benchmark is named, all of them run.
     if [[ " $* " == *" log "* || " $* " != *" "[a-z]* ]]; then need_log_peers; fi
     build
     need_lstf
@@ -254,12 +255,12 @@ faults() {
 }
 
 lab() {
-    # Nothing is installed or built for a call that cannot run.
+    # Checks the arguments before anything is installed or built.
     case ${1:-} in
         nat) ;;
         -h | --help) usage; return ;;
         '') say "lab needs a name: ./netwren.sh lab nat"; exit 2 ;;
-        *) say "there is no lab called $1; there is: nat"; exit 2 ;;
+        *) say "there is no lab $1; the only lab is: nat"; exit 2 ;;
     esac
     need_packages iproute2=ip nftables=nft apache2-utils=ab nginx-light=nginx
     build
@@ -274,7 +275,7 @@ kernels() {
     NETWREN_BIN=$BINARY cargo xtask kernels "$@"
 }
 
-# What ships log records elsewhere.
+# The programs that ship log records, for comparison.
 need_log_peers() {
     need_packages tcpdump=tcpdump ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' \
         ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' ulogd2-sqlite3='/usr/lib/*/ulogd/ulogd_output_SQLITE3.so' \
@@ -283,13 +284,13 @@ need_log_peers() {
         rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
 }
 
-# What reads the files of packets that we write. Tests say so where it cannot be had.
+# The programs that read our packet files. If they are not available, the tests report it.
 need_packet_peers() {
     unpack_packages wireshark-common=/usr/bin/capinfos tshark=/usr/bin/tshark \
-        || say "tshark could not be unpacked: what it says of our files is not tested"
+        || say "tshark could not be unpacked: the tests cannot check that it reads our files"
 }
 
-# lstf is in no distribution. Where Go or its module cannot be had, the bench goes on without it and says so.
+# No distribution contains lstf. If Go or the module is not available, bench skips lstf and says so.
 need_lstf() {
     command -v go >/dev/null || return 0
     PATH=$PATH:$(go env GOPATH)/bin
@@ -298,7 +299,7 @@ need_lstf() {
     go install github.com/yuuki/lstf@v0.7.2 >&2 || say "lstf could not be installed; the bench skips it"
 }
 
-# step NAME COMMAND…: one line before, the time it took after.
+# step NAME COMMAND…: prints the name, runs the command, and prints how long it took.
 step() {
     local name=$1 start=$SECONDS
     shift
@@ -307,7 +308,7 @@ step() {
     printf '== %s: ok, %d s\n' "$name" $((SECONDS - start))
 }
 
-# In a chroot into a plain folder no mount namespace can be made private, which nearly all tests as root need.
+# In a chroot whose root is a plain folder, mounts cannot be made private, which nearly all tests as root need.
 root_is_mounted() {
     grep -q '^[^ ]* [^ ]* [^ ]* [^ ]* / ' /proc/self/mountinfo
 }
@@ -324,18 +325,18 @@ test_all() {
     # shellcheck disable=SC2064  # the name is known now and local later
     trap "rm -f '$log' '$log.build'; stop_background" EXIT
     if [[ $EUID -eq 0 ]] && ! root_is_mounted; then
-        say "this chroot is a plain folder, no mount point (mount --bind DIR DIR makes it one, before it is entered):" \
-            "root_ tests will be skipped, each with a line that says so"
+        say "the root of this chroot is not a mount point (before entering it, run: mount --bind DIR DIR):" \
+            "root_ tests will be skipped, each with a message"
     elif [[ $EUID -eq 0 ]]; then
         export NETWREN_REQUIRE_ROOT=1
     else
-        say "not root: root_ tests will be skipped, each with a line that says so"
+        say "not root: root_ tests will be skipped, each with a message"
     fi
-    # A test that hangs ends its process after so long and says where.
+    # If a test runs longer than this, its process prints where it hangs and ends.
     export NETWREN_TEST_LIMIT_S=900
     export NETWREN_REQUIRE_TOOLS=1 CARGO_TERM_PROGRESS_WHEN=never
     step "downloads" cargo fetch --locked
-    # For half of its time one processor optimises the whole program at once: the other steps go on meanwhile.
+    # For half of its time this build uses only one processor (link-time optimisation), so it runs in the background.
     build >"$log.build" 2>&1 &
     background=$!
     judge_style
@@ -350,15 +351,15 @@ test_all() {
     summary "$log" $((SECONDS - start))
 }
 
-# Formatting and lints differ between compilers: only the pinned one may judge.
+# Formatting and lints differ between compilers, so they are only checked with the pinned compiler.
 is_pinned() {
     [[ $(cargo_version) == "$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)" ]]
 }
 
 judge_style() {
     if ! is_pinned; then
-        say "skipped: fmt, clippy and warnings of rustdoc are judged by the compiler of rust-toolchain.toml," \
-            "this is $(cargo_version)"
+        say "skipped: fmt, clippy and warnings of rustdoc need the compiler of rust-toolchain.toml," \
+            "but this is $(cargo_version)"
         return
     fi
     step "fmt" cargo fmt --all --check
@@ -371,7 +372,7 @@ documentation() {
     RUSTDOCFLAGS=$flags cargo doc --locked --quiet --workspace --no-deps
 }
 
-# cargo_tests LOG CARGO-WORDS…: each of them, even if one fails; the failure is kept by pipefail.
+# cargo_tests LOG CARGO-ARGUMENTS…: runs all tests even if one fails; because of pipefail the failure is returned.
 cargo_tests() {
     local log=$1
     shift
@@ -379,18 +380,19 @@ cargo_tests() {
     cargo test --locked --no-fail-fast "$@" 2>&1 | tee -a "$log"
 }
 
-# end_to_end_tests LOG CARGO-WORDS…: those that run the program, two for each processor, as most of their time is
-# waiting.
+# end_to_end_tests LOG CARGO-ARGUMENTS…: runs the tests that start the program. Two run at a time per processor, because
+# they mostly wait.
 end_to_end_tests() {
     local log=$1
     shift
     RUST_TEST_THREADS=$((2 * $(nproc))) cargo_tests "$log" --package netwren --package netwren-tests --test all "$@"
 }
 
-# Every crate with every feature: the same words each time, as others would compile it anew.
+# All crates with all features. The arguments are always the same, because cargo recompiles crates if the features
+# change.
 readonly CRATES=(--workspace --exclude netwren-tests --features netwren/postgres)
 
-# All tests, with every feature.
+# Runs all tests with all features.
 tests_with_all() {
     local code=0
     cargo_tests "$1" "${CRATES[@]}" || code=$?
@@ -398,8 +400,8 @@ tests_with_all() {
     return "$code"
 }
 
-# Everything that runs the program, once more with one that was built without its features. Only the program is built
-# for that: the tests are those of before.
+# Repeats all tests that start the program, with a program built without optional features. Only the program is rebuilt;
+# the tests are the same binaries as before.
 tests_without_bpf() {
     local binary=$TARGET_DIR/without-bpf/netwren code=0 file names=()
     cargo build --locked --quiet --package netwren --bin netwren --no-default-features
@@ -412,10 +414,10 @@ tests_without_bpf() {
     return "$code"
 }
 
-# The build that runs in the background, empty if none does.
+# Process id of the background build; empty if there is none.
 background=
 
-# Waits for it, and shows what it said.
+# Waits for the background build, and prints its output.
 ended_build() {
     local code=0
     wait "$background" || code=$?
@@ -424,22 +426,23 @@ ended_build() {
     return "$code"
 }
 
-# One file to copy to any host: bytes, with every feature. An older compiler makes it somewhat larger.
+# Maximum size in bytes of the static binary with all features, because users copy it to hosts. Older compilers make it
+# somewhat larger.
 readonly BINARY_MAX=15500000
 
 small_enough() {
     local size
     size=$(stat -c %s "$BINARY")
-    say "$BINARY has $size bytes, $BINARY_MAX are allowed"
+    say "$BINARY has $size bytes; the maximum is $BINARY_MAX"
     ! is_pinned || ((size <= BINARY_MAX))
 }
 
-# Ends it and its cargo, which ends its compilers.
+# Ends cargo in the background build; cargo then ends its compilers.
 stop_background() {
     if [[ -n $background ]]; then pkill -P "$background" || true; fi
 }
 
-# Sums up cargo's own lines, which were printed above.
+# Adds up the results in cargo's output, which was printed above.
 summary() {
     grep -oE 'skipped: .*' "$1" | sort -u || true
     printf '\n'

@@ -109,7 +109,7 @@ fn same(before: &[&str], line: &str, signal: &str, last: [&str; 2]) {
     lab.shares_conntrack();
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.set_conntrack("nf_conntrack_timestamp", "1");
-    // Nothing is tracked unless a hook exists.
+    // The kernel only tracks connections if a hook exists.
     let file = lab.dir().join("hook.nft");
     std::fs::write(
         &file,

@@ -228,7 +228,7 @@ fn root_right_where_the_tool_is_wrong() {
         (protocols("-L -p gre --srckey 5"), protocols("-L -p gre --srckey 0x1f")),
         (String::new(), "gre".to_owned())
     );
-    // In SYN_RECV an entry is seen but not assured.
+    // An entry in SYN_RECV is seen but not assured.
     assert_eq!(protocols("-L -u SEEN_REPLY,!ASSURED"), "icmpv6 udp");
     assert_eq!(protocols("-L -m 3 -u ASSURED"), "udp");
     assert!(lines(&lab, "-L -o save -m 0x31").join("").contains(" -m 49 "));

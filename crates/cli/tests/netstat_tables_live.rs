@@ -104,7 +104,7 @@ fn root_routes_are_netstats() {
     ] {
         lab.ip(&[&["-6", "route", "add"][..], &route.split(' ').collect::<Vec<_>>()].concat());
     }
-    // If there is no default route, no name server is queried in vain.
+    // These commands look up names. They run while there is no default route, so they do not wait for a name server.
     for words in ["-r", "-re", "-rCF", "-6r", "-46r", "-r --numeric-ports"] {
         same(&lab, words, true);
     }

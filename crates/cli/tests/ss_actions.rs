@@ -28,7 +28,7 @@ fn ss(lab: &Lab, ours: bool, before: &[&str], line: &str) -> Command {
     command
 }
 
-/// The same sockets on the same ports in every lab.
+/// A script that opens the same sockets on the same ports in every lab.
 const SOCKETS: &str = r#"
 import socket, sys, signal
 kept = []

@@ -90,7 +90,7 @@ fn ask(socket: &mut (impl Read + Write), piece: &[u8], frame: &mut Vec<u8>) -> i
     receive(socket, length, frame)
 }
 
-/// Reads so many bytes.
+/// Reads `length` bytes.
 fn receive(from: &mut impl Read, length: [u8; 4], into: &mut Vec<u8>) -> io::Result<()> {
     let bytes = u32::from_ne_bytes(length) as usize;
     if bytes > ASKED_MAX {
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// What a process that panics, or ends, leaves undone is stored.
+    /// Pieces that the process leaves unpacked because it panics or ends are stored uncompressed.
     #[test]
     fn pieces_are_packed_as_long_as_the_process_lives() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();

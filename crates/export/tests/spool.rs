@@ -256,7 +256,7 @@ fn issue_12_records_that_stand_for_others_are_counted_after_a_kill() {
         Output::start("test", Box::new(spool), transport, options).unwrap()
     };
     let (spool, _) = open(dir.path(), options(1 << 20));
-    // The output is never ended: the position on disk is the one that a kill would leave.
+    // The output is never ended, so the position on disk is the same as after a kill.
     let output = start(spool);
     output.note_unsent(500, 20, 7);
     output.note_unsent(100, 0, 6);

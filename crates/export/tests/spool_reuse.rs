@@ -83,7 +83,7 @@ fn issue_12_a_delivered_file_is_written_again() {
     let found = files(dir.path(), "segment");
     assert_eq!(found.len(), 1);
     assert!(len(&found[0]) > old.len(), "what was there is there");
-    // Without `sync`, this is like a kill.
+    // Dropping without `sync` is like a kill.
     drop(spool);
     let (mut spool, recovered) = open(dir.path());
     assert_eq!((recovered.waiting, recovered.lost, recovered.torn_files, recovered.was_killed), (2, 0, 0, true));

@@ -287,7 +287,7 @@ fn root_issue_10_a_table_of_the_same_size_is_another() {
         found.sort_unstable();
         assert!(found == all, "{} of {}", found.len(), all.len());
         assert_eq!((walking.counts().resizes, walk.whole()), (1, None));
-        // Without the variables only the file shows it.
+        // Without the kernel's variables, the table can only be found through its file.
         let elsewhere = Host::with_roots("/proc".into(), "/nonexistent/sys".into(), "/etc".into());
         assert!(entries(&walk, &elsewhere).0 == all);
     });

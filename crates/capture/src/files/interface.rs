@@ -9,7 +9,7 @@ const NAME_MAX: usize = 256;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
-/// Snapshot lengths that mean whole packets: none, and that of libpcap.
+/// Snapshot lengths that stand for whole packets: 0 (unlimited), and libpcap's default.
 const USUAL_SNAPLENS: [u32; 2] = [0, 256 << 10];
 
 /// An interface described in a file.

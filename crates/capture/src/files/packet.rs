@@ -32,7 +32,7 @@ pub struct FilePacket<'f> {
 }
 
 impl FilePacket<'_> {
-    /// Its stamp, in ns since 1970; `None` if it has none.
+    /// The packet's time, in ns since 1970; `None` if the file does not contain it.
     pub fn time(&self) -> Option<i128> {
         match self.odd_time {
             None => Some(self.time_ns.into()),

@@ -171,7 +171,7 @@ impl PacketFile {
         Ok(Some(packet(&self.kind, &mut self.input, found)))
     }
 
-    /// Takes a block that is no packet.
+    /// Processes a block that does not contain a packet.
     fn skip(&mut self, kind: u32, length: usize) {
         let body = self.input.take(length).get(8..length - 4).unwrap_or_default();
         let FileKind::Pcapng(section) = &self.kind else { return };

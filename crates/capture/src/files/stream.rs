@@ -15,7 +15,7 @@ const BATCH_MAX: u64 = 1024;
 /// Maximum wait for a packet from a pipe.
 const IDLE_MS: i32 = 100;
 
-/// Decides whether a packet of a file passes; the second argument tells whether its section has the other byte order.
+/// Decides whether a packet of a file passes; the second argument is true if its section has the other byte order.
 pub type PassesInFile<'p> = dyn Fn(&CapturedPacket<'_>, bool) -> bool + 'p;
 
 /// The file, filter and end of a [`FilePackets`].

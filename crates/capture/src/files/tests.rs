@@ -156,7 +156,8 @@ fn pcapng_is_read_with_all_its_blocks() {
     assert_eq!(names, [name(b"eth0", 1), name(b"", 101), name(b"eth0", 1), name(b"", 101), name(b"any", 113)]);
 }
 
-/// A time of 0 is a time; one before 1970 or after 2554 is kept; only a simple packet block has none.
+/// Every stamp is valid: 0, and times before 1970 or after 2554. A simple packet block is the only record without a
+/// time.
 #[test]
 fn every_stamp_is_a_time() {
     let mut made = Made(Vec::new(), false);

@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn issue_10_one_line_says_how_many_and_why() {
-        // The link as in the initial pid namespace, as in another one, and missing as in an old recording.
+        // The link can be that of the initial pid namespace or of another one, or missing, as in an old recording.
         let said = |link: Option<&str>, count, partial| {
             let tmp = tempfile::tempdir().unwrap();
             std::fs::create_dir_all(tmp.path().join("self/ns")).unwrap();

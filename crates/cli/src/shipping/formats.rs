@@ -127,7 +127,7 @@ impl Shipped for LogRecords {
         notes: Option<NoteFields>,
     ) -> Option<Box<dyn RowWriter<LogRecords>>> {
         match format {
-            // The plugin of ulogd2 writes whatever comes.
+            // ulogd2's plugin writes all records, also records that are not IP.
             Format::Pcap if tuning.is_some() => Some(Box::new(Pcap::new())),
             Format::Pcap => Some(Box::new(IpRecords(Pcap::new()))),
             Format::Pcapng => Some(Box::new(NotedRecords { pcapng: PcapNg::new(), notes })),

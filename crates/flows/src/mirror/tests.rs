@@ -131,7 +131,7 @@ fn what_is_too_much_is_left_alone_and_never_joined_wrongly() {
     let (mut mirrors, mut grouping) = (Mirrors::bounded(1), Grouping::new());
     assert!(mirrors.keep(&connection(1, A, B), OUT, &[], true));
     assert!(!mirrors.keep(&connection(1, "10.0.0.1:40001", B), OUT, &[], true));
-    // The mirror of the second end is not kept either, but that of the first is.
+    // The second end was refused, so its mirror is not kept either. The mirror of the first end is kept.
     assert!(!mirrors.keep(&connection(2, B, "10.0.0.1:40001"), IN, &[], true));
     assert!(mirrors.keep(&connection(2, B, A), IN, &[], true));
     assert_eq!(mirrors.left_alone(), 2);

@@ -82,7 +82,7 @@ fn what_systemd_wrote() {
         let text = std::fs::read_to_string(fixture("systemd-252").join(file)).unwrap();
         let nowhere = Path::new("/nonexistent");
         assert_eq!(shown(nowhere, text.as_bytes()), (some("sysd"), None, some(unit)), "{file}");
-        // The same on a host without the container around it.
+        // The same paths as on a host that is not inside a container itself.
         let outside = text.replace("/lxc.payload.sysd", "");
         assert_eq!(shown(nowhere, outside.as_bytes()), (None, None, some(unit)), "{file}");
     }

@@ -61,7 +61,7 @@ fn told(program: std::path::PathBuf, task: &str) -> Command {
     command
 }
 
-/// Not a test itself: [`again`] runs it in another process.
+/// This is not a test itself: [`again`] runs it in another process.
 #[test]
 fn child() {
     let Ok(task) = std::env::var(CHILD) else { return };

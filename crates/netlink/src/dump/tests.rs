@@ -94,7 +94,7 @@ fn an_error_in_the_end_message() {
     assert_eq!(error.to_string(), "cannot dump test rows: cannot allocate memory");
     assert_eq!(error.errno(), Some(Errno::NOMEM));
     assert!(!error.is_unavailable());
-    // With an explanation after the number.
+    // The payload contains an explanation after the number.
     let payload = [(-22i32).to_ne_bytes().to_vec(), attr(1, b"filter too odd\0")].concat();
     let end = message(NLMSG_DONE, MULTI | NLM_F_ACK_TLVS, SEQ, &payload);
     let error = read(&[end]).1.unwrap_err();

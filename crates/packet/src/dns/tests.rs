@@ -68,7 +68,7 @@ fn what_is_asked() {
         assert_eq!(question(&query(addr)), name);
     }
     assert_eq!(query("::").as_bytes().len(), 90);
-    // The same bytes as dig sends without EDNS.
+    // dig sends the same bytes without EDNS.
     assert_eq!(
         query("192.0.2.5").as_bytes(),
         b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x015\x012\x010\x03192\x07in-addr\x04arpa\x00\x00\x0c\x00\x01"

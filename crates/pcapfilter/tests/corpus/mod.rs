@@ -212,7 +212,7 @@ fn with_header(link: LinkType, kind: u16, packet: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// All packets of a link type, each also truncated at some length.
+/// Returns all packets of a link type, each also truncated at some length.
 pub(crate) fn packets(link: LinkType) -> Vec<Vec<u8>> {
     let mut all = match link {
         LinkType::Ethernet => frames(),

@@ -79,7 +79,7 @@ pub struct CapturedFrame<'b> {
     pub frame: &'b [u8],
 }
 
-/// The time of a packet that has none in 64 bits of nanoseconds since 1970.
+/// The time of a packet that 64 bits of nanoseconds since 1970 cannot represent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OddTime {
     /// The file has no time for the packet; `time_ns` is 0.

@@ -50,10 +50,10 @@ const OF_UDP: [(usize, usize, usize); 3] =
 const OF_ECHO: [(usize, usize, usize); 2] = [(number::ICMP_ID, HEADER + 4, 2), (number::ICMP_SEQ, HEADER + 6, 2)];
 
 impl<'b> LogRecord<'b> {
-    /// The record's shape and its numbers. `None` for what is not common: no whole TCP, UDP or ICMP echo header behind
-    /// an IPv4 header without options, no length there, a user, a VLAN, a port of a bridge. Whatever the columns of
-    /// [`LogRecord::shape_column`] and the text of LOGEMU show is determined by both together, and by names of
-    /// interfaces and namespaces.
+    /// The record's shape and its numbers. `None` for uncommon records: with anything but a complete TCP, UDP or ICMP
+    /// echo header after an unfragmented IPv4 header without options, without a known length, or with a user, a VLAN
+    /// or a bridge port. The columns of [`LogRecord::shape_column`] and the text of LOGEMU depend only on the shape,
+    /// the numbers, and the names of interfaces and namespaces.
     #[inline]
     pub fn shape(&self) -> Option<RowShape<'b>> {
         let packet = self.packet.as_ref()?;

@@ -195,7 +195,7 @@ impl Walker<'_, '_> {
         let connections = self.filter.states & !IN_SMALL_TABLES != 0;
         let tables = match (connections, host.is_replay()) {
             (false, _) => Vec::new(),
-            // As many tables as were recorded.
+            // In a replay there are as many tables as were recorded.
             (true, true) => (0..).take_while(|n| host.holds(&keys::shared_key(*n))).map(|_| 0).collect(),
             (true, false) => self.tables()?,
         };

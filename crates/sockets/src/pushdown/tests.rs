@@ -186,7 +186,7 @@ proptest! {
         }
     }
 
-    /// The same with a backend that cannot filter.
+    /// If the backend cannot filter, only whole tables are left out.
     #[test]
     fn without_filters_only_tables_are_left_out(conjuncts in prop::collection::vec(expr(), 0..4), row in any_row()) {
         let split = split(&conjuncts, &ORDER, Families::Both, &Lab { marks: true }, &|_| false);

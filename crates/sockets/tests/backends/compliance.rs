@@ -29,7 +29,7 @@ pub(crate) fn last_words(lab: &Lab) {
         let minisock = |row: &Kept| row.timer == 3 && row.state == State::FIN_WAIT2;
         lab.wait_until("a minisock in FIN_WAIT2", || live(Proto::Tcp, None, 0).iter().any(minisock));
         lab.ip(&["link", "set", "lo", "down"]);
-        // Both become orphans whose FIN is not acknowledged.
+        // Dropping them makes orphans whose FIN is not acknowledged.
         drop((closing, server));
         // Kept open until the process ends.
         std::mem::forget((kept, half, open));

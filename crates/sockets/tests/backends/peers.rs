@@ -88,7 +88,7 @@ fn root_udp_as_ss_shows_it() {
     }
     let ours = lab.inside(|| live(Proto::Udp, None, 0));
     assert_eq!(sorted(ours.iter().map(as_ss).collect()), lines(&lab, &["-Huan"]));
-    // With both tables, ss prefixes each line with the table.
+    // If ss prints both tables, it prefixes each line with the table.
     let both = lab.output("ss", &["-Htuan"]).lines().count();
     assert_eq!(both, ours.len() + lab.inside(|| live(Proto::Tcp, None, 0)).len());
 }

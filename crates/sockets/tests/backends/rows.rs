@@ -80,7 +80,7 @@ pub(crate) fn read(host: &Host, options: Options, demand: &Demand<Sockets>) -> (
     read_with_cache(host, &BackendCache::new(), options, demand)
 }
 
-/// The same with a cache of backends that may already be open.
+/// Works like `read`, but with a cache of backends that may already be open.
 pub(crate) fn read_with_cache(
     host: &Host,
     cache: &BackendCache,

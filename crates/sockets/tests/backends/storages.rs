@@ -64,7 +64,7 @@ fn root_storages_are_counted_and_named() {
         assert!(row.contains(" bpf_storages=2"), "{row}");
         let first = row.split("bpf_map_id=").nth(1).unwrap_or_default();
         assert!(ids.split(' ').any(|id| id == first.split(' ').next().unwrap_or_default()), "{row}: {ids}");
-        // Nothing is fetched without a request.
+        // Storages are only fetched if they are requested.
         assert!(!listener(need::SOCKOPT).contains("bpf_"));
     });
 }

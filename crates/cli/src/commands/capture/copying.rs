@@ -106,9 +106,9 @@ impl CopyWriter {
         self.make_room();
     }
 
-    /// Keeps what the header of a pcap file says: how many bytes of each packet were captured at most, and how long
-    /// checksums of frames are. Of pcapng's interfaces, which may differ, it says only `snaplen`, the bytes that are
-    /// copied at most.
+    /// Stores what the header of a pcap file contains: the maximum number of bytes captured per packet, and the length
+    /// of frame checksums. pcapng's interfaces may differ, so only `snaplen`, the maximum number of copied bytes, is
+    /// stored for them.
     fn keep_header(&mut self, iface: &FileIface, snaplen: Option<u32>) {
         let bits = iface.pcap_bits.unwrap_or(0);
         let header_bits = if self.pcap.is_some() { *self.link_bits.get_or_insert(bits) } else { 0 };

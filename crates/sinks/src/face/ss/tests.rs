@@ -404,7 +404,7 @@ p_dgr UNCONN 0      0                 ip:*                     *    \n\
 raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
     let squeezed =
         |text: &str| text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
-    // Without a source of process names, numbers are printed.
+    // If process names are unavailable, numbers are printed.
     let nobody = |_: u32, _: &mut Vec<u8>| false;
     let services = |_: Proto, _: u16| None;
     let test_lookup = test_lookup();

@@ -288,3 +288,60 @@ fn root_q_ends_the_rounds_and_the_last_line_says_so() {
     });
     assert!(screen.wait_end().success());
 }
+
+/// Every long work shows its progress in a line on the terminal, which is erased before results take its place.
+#[test]
+fn root_long_work_shows_its_progress() {
+    testkit::require_root!();
+    let (lab, _listeners) = listening("drawnlong", 1);
+    let to = |name: &str| lab.dir().join(name).display().to_string();
+    let [rows, sent, copy, tape] =
+        [format!("json:{}", to("rows")), to("sent.pcapng"), to("copy.pcapng"), to("tape.nw")];
+    let works: [(&[&str], &str); 12] = [
+        (&["log", "--group", "1", "--to", &rows, "--for", "60"], "shipping: "),
+        (&["nat", "events", "--to", &rows], "shipping: "),
+        (&["capture", "-i", "lo", "--by", "src"], "reading rows: "),
+        (&["log", "top", "--group", "2", "--for", "60"], "counting log records: "),
+        (&["counters", "--for", "60"], "comparing the counters of this host: "),
+        (&["doctor", "--for", "60"], "watching this host: "),
+        (&["doctor", "softirq", "--for", "60"], "sampling CPUs: "),
+        (&["doctor", "path", "--for", "60"], "following packets: "),
+        (&["drops", "--for", "60", "--by", "reason"], "counting drops: "),
+        (&["nat", "advise", "--interval", "60"], "reading connection tracking: "),
+        (&["capture", "-i", "lo", "-w", &sent, "--for", "60"], " s: 0 received, "),
+        (&["record", &tape, "--for", "60"], "recording: "),
+    ];
+    lab.use_conntrack();
+    crate::run::side_by_side(works, |(args, words)| {
+        let mut screen = Screen::start(netwren(&lab, args), 24, 100);
+        let shows = |grid: &Grid| grid.text().lines().last().is_some_and(|line| line.contains(words));
+        screen.wait(&format!("{args:?}: a line of progress"), shows);
+        screen.type_text("\x03");
+        screen.wait_end();
+        let text = screen.grid().text();
+        assert!(!text.lines().any(|line| line.contains(words) && line.contains(" s,")), "{args:?}: {text}");
+        assert!(!shows(&screen.grid()), "{args:?}: {text}");
+    });
+    // A file without an end.
+    let fifo = to("packets");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let frame = crate::capture_read::udp(7, b"abc");
+    let part = crate::capture_read::pcap_of(&vec![&frame[..]; 4096]);
+    for (args, words) in [
+        (&["capture", "cut", &fifo, "-w", &copy][..], "cutting: "),
+        (&["capture", "merge", &fifo, "-w", &copy], "merging: "),
+        (&["capture", "stats", &fifo], "reading "),
+        (&["capture", "-r", &fifo, "-w", &copy], "copying packets: "),
+    ] {
+        let mut screen = Screen::start(netwren(&lab, args), 24, 100);
+        let mut writer = File::options().write(true).open(&fifo).unwrap();
+        writer.write_all(&part).unwrap();
+        screen.wait(&format!("{args:?}: a line of progress"), |grid| {
+            (&writer).write_all(&part[24..]).unwrap();
+            grid.text().contains(words)
+        });
+        drop(writer);
+        screen.wait_end();
+        assert!(!screen.grid().text().contains(&format!("{words}1")), "{args:?}: {}", screen.grid().text());
+    }
+}

@@ -3,8 +3,33 @@
 use crate::ascii;
 use crate::width;
 use record::{Accounting, text};
+use std::sync::atomic::{AtomicBool, Ordering};
 use sys::cost::Cost;
 use sys::term::STDERR;
+
+/// True while a progress line is the last line of the terminal.
+static HAS_PROGRESS: AtomicBool = AtomicBool::new(false);
+/// Erases the rest of a terminal line: "erase to the end of the line".
+const ERASE: &[u8] = b"\x1b[K";
+
+/// Replaces the text of the progress line, the last line of stderr. Call it only if people can see that line.
+pub(crate) fn show_progress(text: &str) {
+    let width = sys::term::width(STDERR).unwrap_or(80).saturating_sub(1);
+    let text: String = ascii::message(text).chars().take(width).collect();
+    let mut out = vec![b'\r'];
+    text::put_text(&mut out, text.as_bytes());
+    out.extend_from_slice(ERASE);
+    HAS_PROGRESS.store(true, Ordering::Relaxed);
+    // A failed write to the terminal does not affect the results.
+    let _ = sys::out::Out::stderr().write_all(&out);
+}
+
+/// Erases the progress line, so that other output can take its place.
+pub(crate) fn erase_progress() {
+    if HAS_PROGRESS.swap(false, Ordering::Relaxed) {
+        let _ = sys::out::Out::stderr().write_all(&[b"\r", ERASE].concat());
+    }
+}
 
 /// Prints `netwren: TEXT` on stderr, escaped; deferred while rounds are drawn on the terminal. Ignores a closed
 /// stderr.
@@ -28,6 +53,7 @@ pub(crate) fn say(message: &str) {
     let text = width::folded_message(&text);
     let waits = sys::alternate_screen::is_shown() && sys::term::is_terminal(STDERR);
     if !(waits && sys::alternate_screen::hold(text.as_bytes())) {
+        erase_progress();
         let _ = sys::out::Out::stderr().write_all(text.as_bytes());
     }
 }

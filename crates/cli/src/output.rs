@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::flags::request::{Format, KeptColumns, Repeat, Request};
 use crate::fold::fold;
 use crate::local_time::local_time;
+use crate::messages::erase_progress;
 use crate::screen;
 use crate::session::Session;
 use crate::stdout::Stdout;
@@ -89,6 +90,7 @@ fn room(request: &Request) -> Option<Room> {
 
 /// Prints text that is not a table, unchanged.
 pub(crate) fn print(text: &str) -> Exit {
+    erase_progress();
     match sys::Out::stdout().write_all(ascii::message(text).as_bytes()) {
         Ok(()) | Err(sys::OutError::Closed) => Exit::Ok,
         Err(error) => {

@@ -69,6 +69,7 @@ fn cookies(session: &Session) -> Result<Vec<u64>, String> {
 #[cfg(feature = "bpf")]
 mod bpf_delays {
     use super::{FIGURES, Session};
+    use crate::long_work;
     use bpf::{PacketDelay, PacketDelays};
     use std::collections::HashMap;
     use std::time::Duration;
@@ -81,9 +82,8 @@ mod bpf_delays {
     ) -> Result<HashMap<u64, [Option<u64>; FIGURES]>, String> {
         let says = |error: bpf::BpfError| error.to_string();
         let delays = PacketDelays::open(session.host(), cookies).map_err(says)?;
-        let sample_ns = u64::try_from(sample.as_nanos()).unwrap_or(u64::MAX);
         // After an interruption, the figures measured so far are shown.
-        let _ = session.sleep_until(sys::clock::monotonic_ns().saturating_add(sample_ns));
+        let _ = long_work::wait(session, sample, "measuring delays of packet sockets");
         let mut all = HashMap::new();
         let us = |ns: u64| ns / 1000;
         let mut put = |cookie, delay: PacketDelay| {

@@ -22,6 +22,8 @@ use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError, clock};
 /// The message about namespaces that exist but cannot be entered through any visible process.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// Searches of threads and descriptors take at most one part in `SEARCH_SHARE` of the time, and up to
 /// `SEARCH_CREDIT_NS` at once after a pause.
 const SEARCH_SHARE: u64 = 20;
@@ -98,6 +100,8 @@ pub(crate) struct Session {
     inside: RefCell<Option<Inside>>,
     /// Called on each turn while the run waits or works.
     each_turn: RefCell<Option<Box<dyn Fn()>>>,
+    /// See [`Session::at_each_second`].
+    each_second: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl Session {
@@ -160,6 +164,7 @@ impl Session {
             run,
             inside: RefCell::new(inside),
             each_turn: RefCell::default(),
+            each_second: RefCell::default(),
         })
     }
 
@@ -357,9 +362,16 @@ impl Session {
         self.each_turn.replace(Some(turn));
     }
 
+    /// Calls `tick` from now on in the same places, and once a second in [`Session::sleep_until`]; `None` ends that.
+    pub(crate) fn at_each_second(&self, tick: Option<Box<dyn Fn()>>) {
+        self.each_second.replace(tick);
+    }
+
     fn turn(&self) {
-        if let Some(turn) = &*self.each_turn.borrow() {
-            turn();
+        for turn in [&self.each_turn, &self.each_second] {
+            if let Some(turn) = &*turn.borrow() {
+                turn();
+            }
         }
     }
 
@@ -370,9 +382,17 @@ impl Session {
             Ok(interrupt) => interrupt,
             Err(error) => return self.cannot_wait(error.clone()),
         };
+        let ticks = self.each_second.borrow().is_some();
         loop {
-            match interrupt.wait_until(deadline_ns) {
-                Ok(sys::signal::Woke::Deadline) => return true,
+            if ticks {
+                // A wait may be one of many short ones.
+                self.turn();
+            }
+            let second_ns = clock::monotonic_ns().saturating_add(SECOND_NS);
+            let until_ns = if ticks { second_ns.min(deadline_ns) } else { deadline_ns };
+            match interrupt.wait_until(until_ns) {
+                Ok(sys::signal::Woke::Deadline) if until_ns == deadline_ns => return true,
+                Ok(sys::signal::Woke::Deadline) => {}
                 Ok(sys::signal::Woke::Resized) => self.turn(),
                 Ok(sys::signal::Woke::Interrupted) => return false,
                 Err(error) => return self.cannot_wait(error),

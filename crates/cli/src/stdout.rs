@@ -1,5 +1,6 @@
 //! Standard output as `std::io::Write`, unbuffered because sinks have their own buffer.
 
+use crate::messages::erase_progress;
 use std::io;
 use sys::out::{Out, OutError};
 
@@ -15,6 +16,7 @@ impl Stdout {
 
 impl io::Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        erase_progress();
         self.0.write_all(bytes).map_err(into_io)?;
         Ok(bytes.len())
     }

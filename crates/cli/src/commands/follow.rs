@@ -185,9 +185,11 @@ fn follow<T: Shipped>(
     let mut run = match (&mut shipment, &mut names) {
         (Some(shipment), _) => {
             let (columns, run) = (plan.columns(), session.run());
+            let line = long_work::progress(session, "shipping", time_left(request), shipment.status_line());
             // The configuration was read before hangups are counted.
             let mut sink = Reloading { shipment, columns, run, reread, hangups: 0 };
             let mut run = plan.follow_rows(stream, &mut lookups, &mut sink, &stop)?;
+            drop(line);
             notifier.iter().for_each(Notifier::stopping);
             lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
             shipment.finish(request, &mut run.stats);
@@ -230,10 +232,15 @@ fn follow<T: Shipped>(
 fn announce(request: &Request) {
     let Some(ship) = &request.ship else { return };
     let targets: Vec<String> = ship.targets.iter().map(ToString::to_string).collect();
-    let left_ns = request.ends_ns.map(|end_ns| end_ns.saturating_sub(sys::clock::monotonic_ns()));
-    // Rounded up, because the time started when the command line was parsed.
-    let left = left_ns.map(|ns| Duration::from_millis(ns.div_ceil(100_000_000) * 100));
-    say(&format!("shipping rows of `{}` to {}, {}", request.command, targets.join(", "), long_work::until(left)));
+    let until = long_work::until(time_left(request));
+    say(&format!("shipping rows of `{}` to {}, {until}", request.command, targets.join(", ")));
+}
+
+/// Returns the time until `--for` ends the run, in tenths of a second. It is rounded up, because the time started when
+/// the command line was parsed.
+fn time_left(request: &Request) -> Option<Duration> {
+    let left_ns = request.ends_ns?.saturating_sub(sys::clock::monotonic_ns());
+    Some(Duration::from_millis(left_ns.div_ceil(100_000_000) * 100))
 }
 
 /// Hands the rows of a stream and the cells of the plan to `rows`.
@@ -261,6 +268,7 @@ fn read_to_its_end<T: Table>(
     sink: &mut dyn Sink,
 ) -> Result<Run, RunError> {
     let mut result = Ok(Run { stats: Accounting::default(), ended: engine::Ended::Whole });
+    let _line = long_work::progress(lookups.session, "reading rows", None, String::new);
     lookups.with(&mut |lookups| {
         result = plan.run(&StreamSource::new(&mut *stream), lookups, &mut *sink, None, &|| false);
     });

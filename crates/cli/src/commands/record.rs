@@ -144,6 +144,8 @@ fn packed(file: &Path, stats: &mut Accounting) -> String {
     if !recording_file::may_be_packed(before) {
         return size(before);
     }
+    let line = ProgressLine;
+    line.show(&format!("packing {} of recording", size(before)));
     match export::pack_in_place(file, Path::new("/proc/self/exe")) {
         Ok(after) => format!("{} ({} unpacked)", size(after), size(before)),
         Err(error) => {
@@ -171,7 +173,7 @@ fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut A
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let begun_ns = sys::clock::monotonic_ns();
     let end_ns = begun_ns.saturating_add(nanoseconds(length));
-    let (mut counted, progress) = (Counted::default(), ProgressLine::default());
+    let (mut counted, progress) = (Counted::default(), ProgressLine);
     let mut now_ns = begun_ns;
     loop {
         session.host().begin_round();

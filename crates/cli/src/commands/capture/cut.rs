@@ -7,6 +7,7 @@ use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
+use crate::long_work::Ticker;
 use crate::outcome::Outcome;
 use crate::packet_files::{is_same, words_of};
 use crate::rights::NeededRights;
@@ -117,7 +118,12 @@ impl Part {
             Err(refusal) => return Outcome::because(Exit::Usage, refusal),
         };
         let (mut read, mut taken, mut info, mut faults) = (0, 0, Vec::new(), Vec::new());
-        while taken < self.limit && !writer.is_closed() && (read % BATCH != 0 || !stop()) {
+        let ticker = Ticker::new("cutting", None);
+        let goes_on = |read| {
+            ticker.tick(|| format!("{read} packets read"));
+            !stop()
+        };
+        while taken < self.limit && !writer.is_closed() && (read % BATCH != 0 || goes_on(read)) {
             let is_swapped = file.is_swapped();
             let record = match file.next_record() {
                 Ok(Some(record)) => record,

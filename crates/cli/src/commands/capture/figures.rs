@@ -1,8 +1,7 @@
 //! The counts of the packet reader and the writer, shown during the capture (`--watch`, SIGUSR1).
 
-use crate::messages::say;
+use crate::messages::{say, show_progress};
 use capture::CaptureReport;
-use record::text::put_text;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::term::{STDERR, STDOUT};
@@ -17,9 +16,6 @@ pub(super) struct Written {
 
 /// Interval at which the counts are read for the statistics in file series.
 const FOR_FILES: Duration = Duration::from_secs(1);
-/// The escape sequence "erase to the end of the line".
-const ERASE: &[u8] = b"\x1b[K";
-
 /// The counts of a capture, shown on request.
 pub(super) struct Figures {
     /// `--watch`
@@ -34,8 +30,6 @@ pub(super) struct Figures {
     report: RefCell<CaptureReport>,
     /// The writer's counts: packets received and packets written. `None` if rows are shown.
     written: Cell<Option<(u64, Written)>>,
-    /// True if the terminal shows an unfinished line.
-    is_open: Cell<bool>,
 }
 
 impl Figures {
@@ -49,7 +43,6 @@ impl Figures {
             shown: Cell::new(0),
             report: RefCell::default(),
             written: Cell::new(None),
-            is_open: Cell::new(false),
         }
     }
 
@@ -68,7 +61,7 @@ impl Figures {
         self.report.replace(report.clone());
         let (asked, shown) = (sys::signal::reports(), self.periods(self.watch));
         if self.answered.replace(asked) != asked {
-            self.say(&self.line());
+            say(&self.line());
         } else if self.shown.replace(shown) != shown {
             self.show();
         }
@@ -117,25 +110,6 @@ impl Figures {
         if has_rows || !sys::term::is_terminal(STDERR) {
             return say(&self.line());
         }
-        let width = sys::term::width(STDERR).unwrap_or(80).saturating_sub(1);
-        let text: String = self.short_line().chars().take(width).collect();
-        let mut out = vec![b'\r'];
-        put_text(&mut out, text.as_bytes());
-        out.extend_from_slice(ERASE);
-        let _ = sys::out::Out::stderr().write_all(&out);
-        self.is_open.set(true);
-    }
-
-    /// Prints a message below the unfinished line.
-    pub(super) fn say(&self, text: &str) {
-        self.end();
-        say(text);
-    }
-
-    /// Ends the unfinished line.
-    pub(super) fn end(&self) {
-        if self.is_open.replace(false) {
-            let _ = sys::out::Out::stderr().write_all(b"\n");
-        }
+        show_progress(&self.short_line());
     }
 }

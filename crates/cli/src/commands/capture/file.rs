@@ -7,6 +7,7 @@ use super::opening::Opened;
 use super::program::Programs;
 use super::writing::{PacketWriter, finished, written};
 use crate::commands::follow::{self, StreamNotes};
+use crate::long_work;
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::rights::Confined;
@@ -60,7 +61,9 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let mut stream = FilesInTurn { file: packets(file), others, packets: &packets, stop: &stop, stats };
         let run = match output {
             Some(mut writer) => {
+                let progress = long_work::progress(session, "copying packets", None, String::new);
                 let mut run = written(&mut writer, plan, &mut stream, Lookups::none())?;
+                drop(progress);
                 let line = finished(writer, &mut run);
                 say(&format!("{} packets read; {line}", run.stats.seen));
                 say_left_out(stream.file.left_out());

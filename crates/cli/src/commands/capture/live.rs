@@ -44,7 +44,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             say(&error.to_string());
         }
         let figures = Rc::new(Figures::new(watched(capture), capture.rotation.is_some()));
-        let tell = |text: &str| figures.say(text);
+        let tell = |text: &str| say(text);
         let readers = RefCell::default();
         let links = |place: &CapturePlace| read_links(session, place, &readers);
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
@@ -147,7 +147,6 @@ fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figu
     if writer.is_some() {
         figures.take(&report);
     }
-    figures.end();
     match writer {
         Some(writer) => {
             let line = finished(writer, run);

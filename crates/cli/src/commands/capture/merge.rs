@@ -9,6 +9,7 @@ use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
+use crate::long_work::Ticker;
 use crate::outcome::Outcome;
 use crate::packet_files::{is_pcap, is_same};
 use crate::rights::NeededRights;
@@ -142,6 +143,7 @@ impl Merging {
                 heap.push(Reverse((input.next.time_ns, place)));
             }
         }
+        let ticker = Ticker::new("merging", None);
         while let Some(Reverse((_, place))) = heap.pop() {
             let Some(input) = inputs.get_mut(place) else { break };
             match input.next.iface {
@@ -149,6 +151,9 @@ impl Merging {
                 _ => self.writer.packet(&input.next.copy()),
             }
             self.read += 1;
+            if self.read % BATCH == 0 {
+                ticker.tick(|| format!("{} packets read", self.read));
+            }
             if self.writer.is_closed() || self.read % BATCH == 0 && session.interrupted() {
                 break;
             }
@@ -156,6 +161,7 @@ impl Merging {
                 heap.push(Reverse((input.next.time_ns, place)));
             }
         }
+        drop(ticker);
         inputs.iter_mut().for_each(|input| self.end_section(input));
         self.finish(link_type)
     }

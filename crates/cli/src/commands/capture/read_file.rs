@@ -1,5 +1,6 @@
 //! A packet file that was read: its summary, and the row made from it.
 
+use crate::long_work::Ticker;
 use capture::{FileError, FileFormat, FileSummary, IfaceCounts, IfaceSummary, UnreadFile};
 use record::rows::{CaptureFile, CaptureFileIface};
 use std::path::Path;
@@ -20,8 +21,12 @@ pub(super) struct ReadFile {
 impl ReadFile {
     /// Reads the file to its end, or to the first error.
     pub(super) fn of(path: &Path, opened: Result<UnreadFile, FileError>) -> ReadFile {
+        let ticker = Ticker::new(format!("reading {}", sys::escaped(path.as_os_str().as_encoded_bytes())), None);
         let summary = match opened.and_then(UnreadFile::read) {
-            Ok(mut file) => FileSummary::read(&mut file, &|| false),
+            Ok(mut file) => FileSummary::read(&mut file, &|| {
+                ticker.tick(String::new);
+                false
+            }),
             Err(fault) => FileSummary { fault: Some(fault), ..FileSummary::default() },
         };
         let all = || summary.ifaces.iter().chain(&summary.others);

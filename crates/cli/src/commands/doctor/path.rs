@@ -7,6 +7,7 @@ use crate::asked::Asked;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
+use crate::long_work;
 use crate::messages::say;
 use crate::outcome::Outcome;
 use crate::session::Session;
@@ -82,6 +83,8 @@ impl SourceProvider<PathStages> for StageProvider {
         if !self.is_said.replace(true) {
             say("while this runs, packets of this network namespace pay 0.1 to 0.2 us at each place that they pass");
         }
+        let is_once = repeat == Repeat::Once;
+        let _line = is_once.then(|| long_work::progress(session, "following packets", Some(window), String::new));
         let goes_on = session.sleep_until(end_ns);
         self.probe.replace(Some(probe));
         Ok(if goes_on { over } else { RoundTime::LastInterval })

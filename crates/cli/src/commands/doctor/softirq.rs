@@ -8,6 +8,7 @@ use crate::command::{Command, ParsedWords};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
+use crate::long_work;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use profile::{ChainSource, ProfileError, SampleOptions, SampleSource, Sampler, SamplerBackend};
@@ -107,6 +108,8 @@ impl SampleProvider {
         };
         let mut sampler = Sampler::start(session.host(), self.hz, self.via).map_err(ProfileError::of_samples)?;
         let end_ns = sys::clock::monotonic_ns().saturating_add(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
+        let is_once = repeat == Repeat::Once;
+        let _line = is_once.then(|| long_work::progress(session, "sampling CPUs", Some(window), String::new));
         let mut goes_on = true;
         while goes_on && sys::clock::monotonic_ns() < end_ns {
             goes_on = session.sleep_until(end_ns.min(sys::clock::monotonic_ns().saturating_add(STEP_NS)));

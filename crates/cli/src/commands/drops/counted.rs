@@ -4,6 +4,7 @@ use crate::asked::Asked;
 use crate::commands::saved;
 use crate::commands::source_provider::{RoundTime, SourceProvider};
 use crate::flags::request::Repeat;
+use crate::long_work;
 use crate::pillar_cache::PillarCache;
 use crate::session::Session;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
@@ -152,6 +153,8 @@ impl SourceProvider<Drops> for DropProvider {
         let mut counter = session.cache::<OpenCounter>().0.borrow_mut();
         let is_drained = counter.as_ref().is_some_and(|counter| counter.via().is_of_host());
         let look_ns = if is_drained { DRAIN_NS } else { LOOK_NS };
+        let is_once = repeat == Repeat::Once;
+        let _line = is_once.then(|| long_work::progress(session, "counting drops", session.sample(), String::new));
         loop {
             if let Some(counter) = counter.as_mut() {
                 counter.drain()?;

@@ -11,6 +11,7 @@ use crate::commands::plan::of_request;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
+use crate::long_work;
 use crate::names::DnsNames;
 use crate::outcome::Outcome;
 use crate::output;
@@ -126,6 +127,7 @@ impl Scan<LogRecords> for WhileScan<'_> {
 
     fn run(&mut self, each: &mut Each<'_, LogRecords>) -> Result<Accounting, SourceError> {
         let RecordsOfAWhile { log, lasts, session } = self.of;
+        let _line = long_work::progress(session, "counting log records", Some(*lasts), String::new);
         let lasts_ns = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = clock::monotonic_ns().saturating_add(lasts_ns);
         let meaning = Meaning::open(session, &self.demand, log.latency);

@@ -3,6 +3,7 @@
 use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
+use crate::long_work;
 use crate::nft::{self, NftError};
 use crate::outcome::Outcome;
 use crate::output;
@@ -389,6 +390,7 @@ fn watch(session: &Session, within: Duration) -> Result<Vec<Hits>, NftError> {
     let before = counters()?;
     let mut until = sys::clock::monotonic_ns().saturating_add(nanos(within));
     let mut grace = Some(GRACE);
+    let _line = long_work::progress(session, "waiting for packets of both directions", Some(within), String::new);
     loop {
         let now = sys::clock::monotonic_ns();
         let is_over = now >= until || !session.sleep_until(now.saturating_add(nanos(LOOK_EVERY)).min(until));

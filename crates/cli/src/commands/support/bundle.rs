@@ -11,6 +11,7 @@ use crate::commands::{counters, flows, home, routes, sockets};
 use crate::exit::Exit;
 use crate::flags::parser;
 use crate::flags::request::Request;
+use crate::long_work::ProgressLine;
 use crate::outcome::Outcome;
 use crate::output;
 use record::rows::{Feature, Features, Routes};
@@ -74,7 +75,9 @@ fn written(path: &Path, made: &MadeRows<Features>, features: &[Feature], command
     let support = bundle.of_table(Features::NAME);
     bundle.line("{\"table\":\"support\"}\n")?;
     let mut exit = made.write_to(&mut *support.sink(), features).exit;
+    let line = ProgressLine;
     for part in PARTS {
+        line.show(&format!("writing the bundle: {}", part.command.name));
         let table = part.command.tables.first().map_or("", |table| table.name());
         bundle.line(&format!("{{\"table\":\"{table}\"}}\n"))?;
         let words = ["--all-netns", "-o", "json"].iter().chain(part.words).map(Into::into).collect();

@@ -2,6 +2,7 @@
 
 use super::super::snat_rules::SnatRules;
 use super::asked::NatAdvise;
+use crate::long_work;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
 use conntrack::{AllNetnsConntrack, BackendCache, ConntrackSource, CtTable, Options, in_each, in_each_for};
@@ -126,6 +127,9 @@ impl Sampled {
             }
             // Measured from the end of the last round, so that samples of a namespace are at least this far apart.
             let due_ns = sys::clock::monotonic_ns().saturating_add(interval_ns);
+            let (round, samples) = (self.round, asked.samples);
+            let what = format!("reading connection tracking: {round} of {samples} samples, waiting");
+            let _line = long_work::progress(session, what, Some(asked.interval), String::new);
             if !session.sleep_until(due_ns) {
                 stats.add_reason(1, format!("interrupted after {} of {} samples", self.round, asked.samples));
                 break;

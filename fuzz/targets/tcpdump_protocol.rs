@@ -1,4 +1,4 @@
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    sinks::face::tcpdump::fuzz_tcpdump_protocol(data);
+    faces::tcpdump::output::fuzz_tcpdump_protocol(data);
 });

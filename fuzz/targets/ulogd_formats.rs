@@ -1,6 +1,6 @@
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(row) = nflog::decode_record(data, 0, &mut 0) {
-        sinks::face::ulogd::fuzz_ulogd_formats(&row);
+        sinks::ulogd::fuzz_ulogd_formats(&row);
     }
 });

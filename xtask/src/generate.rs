@@ -124,7 +124,7 @@ fn one(name: &str, command: &Command) -> String {
     format!(".TP\n1\n{meaning}\n")
 }
 
-/// The exit codes, as in crates/cli/src/exit.rs.
+/// The exit codes, as in crates/runtime/src/exit.rs.
 const EXIT_STATUS: &str = "\
 .SH \"EXIT STATUS\"
 .TP

@@ -1,10 +1,10 @@
 //! The registry's description of a command, and the parsed command line that runs it.
 
 use crate::flags::defs::{FLAGS, Flag, Scope, Takes};
-use crate::outcome::Outcome;
-use crate::session::Session;
 use clap::ArgMatches;
+use lookups::session::Session;
 use record::{Accounting, Kind, Schema};
+use runtime::outcome::Outcome;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;

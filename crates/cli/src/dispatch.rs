@@ -1,12 +1,13 @@
 //! Runs the command that the command line names.
 
 use crate::command::{Command, Commands, ParsedWords};
-use crate::exit::Exit;
 use crate::flags::{near_command, parser};
 use crate::hints;
-use crate::messages::say;
-use crate::outcome::Outcome;
 use crate::output;
+use runtime::exit::Exit;
+use runtime::messages::say;
+use runtime::outcome::Outcome;
+use runtime::print;
 use std::ffi::OsString;
 
 /// Runs the command that the words name, and prints its messages; `None` if they name no command.
@@ -41,7 +42,7 @@ fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let other = command.tables.get(1).filter(|_| is_other);
     match (other.or(command.tables.first()), command.run) {
         (Some(table), _) if words.list("columns").as_deref() == Some("help") => {
-            Ok(output::print_prose(&engine::columns::help(*table)).into())
+            Ok(print::print_prose(&engine::columns::help(*table)).into())
         }
         (_, Some(run)) => run(words).map(|outcome| without_done_advice(words, outcome)),
         (_, None) => Err(format!("`{}` needs another word", command.name)),
@@ -58,7 +59,7 @@ fn without_done_advice(words: &ParsedWords<'_>, mut outcome: Outcome) -> Outcome
     }
     let holds_everything = |flag| {
         let file = words.has_file(flag).then(|| words.file(flag)).flatten();
-        file.is_some_and(|file| crate::recording_file::header_of(file).is_ok_and(|header| header.holds_everything))
+        file.is_some_and(|file| lookups::recording_file::header_of(file).is_ok_and(|header| header.holds_everything))
     };
     if ["replay", "baseline"].into_iter().any(holds_everything) {
         outcome.messages.iter_mut().for_each(|line| *line = line.replace(ADVICE, ""));

@@ -4,10 +4,6 @@
 //! that print its help depend on this crate. Start reading at [`main`]; the list of all commands is `registry.rs`.
 #![forbid(unsafe_code)]
 
-mod append_map;
-mod ascii;
-mod asked;
-mod beside;
 mod bundle;
 mod command;
 mod commands;
@@ -15,48 +11,24 @@ mod complete;
 mod config;
 mod dispatch;
 mod drawing;
-mod enrich;
-mod exit;
-mod faces;
 mod flags;
-mod fold;
-mod followed_ifaces;
 mod help;
 mod hints;
-mod local_time;
-mod long_work;
-mod messages;
-mod names;
-mod nft;
-mod outcome;
 mod output;
-mod packet_delays;
-mod packet_entries;
-mod packet_files;
-mod packet_notes;
-mod pillar_cache;
-mod pillars;
-mod process_cache;
-mod recording_file;
-mod refreshing_lookups;
 mod registry;
-mod rights;
 mod schema;
 mod screen;
-mod service;
-mod session;
-mod shipping;
-mod stdout;
 mod waiting;
-mod width;
 
-pub use exit::Exit;
 pub use flags::defs::{VARIABLES, Variable};
 pub use record::FieldInfo;
+pub use runtime::Exit;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use flags::parser;
 use registry::COMMANDS;
+use runtime::{messages, packet_files};
+use shipping::ShipRequest;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -91,11 +63,11 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
         return packet_files::run_commands(args) as u8;
     }
     if let Some(face) = faces::find(name) {
-        return face(&faces::Call::new(args));
+        return face.run(args, run_log);
     }
     let words: Vec<OsString> = args.collect();
     if let Some(face) = words.first().and_then(|first| first.to_str()).and_then(faces::find) {
-        return face(&faces::Call::new(words.into_iter().skip(1)));
+        return face.run(words.into_iter().skip(1), run_log);
     }
     if let Some(exit) =
         words.split_first().filter(|(first, _)| *first == "help").and_then(|(_, topic)| help::run(topic, COMMANDS))
@@ -108,6 +80,18 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     match dispatch::run(words.clone(), COMMANDS) {
         Some(exit) => exit as u8,
         None => without_command(words) as u8,
+    }
+}
+
+/// Runs `netwren log` for the ulogd face.
+fn run_log(words: Vec<OsString>, ship: &ShipRequest) -> bool {
+    use commands::log;
+    match parser::parse(&log::COMMAND, words, COMMANDS, |line| log::run_shipping(line, ship)) {
+        Ok(outcome) => {
+            outcome.messages.iter().for_each(|message| messages::say(message));
+            outcome.exit == Exit::Ok
+        }
+        Err(_) => false,
     }
 }
 

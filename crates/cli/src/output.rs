@@ -1,16 +1,15 @@
 //! Selects the sink for a request, by format and by the type of standard output.
 
-use crate::ascii;
-use crate::exit::Exit;
 use crate::flags::request::{Format, KeptColumns, Repeat, Request};
-use crate::fold::fold;
-use crate::local_time::local_time;
-use crate::messages::erase_progress;
 use crate::screen;
-use crate::session::Session;
-use crate::stdout::Stdout;
-use crate::width;
+use lookups::session::Session;
 use record::Sink;
+use runtime::ascii;
+use runtime::exit::Exit;
+use runtime::fold::fold;
+use runtime::local_time::local_time;
+use runtime::stdout::Stdout;
+use runtime::width;
 use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
 use sinks::{LocalClock, Room};
 use std::io::Write;
@@ -88,26 +87,6 @@ fn room(request: &Request) -> Option<Room> {
     Some(Room { width, named, keeps, can_be_named, see_by })
 }
 
-/// Prints text that is not a table, unchanged.
-pub(crate) fn print(text: &str) -> Exit {
-    erase_progress();
-    match sys::Out::stdout().write_all(ascii::message(text).as_bytes()) {
-        Ok(()) | Err(sys::OutError::Closed) => Exit::Ok,
-        Err(error) => {
-            crate::messages::say(&error.to_string());
-            Exit::Failed
-        }
-    }
-}
-
-/// Prints prose, folded at the width of a terminal.
-pub(crate) fn print_prose(text: &str) -> Exit {
-    match width::of_terminal() {
-        Some(width) => print(&fold(text, width)),
-        None => print(text),
-    }
-}
-
 /// Prints the error in a command line, or the help that it requests.
 pub(crate) fn refused(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
@@ -117,7 +96,7 @@ pub(crate) fn refused(error: &clap::Error) -> Exit {
         return Exit::Usage;
     }
     // clap's own printing would not report write errors.
-    print(&fold(&text, width::of_texts()))
+    runtime::print::print(&fold(&text, width::of_texts()))
 }
 
 /// False if NO_COLOR (https://no-color.org) is set or the terminal is dumb.
@@ -128,4 +107,24 @@ fn colour_is_welcome() -> bool {
 fn cpu_us() -> u64 {
     let cost = sys::cost::so_far();
     cost.user_us + cost.system_us
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn issue_10_no_line_of_help_is_wider_than_a_terminal() {
+        let mut command = crate::commands();
+        for name in ["sockets", "flows", "routes", "nat", "record", "support"] {
+            let help = command.find_subcommand_mut(name).map(|below| below.render_long_help().to_string());
+            let help = help.unwrap();
+            let folded = fold(&help, 80);
+            let is_wide = |line: &&str| line.chars().count() > 80 && !line.trim().starts_with("netwren ");
+            assert_eq!(folded.lines().find(is_wide), None, "{name}");
+            let words = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(words(&folded), words(&help), "{name}");
+        }
+    }
 }

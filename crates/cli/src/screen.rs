@@ -4,12 +4,12 @@
 //! [`Drawing`]. In a pipe, on a terminal that is dumb or too small, and in a replay (which ends), rounds follow each
 //! other instead.
 
-use crate::ascii;
 use crate::drawing::{Drawing, SIZE_MIN};
 use crate::flags::request::{Format, Repeat, Request};
-use crate::session::Session;
-use crate::stdout::Stdout;
+use lookups::session::Session;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value, text};
+use runtime::ascii;
+use runtime::stdout::Stdout;
 use std::io::Write;
 use std::rc::Rc;
 use sys::term::STDOUT;

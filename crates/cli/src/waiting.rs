@@ -3,7 +3,7 @@
 //! Both are below the rows and are erased before the next row; a pipe gets neither.
 
 use crate::flags::request::{Format, Request};
-use crate::session::Session;
+use lookups::session::Session;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use sinks::screen::crop;
 use std::cell::RefCell;

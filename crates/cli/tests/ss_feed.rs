@@ -4,9 +4,9 @@
 //! `tcp_info`, widths of many blocks, and states and timers that are hard to produce.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+use faces::ss::output::{Layout, Options, Writer};
 use record::rows::{Endpoint, SkMem, Socket, TcpInfo};
 use record::{Addr, Lookups, Proto, State, Timer};
-use sinks::face::ss::{Layout, Options, Writer};
 use std::io::Write;
 use std::process::Command;
 use testkit::{require_tool, tool};

@@ -5,10 +5,10 @@
 //! Recordings and how they were made: `fixtures/sock_diag/6.12`, `6.1`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use faces::ss::output::{Layout, Options, Writer};
 use netlink::Messages;
 use record::rows::{FamilyExtras, Socket};
 use record::{Key, Lookup, LookupId, Lookups, Proto, State, Value};
-use sinks::face::ss::{Layout, Options, Writer};
 use sockets::{InetDecoder, SctpDecoder, TipcDecoder, XdpDecoder, decode_vsock};
 use std::path::PathBuf;
 use testkit::program::workspace;

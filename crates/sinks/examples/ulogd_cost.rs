@@ -6,7 +6,7 @@
 
 use record::rows::{LogRecord, PacketHeaders, TcpHeader, Transport};
 use record::{Addr, Key, Lookup, LookupId, Lookups, Value};
-use sinks::face::ulogd::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, Xml};
+use sinks::ulogd::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, Xml};
 use std::time::Instant;
 
 const ROWS: usize = 4096;

@@ -1,11 +1,11 @@
-//! The final writers: table, text, JSON, CSV, pcap, pcapng, syslog and the faces of the old tools.
+//! The final writers: table, text, JSON, CSV, pcap, pcapng, syslog and the formats of ulogd2.
 //!
 //! They take cells or typed rows and write bytes through one buffer. The crate knows no source, no plan and no flag,
 //! and reads nothing. Start reading at [`Text`], the simplest writer, and [`Out`], the buffer that all use.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod cut;
-pub mod face;
 mod home;
 mod log_tail;
 mod native;
@@ -13,7 +13,9 @@ mod out;
 pub mod packets;
 pub mod screen;
 pub mod syslog;
+pub mod ulogd;
 
+pub use clock::{Civil, Clock};
 pub use cut::width_of;
 pub use home::{HomeText, HomeTextOptions};
 pub use log_tail::{LOG_TAIL_COLUMNS, LogTail, LogTailOptions};

@@ -2,10 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
-use record::rows::{Endpoint, Socket};
-use record::{Accounting, Addr, Column, Columns, Comm, Kind, Lookups, Next, Owner, Proto, Sink, State, Value};
-use sinks::face::conntrack::Civil;
-use sinks::face::netstat;
+use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Proto, Sink, State, Value};
+use sinks::Civil;
 use sinks::{Csv, FormatOptions, Json, LocalClock, Out, Room, TableWriter, Text};
 use std::io::{self, Write};
 
@@ -141,41 +139,4 @@ fn a_line_at_a_time_if_asked() {
     }
     text.end(&Accounting::default()).unwrap();
     assert_eq!(text.into_out().into_inner().writes, 10);
-}
-
-/// A face does not allocate either, once its buffers have their size, even for rows that are held back.
-#[test]
-fn a_line_of_netstat_allocates_nothing() {
-    let options = netstat::SocketLayout {
-        internet: true,
-        unix: false,
-        groups: false,
-        show: netstat::Show::All,
-        extended: true,
-        programs: true,
-        timers: true,
-        numeric_hosts: true,
-        numeric_ports: true,
-        numeric_users: true,
-        wide: false,
-        bug_compatible: true,
-    };
-    let names = netstat::Names { service: &|_, _| None, argv0: &|_, _| false };
-    let mut writer = netstat::Writer::new(Out::new(Calls::default()), options, names);
-    let long = Endpoint { addr: Addr::V6([0xfe; 16]), port: 65_535 };
-    let short = Endpoint { addr: Addr::V4([192, 0, 2, 1]), port: 80 };
-    let six = Socket { family: 10, local: long, peer: long, ..Socket::EMPTY };
-    let four = Socket { family: 2, local: short, peer: short, ..Socket::EMPTY };
-    let mut round = || {
-        writer.begin().unwrap();
-        let before = testkit::allocator::allocations();
-        for n in 0..ROWS {
-            writer.row(if n % 4 == 0 { &six } else { &four }, &Lookups::none()).unwrap();
-        }
-        let asked = testkit::allocator::allocations() - before;
-        writer.end().unwrap();
-        asked
-    };
-    round();
-    assert_eq!(round(), 0);
 }

@@ -4,9 +4,9 @@
 use proptest::prelude::*;
 use record::rows::LogRecord;
 use record::{Addr, Column, Columns, Kind, Lookups, RowCells, Value};
-use sinks::face::conntrack::{Civil, Clock};
-use sinks::face::ulogd::{Logemu, UlogdStyle};
 use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, frame_line, frame_octets};
+use sinks::ulogd::{Logemu, UlogdStyle};
+use sinks::{Civil, Clock};
 
 fn columns() -> Columns {
     let kinds = [

@@ -3,7 +3,7 @@
 
 use record::rows::Sockets;
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Sink, Table, Value};
-use sinks::face::conntrack::Civil;
+use sinks::Civil;
 use sinks::{FormatOptions, LocalClock, Out, Room, TableWriter, width_of};
 
 /// Columns of the three terminals.

@@ -43,10 +43,10 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("pcap_filter", pcapfilter::fuzz_pcap_filter, &[], PCAP_FILTERS),
     Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
     Target::new("ulogd_formats", ulogd_formats, &["nl"], LOG_RECORDS),
-    Target::new("tcpdump_text", sinks::face::tcpdump::fuzz_tcpdump, &[], PACKETS),
-    Target::new("tcpdump_frame", sinks::face::tcpdump::fuzz_tcpdump_frame, &[], CARRIED_BY_FRAMES),
-    Target::new("tcpdump_protocol", sinks::face::tcpdump::fuzz_tcpdump_protocol, &[], CARRIED_BY_IP),
-    Target::new("tcpdump_application", sinks::face::tcpdump::fuzz_tcpdump_application, &[], CARRIED_BY_PORTS),
+    Target::new("tcpdump_text", faces::tcpdump::output::fuzz_tcpdump, &[], PACKETS),
+    Target::new("tcpdump_frame", faces::tcpdump::output::fuzz_tcpdump_frame, &[], CARRIED_BY_FRAMES),
+    Target::new("tcpdump_protocol", faces::tcpdump::output::fuzz_tcpdump_protocol, &[], CARRIED_BY_IP),
+    Target::new("tcpdump_application", faces::tcpdump::output::fuzz_tcpdump_application, &[], CARRIED_BY_PORTS),
     Target::new("name_files", host::ethers::fuzz_name_files, &[], NAME_FILES),
     Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
     Target { made: spool_files, ..Target::new("spool_segment", export::fuzz_spool_segment, &[], &[]) },
@@ -460,7 +460,7 @@ fn recordings() -> Vec<Vec<u8>> {
 /// Formats the bytes as a log record in every format of ulogd2.
 fn ulogd_formats(data: &[u8]) {
     if let Ok(row) = nflog::decode_record(data, 0, &mut 0) {
-        sinks::face::ulogd::fuzz_ulogd_formats(&row);
+        sinks::ulogd::fuzz_ulogd_formats(&row);
     }
 }
 

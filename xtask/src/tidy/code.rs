@@ -22,7 +22,7 @@ const WRITERS_HERE: &[&str] = &[
     "crates/sys/",
     "crates/testkit/",
     "crates/drops/src/trace/instance.rs",
-    "crates/cli/src/commands/capture/beside.rs",
+    "crates/runtime/src/helper_process.rs",
     "crates/cli/src/commands/nat/advise/apply.rs",
 ];
 

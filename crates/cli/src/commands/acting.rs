@@ -6,10 +6,10 @@
 use super::table::AllRounds;
 use crate::command::ParsedWords;
 use crate::flags::request::Request;
-use crate::messages::footer;
-use crate::session::Session;
 use engine::{Run, RunError};
+use lookups::session::Session;
 use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value};
+use runtime::messages::footer;
 
 /// The words for the action and its objects.
 pub(super) struct Verb {

@@ -3,8 +3,8 @@
 use super::rounds::RoundReader;
 use super::source_provider::{SourceProvider, Subject};
 use crate::flags::request::{Repeat, Request};
-use crate::session::{Session, SessionTarget};
 use engine::{Ended, Plan, Run};
+use lookups::session::{Session, SessionTarget};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Table, Value};
 
 /// The texts of the hints.

@@ -1,12 +1,12 @@
 //! The end of a run: its messages and its exit code.
 
-use crate::exit::Exit;
 use crate::flags::request::{Format, Request};
-use crate::messages::{cost_line, footer_lines, stats_line};
-use crate::outcome::Outcome;
-use crate::session::Session;
 use engine::{Ended, Run, RunError};
+use lookups::session::Session;
 use record::{Accounting, SourceFault};
+use runtime::exit::Exit;
+use runtime::messages::{cost_line, footer_lines, stats_line};
+use runtime::outcome::Outcome;
 use sys::cost::{self, Cost};
 
 /// Closes the session and its recording; returns the messages and the exit code of a run that began at the cost

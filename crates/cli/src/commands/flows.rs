@@ -5,18 +5,18 @@ use super::plan::{PlanError, bind, plan};
 use super::source_provider::{SourceProvider, Subject};
 use super::table;
 use crate::command::{Command, ParsedWords, SavedPart};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
-use crate::outcome::Outcome;
-use crate::pillars;
-use crate::session::Session;
 use engine::{DiffSource, DiffState, Plan, Predicate, filter};
 use flows::{Conjunct, Ephemeral, FlowSource, NetnsAddresses, Ranges};
 use host::ports::LocalPorts;
+use lookups::pillars;
+use lookups::session::Session;
 use record::Via;
 use record::rows::{Flow, FlowEvents, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Next, Schema, Source, Table};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 use std::cell::RefCell;
 
 /// Columns of flows that a narrow terminal keeps, the most important one first.

@@ -4,26 +4,27 @@ use super::finish::finish;
 use super::plan::of_request;
 use super::reloading::{Reloading, Reread};
 use super::stream_rounds::StreamRounds;
-use crate::asked;
-use crate::enrich::Enrichment;
-use crate::exit::Exit;
 use crate::flags::request::{Repeat, Request};
-use crate::followed_ifaces::FollowedIfaces;
-use crate::long_work;
-use crate::messages::say;
-use crate::names::DnsNames;
-use crate::outcome::Outcome;
 use crate::output;
-use crate::process_cache::{self, ProcessCache};
-use crate::refreshing_lookups::RefreshingLookups;
-use crate::service::Notifier;
-use crate::session::Session;
-use crate::shipping::{Shipment, Shipped};
 use crate::waiting;
 use engine::{Plan, RenewedLookups, ResolvingSink, RowSink, Run, RunError};
 use host::{Containers, ProcessParts, Processes};
+use lookups::asked;
+use lookups::enrich::Enrichment;
+use lookups::followed_ifaces::FollowedIfaces;
+use lookups::long_work;
+use lookups::names::DnsNames;
+use lookups::process_cache::{self, ProcessCache};
+use lookups::refreshing_lookups::RefreshingLookups;
+use lookups::session::Session;
 use record::rows::{FlowEvents, SocketEvents};
 use record::{Accounting, LookupId, Lookups, Sink, Stream, StreamSource, Table};
+use runtime::exit::Exit;
+use runtime::messages::say;
+use runtime::notifier::Notifier;
+use runtime::outcome::Outcome;
+use runtime::print;
+use shipping::{Shipment, Shipped};
 use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
 use sys::cost;
@@ -138,7 +139,7 @@ pub(super) fn run<T: Shipped>(
         follow(request, &session, plan, stream, words.reread)
     });
     if let (Some(text), Ok(_)) = (explained, &outcome) {
-        return output::print_prose(&text).into();
+        return print::print_prose(&text).into();
     }
     let mut outcome = finish(request, &session, outcome, &before);
     if request.cost {
@@ -192,7 +193,7 @@ fn follow<T: Shipped>(
             drop(line);
             notifier.iter().for_each(Notifier::stopping);
             lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
-            shipment.finish(request, &mut run.stats);
+            shipment.finish(request.stats, &mut run.stats);
             run
         }
         (None, names) if !plan.is_streaming() => {

@@ -1,9 +1,9 @@
 //! Adds TCP sockets that are in none of the kernel's tables to the rows, after the listed sockets, if a filter asks for
 //! closed sockets.
 
-use crate::session::Session;
 use engine::Predicate;
 use host::{Owners, UnhashedTcp, unhashed_tcp};
+use lookups::session::Session;
 use record::rows::{Socket, Sockets};
 use record::{
     Accounting, Demand, Each, Expr, Lookups, Next, Op, Operand, Proto, Scan, Source, SourceError, State, Test,

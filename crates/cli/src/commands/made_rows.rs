@@ -1,12 +1,12 @@
 //! Writes rows that a command has made itself, as the request specifies: filter, columns, order, format.
 
 use super::plan;
-use crate::exit::Exit;
 use crate::flags::request::{Format, Request};
-use crate::outcome::Outcome;
 use crate::output;
 use engine::Plan;
 use record::{Accounting, Demand, Lookups, Next, Scan, Sink, Source, Table, full_scan};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 
 /// The request that the rows are written for.
 pub(super) struct MadeRows<T: Table> {

@@ -3,13 +3,13 @@
 use super::saved;
 use super::source_provider::SourceProvider;
 use super::table;
-use crate::asked::Asked;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::request::Request;
-use crate::outcome::Outcome;
-use crate::session::Session;
 use host::{NetnsSource, NetnsTable};
+use lookups::asked::Asked;
+use lookups::session::Session;
 use record::{Accounting, Lookups, Schema, Source};
+use runtime::outcome::Outcome;
 use std::marker::PhantomData;
 use sys::Mode;
 

@@ -174,7 +174,7 @@ impl Clock for FilterClock<'_> {
     fn now_ns(&self) -> u64 {
         // An unreadable file is rejected when it is opened.
         let recorded =
-            self.replay.and_then(|file| crate::recording_file::header_of(file).ok()).map(|header| header.time);
+            self.replay.and_then(|file| lookups::recording_file::header_of(file).ok()).map(|header| header.time);
         recorded.unwrap_or_else(sys::clock::wall).since_1970_ns()
     }
 

@@ -4,19 +4,19 @@
 //! Each source is read once per round, because a replay plays the streams of a round in the recorded order.
 
 use crate::command::{Command, Commands, ParsedWords, Positional};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser::bytes;
 use crate::flags::request::PERIODS_S;
-use crate::long_work::{self, ProgressLine};
-use crate::messages::{footer_lines, say};
-use crate::outcome::Outcome;
-use crate::output;
-use crate::pillars;
-use crate::recording_file;
-use crate::session::{Session, SessionTarget};
 use host::{HostError, Ifaces, Links};
+use lookups::long_work::{self, ProgressLine};
+use lookups::pillars;
+use lookups::recording_file;
+use lookups::session::{Session, SessionTarget};
 use record::Accounting;
+use runtime::exit::Exit;
+use runtime::messages::{footer_lines, say};
+use runtime::outcome::Outcome;
+use runtime::print;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::{Errno, Host};
@@ -122,7 +122,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let Counted { rounds, namespaces, rows } = counted;
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let rows: Vec<String> = rows.into_iter().map(|(count, rows)| format!("{count} {rows}")).collect();
-    let printed = output::print_prose(&format!(
+    let printed = print::print_prose(&format!(
         "{}: {size}, {rounds} round{} of {namespaces} network namespace{}; in the last one {}\n",
         sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
         plural(usize::try_from(rounds).unwrap_or(usize::MAX)),

@@ -1,11 +1,11 @@
 //! A run whose outputs follow its configuration file, which SIGHUP reloads.
 
 use crate::flags::request::Request;
-use crate::messages::say;
-use crate::service::RunState;
-use crate::shipping::{Shipment, Shipped};
 use engine::{CellsOf, Disposition, ReadRows, RowSink};
 use record::{Columns, Lookups, RowCells};
+use runtime::messages::say;
+use runtime::run_state::RunState;
+use shipping::{Shipment, Shipped};
 use std::sync::Arc;
 
 /// Reloads the configuration; the error describes what is invalid.

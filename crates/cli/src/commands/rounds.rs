@@ -1,14 +1,14 @@
 //! The rounds of a table command: a single one, or repeated ones with `--watch`.
 
 use super::source_provider::{RoundTime, SourceProvider};
-use crate::asked;
-use crate::enrich::{Enrichment, Former};
 use crate::flags::request::{Repeat, Request};
-use crate::names::DnsNames;
-use crate::pillars;
-use crate::session::Session;
 use engine::{Ended, Plan, RenderedRows, ResolvingSink, Rounds, Run, RunError};
 use host::{NetnsNames, Owners};
+use lookups::asked;
+use lookups::enrich::{Enrichment, Former};
+use lookups::names::DnsNames;
+use lookups::pillars;
+use lookups::session::Session;
 use record::{Accounting, LookupId, Round, Sink, Table};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;

@@ -7,20 +7,20 @@ use super::saved;
 use super::source_provider::SourceProvider;
 use super::table;
 use super::unseen_owners;
-use crate::asked;
 use crate::command::{Command, ParsedWords, SavedPart};
-use crate::enrich::Enrichment;
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
-use crate::outcome::Outcome;
-use crate::pillars;
-use crate::session::Session;
 use engine::{DiffSource, DiffState, Plan, Predicate};
+use lookups::asked;
+use lookups::enrich::Enrichment;
+use lookups::pillars;
+use lookups::session::Session;
 use owners::{OwnerResolver, OwnerlessCounted};
 use record::Via;
 use record::rows::{Socket, SocketEvents, Sockets};
 use record::{Accounting, Expr, LookupId, Lookups, Schema, Source, Table};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 use std::cell::RefCell;
 
 /// The registry's entry.

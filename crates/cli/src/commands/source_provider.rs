@@ -1,7 +1,7 @@
 //! Describes how a table command reads its rows.
 
 use crate::flags::request::Repeat;
-use crate::session::Session;
+use lookups::session::Session;
 use record::{Accounting, Expr, Field, Kind, LookupId, Lookups, Source, SourceError, Table};
 
 /// Makes the source of a table, once per round.

@@ -1,8 +1,8 @@
 //! `--watch` for a stream: groups its rows in rounds, with rates per second.
 
 use crate::command::GroupRate;
-use crate::names::DnsNames;
 use engine::{Ended, Plan, RenewedLookups, ResolvingSink, Run, RunError};
+use lookups::names::DnsNames;
 use record::{
     Accounting, Column, Columns, Demand, Each, Next, Offer, Round, Sink, SinkError, SourceError, Stream, StreamSource,
     StreamState, Table, Value,

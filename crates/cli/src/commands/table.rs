@@ -9,13 +9,14 @@ use super::finish::finish;
 use super::plan::{self, PlanError};
 use super::rounds::RoundReader;
 use super::source_provider::SourceProvider;
-use crate::exit::Exit;
 use crate::flags::request::Request;
-use crate::outcome::Outcome;
 use crate::output;
-use crate::session::Session;
 use engine::{Plan, Run, RunError};
+use lookups::session::Session;
 use record::{Accounting, Lookups, Sink, Table};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::print;
 use sys::cost;
 
 /// Makes the plan of the request over `T` and runs it; `provider` determines how the plan's rows are read.
@@ -96,5 +97,5 @@ fn explain<T: Table>(session: &Session, plan: &Plan<T>, provider: &impl SourcePr
     let text = provider.with_source(session, Lookups::none(), &mut stats, |source| {
         engine::explain(plan, &source.prepare(plan.demand()).offer())
     });
-    output::print_prose(&text)
+    print::print_prose(&text)
 }

@@ -12,10 +12,10 @@ mod place;
 mod proposal;
 mod quotes;
 
-use crate::exit::Exit;
-use crate::output;
 use proposal::{Proposal, Proposals};
 use record::text;
+use runtime::exit::Exit;
+use runtime::print;
 use std::ffi::OsString;
 
 /// The shells' scripts by file name.
@@ -36,7 +36,7 @@ pub(crate) fn run(words: &[OsString]) -> Exit {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let words = words.strip_prefix(&["--".to_owned()]).unwrap_or(&words);
     let Some((current, before)) = words.split_last() else { return Exit::Ok };
-    output::print(&answer(&place::proposals(before, &quotes::removed(current)), &quotes::removed(current)))
+    print::print(&answer(&place::proposals(before, &quotes::removed(current)), &quotes::removed(current)))
 }
 
 /// The output lines: proposals that start with the current word, without duplicates.

@@ -3,10 +3,10 @@
 use super::proposal::{Proposal, Proposals};
 use super::{filter, lists, names, quotes};
 use crate::command::{Command, Positional};
-use crate::faces;
 use crate::flags::defs::{FLAGS, Flag, Takes};
 use crate::flags::parser;
 use crate::registry::COMMANDS;
+use faces;
 use std::ffi::OsString;
 
 /// The parsed line up to the current word.
@@ -90,7 +90,9 @@ fn below(line: &TypedLine) -> Vec<Proposal> {
     let commands = COMMANDS.iter().filter(|command| command.is_below(above));
     let mut words: Vec<Proposal> = commands.map(|command| Proposal::new(command.word(), command.about)).collect();
     if above.is_empty() {
-        words.extend(faces::names().map(|name| Proposal::new(name, format!("as {name} has it"))));
+        words.extend(
+            faces::FACES.iter().map(|face| face.name).map(|name| Proposal::new(name, format!("as {name} has it"))),
+        );
         words.push(Proposal::new("help", "help of a command, of filters, of columns"));
     }
     words
@@ -116,7 +118,7 @@ fn switches(face: &str, current: &str) -> Vec<Proposal> {
     if !current.starts_with('-') {
         return Vec::new();
     }
-    faces::switches(face).into_iter().map(Proposal::named).collect()
+    faces::find(face).map_or(Vec::new(), |face| face.switches()).into_iter().map(Proposal::named).collect()
 }
 
 /// Proposals for an option, or for `--option=value`.

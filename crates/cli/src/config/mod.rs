@@ -8,10 +8,10 @@ mod trust;
 mod words;
 
 use crate::command::{Command, ParsedWords};
-use crate::exit::Exit;
 use crate::flags::parser;
-use crate::messages::say;
-use crate::outcome::Outcome;
+use runtime::exit::Exit;
+use runtime::messages::say;
+use runtime::outcome::Outcome;
 use settings::Setting;
 use std::path::{Path, PathBuf};
 

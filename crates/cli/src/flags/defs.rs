@@ -897,7 +897,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         Scope::SHIP,
         "rate-by",
         None,
-        Word(&crate::shipping::RateBy::WORDS),
+        Word(&shipping::RateBy::WORDS),
         SHIPPED,
         "What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address",
     )

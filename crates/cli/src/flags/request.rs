@@ -4,11 +4,12 @@ use super::defs::Scope;
 #[cfg(test)]
 use super::parser;
 use super::shell_line::shell_line;
-use super::ship::ShipRequest;
+use super::ship::ship_request;
 use crate::bundle::BundleWriter;
 use crate::command::{Command, GroupRate, ParsedWords};
-use crate::session::SessionTarget;
+use lookups::session::SessionTarget;
 use record::Schema;
+use shipping::ShipRequest;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -201,7 +202,7 @@ impl Request {
             "tsv" => Format::Tsv,
             _ => Format::Table,
         };
-        let ship = ShipRequest::of(words)?;
+        let ship = ship_request(words)?;
         let (repeat, filter) = period(words, "watch", filter)?;
         let (follow, filter) = period(words, "follow", filter)?;
         let wide = output == "wide" || format == Format::Json || ship.is_some();
@@ -419,7 +420,7 @@ impl Request {
         static TABLE: Command = Command {
             name: "sockets",
             scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
-            run: Some(|_| Ok(crate::exit::Exit::Ok.into())),
+            run: Some(|_| Ok(runtime::exit::Exit::Ok.into())),
             ..Command::TABLE
         };
         parser::parse_line(&TABLE, line, Request::of)

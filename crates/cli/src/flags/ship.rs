@@ -3,13 +3,11 @@
 use super::parser;
 use super::rotation::{ROTATE_FLAGS, rotate_age, rotate_keep, rotate_size};
 use crate::command::ParsedWords;
-use crate::shipping::{RateBy, RepeatRequest, UlogdTuning, has_words};
-use export::{Address, Rate, Rotation, SyncWhen, Target, TlsFiles, WhenFull};
+use export::{Address, Rate, Rotation, SyncWhen, Target, TlsFiles};
+use shipping::{QUEUE_MAX, RateBy, RepeatRequest, ShipRequest, SpoolRequest, has_words};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Default memory for messages waiting for one receiver, in bytes.
-const QUEUE_MAX: u64 = 64 << 20;
 /// Less memory would not hold the messages that the kernel sends at once.
 const QUEUE_MIN: u64 = 4 << 20;
 
@@ -26,124 +24,65 @@ const PACKER: &str = "/proc/self/exe";
 /// Default number of rotated files to keep.
 const ROTATE_KEEP: u32 = 7;
 
-/// The request to ship rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ShipRequest {
-    /// `--to`, without duplicates.
-    pub(crate) targets: Vec<Target>,
-    /// One per target if the targets come from an ulogd.conf, otherwise empty.
-    pub(crate) tuning: Vec<UlogdTuning>,
-    /// `--when-full`
-    pub(crate) when_full: WhenFull,
-    /// `--queue-max` in bytes.
-    pub(crate) queue_max: usize,
-    /// `--spool`
-    pub(crate) spool: Option<SpoolRequest>,
-    /// `--tls-ca`, `--tls-cert`, `--tls-key`
-    pub(crate) tls: TlsFiles,
-    /// `--rotate-size`, `--rotate-age`, `--rotate-keep`, `--rotate-zstd`
-    pub(crate) rotation: Option<Rotation>,
-    /// `--control`
-    pub(crate) control: Option<PathBuf>,
-    /// `--fold`, `--rate`, `--rate-by`
-    pub(crate) repeats: RepeatRequest,
-    /// `--comment`: fields for packet comments in pcapng targets.
-    pub(crate) comment: Option<String>,
+fn spool(words: &ParsedWords<'_>) -> Result<Option<SpoolRequest>, String> {
+    let Some(dir) = words.file("spool") else {
+        let alone = ["spool-max", "spool-age", "spool-sync"].into_iter().find(|flag| words.is_given(flag));
+        return alone.map_or(Ok(None), |flag| Err(format!("--{flag} goes with --spool DIR")));
+    };
+    let bytes_max = words.value("spool-max").map_or(Some(SPOOL_MAX), parser::bytes);
+    let bytes_max = bytes_max.filter(|bytes| *bytes >= SPOOL_MIN);
+    let sync = match words.value("spool-sync") {
+        Some("never") => SyncWhen::Never,
+        Some("always") => SyncWhen::Always,
+        _ => SyncWhen::EverySecond,
+    };
+    Ok(Some(SpoolRequest {
+        dir: dir.to_owned(),
+        bytes_max: bytes_max.ok_or("--spool-max takes a size from 16MiB on, as 10GiB")?,
+        age_max: words.seconds("spool-age", 1.0..=1e9)?,
+        sync,
+    }))
 }
 
-/// The disk queue for rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SpoolRequest {
-    /// `--spool`
-    pub(crate) dir: PathBuf,
-    /// `--spool-max` in bytes, for each receiver.
-    pub(crate) bytes_max: u64,
-    /// `--spool-age`
-    pub(crate) age_max: Option<Duration>,
-    /// `--spool-sync`
-    pub(crate) sync: SyncWhen,
-}
-
-impl SpoolRequest {
-    fn of(words: &ParsedWords<'_>) -> Result<Option<SpoolRequest>, String> {
-        let Some(dir) = words.file("spool") else {
-            let alone = ["spool-max", "spool-age", "spool-sync"].into_iter().find(|flag| words.is_given(flag));
-            return alone.map_or(Ok(None), |flag| Err(format!("--{flag} goes with --spool DIR")));
+/// Parses the request from a command line; None without `--to`.
+pub(crate) fn ship_request(words: &ParsedWords<'_>) -> Result<Option<ShipRequest>, String> {
+    let mut targets: Vec<Target> = Vec::new();
+    for text in words.values("to") {
+        let target: Target = text.parse().map_err(|error| format!("--to: {error}"))?;
+        let is_same = |other: &Target| other.address == target.address || other.to_string() == target.to_string();
+        if targets.iter().any(is_same) {
+            return Err(format!("--to {target}: two outputs to one receiver would be mixed up"));
+        }
+        targets.push(target);
+    }
+    if targets.is_empty() {
+        let mut alone = ["when-full", "queue-max", "spool", "control", "fold", "rate", "rate-by"]
+            .into_iter()
+            .chain(TLS_FLAGS)
+            .chain(ROTATE_FLAGS.into_iter().filter(|_| !words.has_file("write")));
+        let alone = alone.find(|flag| words.is_given(flag));
+        return match alone {
+            Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
+            None => Ok(None),
         };
-        let bytes_max = words.value("spool-max").map_or(Some(SPOOL_MAX), parser::bytes);
-        let bytes_max = bytes_max.filter(|bytes| *bytes >= SPOOL_MIN);
-        let sync = match words.value("spool-sync") {
-            Some("never") => SyncWhen::Never,
-            Some("always") => SyncWhen::Always,
-            _ => SyncWhen::EverySecond,
-        };
-        Ok(Some(SpoolRequest {
-            dir: dir.to_owned(),
-            bytes_max: bytes_max.ok_or("--spool-max takes a size from 16MiB on, as 10GiB")?,
-            age_max: words.seconds("spool-age", 1.0..=1e9)?,
-            sync,
-        }))
     }
-}
-
-impl ShipRequest {
-    /// Outputs from an ulogd.conf.
-    pub(crate) fn tuned(outputs: Vec<(Target, UlogdTuning)>) -> ShipRequest {
-        let (targets, tuning) = outputs.into_iter().unzip();
-        ShipRequest {
-            comment: None,
-            control: None,
-            repeats: RepeatRequest::default(),
-            targets,
-            tuning,
-            when_full: WhenFull::default(),
-            queue_max: QUEUE_MAX as usize,
-            spool: None,
-            rotation: None,
-            tls: TlsFiles::default(),
-        }
+    let by_tls = targets.iter().any(|target| matches!(target.address, Address::Tls(_) | Address::Postgres(_)));
+    if let Some(flag) = TLS_FLAGS.into_iter().find(|flag| !by_tls && words.is_given(flag)) {
+        return Err(format!("--{flag} goes with a receiver by TLS: --to FORMAT+tls://HOST:PORT"));
     }
-
-    /// Parses the request from a command line; None without `--to`.
-    pub(crate) fn of(words: &ParsedWords<'_>) -> Result<Option<ShipRequest>, String> {
-        let mut targets: Vec<Target> = Vec::new();
-        for text in words.values("to") {
-            let target: Target = text.parse().map_err(|error| format!("--to: {error}"))?;
-            let is_same = |other: &Target| other.address == target.address || other.to_string() == target.to_string();
-            if targets.iter().any(is_same) {
-                return Err(format!("--to {target}: two outputs to one receiver would be mixed up"));
-            }
-            targets.push(target);
-        }
-        if targets.is_empty() {
-            let mut alone = ["when-full", "queue-max", "spool", "control", "fold", "rate", "rate-by"]
-                .into_iter()
-                .chain(TLS_FLAGS)
-                .chain(ROTATE_FLAGS.into_iter().filter(|_| !words.has_file("write")));
-            let alone = alone.find(|flag| words.is_given(flag));
-            return match alone {
-                Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
-                None => Ok(None),
-            };
-        }
-        let by_tls = targets.iter().any(|target| matches!(target.address, Address::Tls(_) | Address::Postgres(_)));
-        if let Some(flag) = TLS_FLAGS.into_iter().find(|flag| !by_tls && words.is_given(flag)) {
-            return Err(format!("--{flag} goes with a receiver by TLS: --to FORMAT+tls://HOST:PORT"));
-        }
-        let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
-        Ok(Some(ShipRequest {
-            comment: None,
-            rotation: rotation(words, &targets)?,
-            repeats: repeats(words, &targets)?,
-            targets,
-            spool: SpoolRequest::of(words)?,
-            control: words.file("control").map(PathBuf::from),
-            tls: TlsFiles { authorities, certificate, key },
-            tuning: Vec::new(),
-            when_full: words.value("when-full").and_then(|word| word.parse().ok()).unwrap_or_default(),
-            queue_max: words.value("queue-max").map_or(Ok(QUEUE_MAX as usize), queue_max)?,
-        }))
-    }
+    let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
+    Ok(Some(ShipRequest {
+        comment: None,
+        rotation: rotation(words, &targets)?,
+        repeats: repeats(words, &targets)?,
+        targets,
+        spool: spool(words)?,
+        control: words.file("control").map(PathBuf::from),
+        tls: TlsFiles { authorities, certificate, key },
+        tuning: Vec::new(),
+        when_full: words.value("when-full").and_then(|word| word.parse().ok()).unwrap_or_default(),
+        queue_max: words.value("queue-max").map_or(Ok(QUEUE_MAX), queue_max)?,
+    }))
 }
 
 /// Valid folding windows in seconds: a shorter one would fold nothing, a longer one would hide current events.

@@ -1,10 +1,10 @@
 //! `netwren help filters`, `netwren help columns [TABLE]`: help topics other than commands.
 
 use crate::command::Commands;
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output;
 use engine::nearest;
+use runtime::exit::Exit;
+use runtime::messages::say;
+use runtime::print;
 use std::ffi::OsString;
 
 /// The filter language, with examples that a test runs.
@@ -14,8 +14,8 @@ pub(crate) const FILTERS: &str = include_str!("filters.txt");
 pub(crate) fn run(words: &[OsString], commands: Commands) -> Option<Exit> {
     let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     match words[..] {
-        ["filters" | "filter"] => Some(output::print_prose(FILTERS)),
-        ["columns" | "fields"] => Some(output::print_prose(&tables(commands))),
+        ["filters" | "filter"] => Some(print::print_prose(FILTERS)),
+        ["columns" | "fields"] => Some(print::print_prose(&tables(commands))),
         ["columns" | "fields", ref table @ ..] => Some(columns(&table.join(" "), commands)),
         _ => None,
     }
@@ -36,7 +36,7 @@ fn columns(name: &str, commands: Commands) -> Exit {
     let tables = || commands.iter().filter(|command| !command.tables.is_empty());
     let found = tables().find(|command| command.name == name).and_then(|command| command.tables.first());
     match found {
-        Some(table) => output::print_prose(&engine::columns::help(*table)),
+        Some(table) => print::print_prose(&engine::columns::help(*table)),
         None => {
             let hint = nearest(name, tables().map(|command| command.name));
             let hint = hint.map_or_else(

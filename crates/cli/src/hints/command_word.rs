@@ -33,7 +33,9 @@ pub(crate) fn unknown_command(word: &str, commands: Commands) -> String {
     let shown = word.escape_debug();
     let known = MEANT.iter().find(|(words, _)| words.contains(&word)).map(|(_, line)| *line);
     let first = || commands.iter().map(|command| command.name).filter(|name| !name.contains(' '));
-    let slip = || first().chain(crate::faces::names()).find(|name| is_slip(word.as_bytes(), name.as_bytes()));
+    let slip = || {
+        first().chain(faces::FACES.iter().map(|face| face.name)).find(|name| is_slip(word.as_bytes(), name.as_bytes()))
+    };
     match known.or_else(slip) {
         Some(line) => format!("`{shown}` is not a command\nperhaps: netwren {line}"),
         None => {

@@ -4,8 +4,8 @@
 use super::own_line;
 use super::pieces::{WordPiece, pieces};
 use crate::command::{Command, Commands};
-use crate::faces;
 use crate::flags::shell_line::shell_line;
+use faces;
 use std::ffi::OsString;
 
 /// The meaning of a tool's letter in a line of ours.
@@ -96,7 +96,7 @@ pub(super) fn of(command: &Command) -> Option<&'static str> {
 /// True if the word, `-x` or a cluster, starts with a switch of the tool that our line supports or the face has.
 pub(super) fn has(word: &str, command: &Command) -> bool {
     let Some((tool, letter)) = tool_of(command).zip(word.chars().nth(1)) else { return false };
-    let is_of_face = || faces::switches(tool.name).contains(&format!("-{letter}"));
+    let is_of_face = || faces::find(tool.name).is_some_and(|face| face.switches().contains(&format!("-{letter}")));
     tool.letters.iter().any(|(known, _)| *known == letter) || is_of_face()
 }
 
@@ -127,7 +127,7 @@ fn of_face(tool: &Tool, command: &Command, pieces: &[WordPiece]) -> Option<Strin
             WordPiece::Operand(_) | WordPiece::Long(_) => return None,
         }
     }
-    let words = shell_line(&line).filter(|_| faces::accepts(tool.name, line))?;
+    let words = shell_line(&line).filter(|_| faces::find(tool.name).is_some_and(|face| face.accepts(line)))?;
     Some(format!("netwren {} {words}", tool.name))
 }
 

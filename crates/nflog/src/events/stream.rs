@@ -243,8 +243,7 @@ impl<'h> LogStream<'h> {
             ..
         } = self;
         if let Some(hand_over) = hand_over {
-            // The consumer has the rows of the last batch: if this process ends now, the records after them belong to a
-            // successor.
+            // The consumer has the rows of the last batch: a successor continues with the records after them.
             hand_over.note(&sequences.numbers());
         }
         let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };

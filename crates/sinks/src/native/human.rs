@@ -3,7 +3,7 @@
 //! A filter accepts the same units, so displayed values can be typed. Omitted digits are cut off, not rounded.
 
 use super::cell::Form;
-use crate::face::conntrack::Civil;
+use crate::Civil;
 use record::text::{put_i64, put_u64};
 use record::{Column, Kind, Value};
 

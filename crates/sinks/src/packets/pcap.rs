@@ -11,9 +11,9 @@ const VERSION: (u16, u16) = (2, 4);
 /// Writes rows as records of a pcap file: little-endian, microseconds, link type RAW, like the output PCAP of ulogd2.
 ///
 /// A packet that is not IP (ARP, say) is written as it is, as ulogd2 does: its reader takes it for IP of an unknown
-/// version. [`Pcap::is_for`] tells such packets apart. VLAN tags in front of a packet are omitted. There are two differences from ulogd2: the time zone in the
-/// header is always 0, as readers assume, and the original length also comes from the IP header in bridge and netdev
-/// chains.
+/// version. [`Pcap::is_for`] tells such packets apart. VLAN tags in front of a packet are omitted. There are two
+/// differences from ulogd2: the time zone in the header is always 0, as readers assume, and the original length also
+/// comes from the IP header in bridge and netdev chains.
 #[derive(Debug, Default)]
 pub struct Pcap;
 

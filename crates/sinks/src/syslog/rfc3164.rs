@@ -3,7 +3,7 @@
 use super::pairs::{Pairs, Style};
 use super::words::{name, put_line_of_text};
 use super::{APP_NAME, Message, Origin};
-use crate::face::conntrack::Clock;
+use crate::Clock;
 use crate::native::put_piece;
 use record::Columns;
 use record::RowCells;

@@ -1,11 +1,11 @@
 //! Copies records of packet files into another file, with everything that pcapng can express.
 
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::outcome::Outcome;
-use crate::packet_files::{OutputFile, is_pcap};
 use capture::{FileError, FileIface, FileOptions, FilePacket, OtherBlock, blocks};
 use record::rows::{CapturedPacket, LinkType, OddTime};
+use runtime::exit::Exit;
+use runtime::messages::say;
+use runtime::outcome::Outcome;
+use runtime::packet_files::{OutputFile, is_pcap};
 use sinks::packets::{
     CapturedPcap, CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section,
     put_copied_simple_packet, put_copied_statistics,

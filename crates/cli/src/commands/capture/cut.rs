@@ -4,17 +4,17 @@ use super::copying::CopyWriter;
 use super::filter::{JoinedFilter, OwnTest, own_test};
 use super::program::Programs;
 use crate::command::{Command, ParsedWords, Positional};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use crate::long_work::Ticker;
-use crate::outcome::Outcome;
-use crate::packet_files::{is_same, words_of};
-use crate::rights::NeededRights;
-use crate::session::Session;
 use capture::{FileError, FileRecord, PacketFile, UnreadFile, complete};
+use lookups::long_work::Ticker;
+use lookups::session::Session;
 use record::Lookups;
 use record::rows::CapturedPacket;
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::packet_files::{is_same, words_of};
+use runtime::rights::NeededRights;
 use std::path::Path;
 
 /// The registry's entry.

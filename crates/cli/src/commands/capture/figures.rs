@@ -1,7 +1,7 @@
 //! The counts of the packet reader and the writer, shown during the capture (`--watch`, SIGUSR1).
 
-use crate::messages::{say, show_progress};
 use capture::CaptureReport;
+use runtime::messages::{say, show_progress};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::term::{STDERR, STDOUT};

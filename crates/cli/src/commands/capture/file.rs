@@ -7,14 +7,14 @@ use super::opening::Opened;
 use super::program::Programs;
 use super::writing::{PacketWriter, finished, written};
 use crate::commands::follow::{self, StreamNotes};
-use crate::long_work;
-use crate::messages::say;
-use crate::outcome::Outcome;
-use crate::rights::Confined;
 use capture::{FileError, FileIface, FilePackets, PacketFile, PassesInFile, ReadPackets, SkippedRecords, UnreadFile};
 use engine::{Ended, Plan, Run, RunError};
+use lookups::long_work;
 use record::rows::{CapturedPacket, CapturedPackets};
 use record::{Accounting, Demand, Each, Lookups, Offer, SourceError, SourceFault, Stream, StreamState};
+use runtime::messages::say;
+use runtime::outcome::Outcome;
+use runtime::rights::Confined;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 

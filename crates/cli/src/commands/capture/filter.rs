@@ -4,11 +4,11 @@
 //! fields (`info ~ x`) are placeholder words in the pcap-filter expression: the compiler treats them as unknown, and
 //! the kernel passes every packet that they might accept.
 
-use super::names::HostNames;
 use crate::commands::plan;
 use crate::flags::request::Request;
 use crate::flags::shell_line::shell_line;
 use engine::{Predicate, filter};
+use lookups::filter_names::FilterNames;
 use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
 use record::Schema;
 use record::Table;
@@ -66,7 +66,7 @@ pub(super) struct PcapFilter {
     text: String,
     /// The comparisons; `None` for one that the plan tests.
     own: Vec<Option<OwnTest>>,
-    names: HostNames,
+    names: FilterNames,
 }
 
 /// A field comparison within a pcap-filter expression.
@@ -106,7 +106,7 @@ impl JoinedFilter {
             own.push(if is_chain { None } else { Some(own_test(request, test, BY_AND)?) });
             pcap.replace_range(found.begin..found.end, &format!("{:1$}", word.name, found.end - found.begin));
         }
-        let part = PcapFilter { text: pcap, own, names: HostNames::default() };
+        let part = PcapFilter { text: pcap, own, names: FilterNames::default() };
         let refusal = match (part.check(), bound) {
             (Ok(()), _) => return Ok(JoinedFilter { pcap: Some(part), ..joined }),
             // It parses as a filter over fields, but one field is unknown: that error suggests the right one.

@@ -5,9 +5,9 @@ use crate::command::{Command, ParsedWords};
 use crate::commands::sockets;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use crate::outcome::Outcome;
 use record::Schema;
 use record::rows::Sockets;
+use runtime::outcome::Outcome;
 
 /// The registry's entry. It shows the sockets table.
 pub(crate) static COMMAND: Command = Command {

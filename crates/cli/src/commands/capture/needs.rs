@@ -1,13 +1,13 @@
 //! The privileges that a capture needs while it parses packets.
 
 use super::Capture;
-use crate::flags::ship::ShipRequest;
-use crate::packet_files::{folder_of, is_ours};
-use crate::rights::{NeededRights, account};
 use engine::Plan;
 use export::{Address, Target};
 use record::LookupId;
 use record::rows::CapturedPackets;
+use runtime::packet_files::{folder_of, is_ours};
+use runtime::rights::{NeededRights, account};
+use shipping::ShipRequest;
 use std::path::{Path, PathBuf};
 use sys::caps::{Cap, CapSet};
 

@@ -3,9 +3,9 @@
 use super::Capture;
 use super::rotation::{Rotation, RotationRequest};
 use super::writing::{PacketWriter, not_made};
-use crate::packet_files::{FileCommands, Packing};
-use crate::service::RunState;
 use engine::RunError;
+use runtime::packet_files::{FileCommands, Packing};
+use runtime::run_state::RunState;
 use std::io;
 use std::path::PathBuf;
 

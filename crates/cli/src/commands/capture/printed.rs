@@ -2,9 +2,9 @@
 
 use super::Capture;
 use super::filter::live_target;
-use crate::outcome::Outcome;
-use crate::output;
 use pcapfilter::{LinkType, Program};
+use runtime::outcome::Outcome;
+use runtime::print;
 
 /// Prints the kernel's program for Ethernet packets, and the part that netwren tests.
 pub(super) fn filter(capture: &Capture, form: u8) -> Result<Outcome, String> {
@@ -22,5 +22,5 @@ pub(super) fn filter(capture: &Capture, form: u8) -> Result<Outcome, String> {
         printed.push_str("what the kernel lets through is judged by\n");
         printed.push_str(&text(rest));
     }
-    Ok(output::print_prose(&printed).into())
+    Ok(print::print_prose(&printed).into())
 }

@@ -1,12 +1,12 @@
 //! The programs of a filter: for the kernel, which knows an interface's hardware, and for packets of files.
 
 use super::filter::{PcapFilter, live_target, tagged_target};
-use crate::messages::say;
 use capture::{complete, is_of_interface};
 use packet::{is_tagged, put_untagged};
 use pcapfilter::{Filter, FilterTarget, LinkType, Metadata, Origin, Packet};
 use record::Lookups;
 use record::rows::CapturedPacket;
+use runtime::messages::say;
 use std::cell::{Cell, RefCell};
 use sys::packet_ring::{Instruction, PROGRAM_MAX, accept_all};
 

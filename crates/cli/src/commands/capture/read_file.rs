@@ -1,7 +1,7 @@
 //! A packet file that was read: its summary, and the row made from it.
 
-use crate::long_work::Ticker;
 use capture::{FileError, FileFormat, FileSummary, IfaceCounts, IfaceSummary, UnreadFile};
+use lookups::long_work::Ticker;
 use record::rows::{CaptureFile, CaptureFileIface};
 use std::path::Path;
 

@@ -2,12 +2,12 @@
 
 use crate::command::ParsedWords;
 use crate::flags::rotation::{ROTATE_FLAGS, rotate_age, rotate_keep, rotate_size};
-use crate::messages::say;
-use crate::packet_files::{
+use record::Accounting;
+use runtime::messages::say;
+use runtime::packet_files::{
     BegunFile, CommandRequest, FileCommands, FileLimits, FileSeries, FileState, NextName, NumberedNames, OutputFile,
     SeriesReport, place_of, words_of,
 };
-use record::Accounting;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};

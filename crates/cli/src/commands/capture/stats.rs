@@ -6,17 +6,17 @@ use super::summary_text::text_of;
 use crate::command::{Command, ParsedWords, Positional};
 use crate::commands::made_rows::MadeRows;
 use crate::commands::plan::of_request;
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use crate::messages::cost_line;
-use crate::outcome::Outcome;
-use crate::output;
-use crate::rights::NeededRights;
 use capture::UnreadFile;
 use record::Accounting;
 use record::Schema;
 use record::rows::{CaptureFile, CaptureFiles};
+use runtime::exit::Exit;
+use runtime::messages::cost_line;
+use runtime::outcome::Outcome;
+use runtime::print;
+use runtime::rights::NeededRights;
 use std::path::PathBuf;
 use sys::cost;
 
@@ -65,7 +65,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let read: Vec<ReadFile> = files.iter().zip(opened).map(|(path, opened)| ReadFile::of(path, opened)).collect();
     let rows: Vec<CaptureFile<'_>> = read.iter().filter_map(ReadFile::row).collect();
     let mut outcome = match asked.wants_text() {
-        true => output::print_prose(&read.iter().filter(|file| file.format.is_some()).map(text_of).collect::<String>())
+        true => print::print_prose(&read.iter().filter(|file| file.format.is_some()).map(text_of).collect::<String>())
             .into(),
         false => asked.write(&rows),
     };

@@ -3,13 +3,13 @@
 use super::copying::OTHER_TIMES;
 use super::figures::{Figures, Written};
 use super::rotation::Rotation;
-use crate::messages::say;
-use crate::packet_files::{BegunFile, OutputFile, Packing, is_pcap, words_of};
-use crate::packet_notes::{ConnectionNotes, NoteFields};
 use capture::{CaptureReport, PacketStream};
 use engine::{CellsOf, Disposition, Ended, Plan, RenewedLookups, RowSink, Run, RunError};
 use record::rows::{CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, LinkType, OddTime};
 use record::{Columns, Lookups, Next, RowCells, SourceError, SourceFault, Stream, StreamState};
+use runtime::messages::say;
+use runtime::packet_files::{BegunFile, OutputFile, Packing, is_pcap, words_of};
+use shipping::packet_notes::{ConnectionNotes, NoteFields};
 use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics, PacketNotes};
 use std::io;
 use std::path::Path;

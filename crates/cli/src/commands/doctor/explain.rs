@@ -1,8 +1,8 @@
 //! `netwren doctor --explain`: explains how checks reach their findings.
 
-use crate::fold::fold;
-use crate::width;
 use doctor::checks::CHECKS;
+use runtime::fold::fold;
+use runtime::width;
 use std::fmt::Write;
 
 /// Explains the checks with these names or areas; explains all checks if the list is empty.

@@ -18,19 +18,19 @@ use super::plan::PlanError;
 use super::source_provider::SourceProvider;
 use super::table;
 use crate::command::{Command, ParsedWords, SavedPart};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request};
-use crate::outcome::Outcome;
-use crate::output;
 use crate::screen;
-use crate::session::Session;
 pub(super) use descriptors::forgive_missing;
 use doctor::checks::CHECKS;
 use engine::Predicate;
 pub(super) use gather::Watch;
+use lookups::session::Session;
 use record::rows::{BaselineChanges, Findings, Severity};
 use record::{Accounting, LookupId, Lookups, Operand, Schema, Sink, Source, Table, Test, full_scan};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::print;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         request.shown.filter.clear();
     }
     if request.explain && (chosen.is_some() || request.shown.filter.is_empty()) {
-        return Ok(output::print(&explain::text(&chosen.unwrap_or_default())).into());
+        return Ok(print::print(&explain::text(&chosen.unwrap_or_default())).into());
     }
     let scope = text::ChecksShown {
         checks: CHECKS

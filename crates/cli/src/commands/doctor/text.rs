@@ -1,10 +1,10 @@
 //! Findings as text, folded at the terminal's width or in a pipe at 80 columns. Commands are not folded.
 
 use super::TEXT_COLUMNS;
-use crate::fold::fold;
-use crate::width;
 use record::text::{put_i64, put_text, put_timestamp, put_u64};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
+use runtime::fold::fold;
+use runtime::width;
 use std::cell::Cell;
 use std::io::{ErrorKind, Write};
 

@@ -1,13 +1,13 @@
 //! Counts drops by reason and location in rounds.
 
-use crate::asked::Asked;
 use crate::commands::saved;
 use crate::commands::source_provider::{RoundTime, SourceProvider};
 use crate::flags::request::Repeat;
-use crate::long_work;
-use crate::pillar_cache::PillarCache;
-use crate::session::Session;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
+use lookups::asked::Asked;
+use lookups::long_work;
+use lookups::pillar_cache::PillarCache;
+use lookups::session::Session;
 use record::rows::{Drops, drop_need};
 use record::{Accounting, Demand, LookupId, Lookups, Source, SourceError};
 use std::any::Any;

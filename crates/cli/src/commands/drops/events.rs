@@ -6,14 +6,14 @@ use super::scope;
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::commands::nat::owner_readings::SessionReadings;
 use crate::flags::request::Request;
-use crate::messages::say;
-use crate::outcome::Outcome;
-use crate::session::Session;
 use ::drops::{DropStream, DropsVia, FollowDrops};
 use engine::{Plan, Run, RunError};
+use lookups::session::Session;
 use owners::OwnedDrops;
 use record::rows::{DropEvents, drop_need};
 use record::{Accounting, Stream};
+use runtime::messages::say;
+use runtime::outcome::Outcome;
 use std::path::PathBuf;
 
 /// Options for following single drops.

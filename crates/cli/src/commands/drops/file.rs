@@ -1,10 +1,10 @@
 //! `-w`: writes dropped packets to a pcapng file, each with notes on the reason and the location.
 
-use crate::packet_files::{OutputFile, words_of};
-use crate::packet_notes::NoteFields;
 use engine::{Disposition, Plan, RowSink, Run, RunError};
 use record::rows::{CapturedFrame, DropEvent, DropEvents, DroppedFrame, LinkType};
 use record::{Lookups, RowCells, SourceError, SourceFault, Value};
+use runtime::packet_files::{OutputFile, words_of};
+use shipping::packet_notes::NoteFields;
 use sinks::packets::{CapturedPcapNg, PacketNotes};
 use std::path::Path;
 

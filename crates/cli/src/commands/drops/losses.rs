@@ -3,11 +3,11 @@
 use crate::commands::counters::reader;
 use crate::commands::doctor::lacks::note;
 use crate::commands::saved;
-use crate::pillar_cache::PillarCache;
-use crate::pillars;
-use crate::session::Session;
 use ::drops::{DropsVia, Losses, PacketsOver, SocketDrops};
 use counters::{CounterMemory, CounterTable, NextReading};
+use lookups::pillar_cache::PillarCache;
+use lookups::pillars;
+use lookups::session::Session;
 use record::rows::{Drops, KernelCounters, Sockets};
 use record::{Accounting, Demand, Each, Next, Offer, RowCache, Scan, Schema, Source, SourceError, field_index};
 use std::any::Any;

@@ -8,18 +8,18 @@ pub(super) mod rules;
 
 use super::{plan, table};
 use crate::command::{Command, GroupRate, ParsedWords, SavedPart};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{PERIODS_S, Repeat, Request};
-use crate::outcome::Outcome;
-use crate::packet_files::is_pcap;
-use crate::session::Session;
 use ::drops::{DropScope, DropsVia, SNAPLEN_MAX};
 use counted::DropProvider;
 use events::EventRequest;
+use lookups::session::Session;
 use record::Kind;
 use record::Schema;
 use record::rows::{DropEvents, Drops};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::packet_files::is_pcap;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,14 +1,14 @@
 //! Takes one look at the host: its readings and their order.
 
 use super::{HomeProvider, losses, parts};
-use crate::asked;
 use crate::commands::doctor::forgive_missing;
 use crate::commands::drops::scope;
 use crate::commands::source_provider::SourceProvider;
-use crate::enrich::Enrichment;
-use crate::pillars;
-use crate::session::Session;
 use ::drops::{DropCounter, DropOptions, DropSource};
+use lookups::asked;
+use lookups::enrich::Enrichment;
+use lookups::pillars;
+use lookups::session::Session;
 use record::rows::HomeScreen;
 use record::{Accounting, LookupId, Lookups, SourceError, SourceFault};
 use std::time::Duration;
@@ -188,7 +188,7 @@ impl Unseen {
             return;
         }
         self.is_partial = true;
-        for line in crate::messages::footer_lines(&part) {
+        for line in runtime::messages::footer_lines(&part) {
             let line = if line.starts_with(name) { line } else { format!("{name}: {line}") };
             if !self.texts.contains(&line) {
                 self.texts.push(line);

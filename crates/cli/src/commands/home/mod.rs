@@ -14,14 +14,14 @@ use super::plan::{self, PlanError};
 use super::source_provider::SourceProvider;
 use super::table;
 use crate::command::{Command, ParsedWords, Positional, SavedPart};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request, Shown};
-use crate::outcome::Outcome;
-use crate::session::Session;
 use engine::Plan;
+use lookups::session::Session;
 use record::rows::{Drops, Flows, HomeScreens, Sockets};
 use record::{Accounting, Each, Lookups, Schema, Source, SourceError, full_scan};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 use std::cell::Cell;
 
 /// The registry's entry.

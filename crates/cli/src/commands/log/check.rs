@@ -4,17 +4,17 @@ use super::{COMMAND as LOG, Log, asked};
 use crate::command::{Command, ParsedWords, Positional};
 use crate::commands::plan::of_request;
 use crate::config::{Config, USUAL};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
-use crate::flags::ship::ShipRequest;
-use crate::outcome::Outcome;
-use crate::output;
-use crate::session::Session;
-use crate::shipping::Shipment;
 use export::{Address, Control, Target, check_spool};
+use lookups::session::Session;
 use nflog::GroupTaken;
 use record::rows::LogRecords;
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::print;
+use shipping::ShipRequest;
+use shipping::Shipment;
 use std::fmt::Write;
 use std::path::Path;
 use sys::caps::{self, Cap};
@@ -58,7 +58,7 @@ fn looked_over(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
-    let exit = output::print_prose(&described(&log));
+    let exit = print::print_prose(&described(&log));
     let mut messages = troubles(&log);
     let exit = if messages.is_empty() { exit } else { Exit::Failed };
     messages.extend(notes(&log, &session));

@@ -3,15 +3,15 @@
 //!
 //! If the kernel sends entries with records, they are decoded. Otherwise they are looked up (docs/adr/0024).
 
-use crate::messages::say;
-use crate::packet_entries::{Asking, EntryLookups, Questions, SeenPacket, UnknownWords, open_queries};
-use crate::session::Session;
 use conntrack::CtDecoder;
+use lookups::packet_entries::{Asking, EntryLookups, Questions, SeenPacket, UnknownWords, open_queries};
+use lookups::session::Session;
 use nflog::Preview;
 use record::rows::{
     Conntrack, CtAttrs, CtDirection, EntrySource, LogRecord, LogRecords, PacketEntry, PacketState, log_need,
 };
 use record::{Accounting, Addr, Demand, Each, Offer, SourceError, Stream, StreamState};
+use runtime::messages::say;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 use super::entries::{Entries, EntryRecords};
 use super::rules::{RuledRecords, Rules};
 use crate::commands::nat::owner_readings::SessionReadings;
-use crate::session::Session;
+use lookups::session::Session;
 use nflog::Preview;
 use owners::OwnedRecords;
 use record::rows::{LogRecords, log_need};

@@ -1,13 +1,13 @@
 //! `netwren log setup`: a rule that logs to a group, printed or installed by nft(8).
 
 use crate::command::{Command, ParsedWords, Positional};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
-use crate::nft::{self, NftError};
-use crate::outcome::Outcome;
-use crate::output;
-use crate::session::{Session, SessionTarget};
 use host::log_rules::{self, LogRule};
+use lookups::nft::{self, NftError};
+use lookups::session::{Session, SessionTarget};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::print;
 
 /// netwren's own table: deleting it removes the rules installed here, and nothing else.
 const TABLE: &str = "inet netwren_log";
@@ -119,7 +119,7 @@ fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
                 Err(error) => return Outcome::because(Exit::Failed, error),
                 Ok(()) => {}
             }
-            let exit = output::print(&rule.script());
+            let exit = print::print(&rule.script());
             messages.extend(warnings(rule.group));
             if *apply {
                 messages.push("nothing was done, --yes applies this rule".to_owned());
@@ -170,7 +170,7 @@ fn undo(yes: bool) -> Outcome {
         }
         Err(error) => Outcome::because(Exit::Failed, error),
         Ok(rules) if !yes => Outcome {
-            exit: output::print(&rules),
+            exit: print::print(&rules),
             messages: vec!["nothing was done, --yes takes these rules away".to_owned()],
         },
         Ok(_) => {

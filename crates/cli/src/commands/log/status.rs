@@ -1,11 +1,11 @@
 //! `netwren log status`: shows what became of every row that a running netwren ships.
 
 use crate::command::{Command, ParsedWords, Positional};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
-use crate::outcome::Outcome;
-use crate::output;
 use export::{ReportFormat, ask};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::print;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -28,8 +28,8 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let path = words.file("control").ok_or("which run? --control FILE, the same as it was started with")?;
     let format = words.output().and_then(ReportFormat::of).unwrap_or(ReportFormat::Text);
     Ok(match ask(path, format) {
-        Ok(report) if format == ReportFormat::Text => output::print_prose(&report).into(),
-        Ok(report) => output::print(&report).into(),
+        Ok(report) if format == ReportFormat::Text => print::print_prose(&report).into(),
+        Ok(report) => print::print(&report).into(),
         Err(error) => Outcome::because(Exit::Failed, error),
     })
 }

@@ -3,12 +3,12 @@
 use super::{Log, asked, followed};
 use crate::command::{Command, ParsedWords};
 use crate::commands::plan::of_request;
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Format;
-use crate::outcome::Outcome;
 use record::Schema;
 use record::rows::LogRecords;
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 use sinks::LOG_TAIL_COLUMNS;
 
 /// The registry's entry.

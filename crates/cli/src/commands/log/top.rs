@@ -4,22 +4,23 @@
 
 use super::meaning::Meaning;
 use super::{Log, with_holder};
-use crate::asked;
 use crate::command::{Command, ParsedWords};
 use crate::commands::finish::finish;
 use crate::commands::plan::of_request;
-use crate::enrich::Enrichment;
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
-use crate::long_work;
-use crate::names::DnsNames;
-use crate::outcome::Outcome;
 use crate::output;
-use crate::session::Session;
 use engine::{Plan, ResolvingSink};
+use lookups::asked;
+use lookups::enrich::Enrichment;
+use lookups::long_work;
+use lookups::names::DnsNames;
+use lookups::session::Session;
 use nflog::LogStream;
 use record::rows::LogRecords;
 use record::{Accounting, Demand, Each, LookupId, Next, Offer, Scan, Schema, Source, SourceError, Stream, StreamState};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::print;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use sys::{clock, cost};
@@ -77,7 +78,7 @@ fn counted(log: &Log, plan: &Plan<LogRecords>, lasts: Duration) -> Outcome {
     };
     let source = RecordsOfAWhile { log, lasts, session: &session };
     if request.explain {
-        return output::print_prose(&engine::explain(plan, &source.prepare(plan.demand()).offer())).into();
+        return print::print_prose(&engine::explain(plan, &source.prepare(plan.demand()).offer())).into();
     }
     let before = cost::so_far();
     session.host().begin_round();

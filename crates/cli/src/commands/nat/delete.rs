@@ -8,14 +8,14 @@ use super::super::acting::{self, Act, Verb};
 use super::super::table;
 use super::list::{EntryProvider, KEEPS, prepare};
 use crate::command::{Command, ParsedWords};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
-use crate::outcome::Outcome;
 use conntrack::change::{Changes, Target};
 use conntrack::{CtTable, NetnsRef, Via};
 use netlink::DumpError;
 use record::rows::{CtTuple, Nat, nat_need as need};
 use record::{Accounting, Field, Kind, Schema, Value};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 use sys::Errno;
 
 /// The default order.

@@ -5,18 +5,18 @@ use super::super::follow::{self, StreamNotes};
 use super::super::plan::of_request;
 use super::owner_readings::SessionReadings;
 use crate::command::{Command, ParsedWords};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
 use crate::flags::request::Request;
-use crate::outcome::Outcome;
-use crate::session::Session;
 use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatEventStream, OtherNetns};
 use engine::{Plan, RunError};
 use host::{Namespaces, NetnsOwners, NetnsSearch};
+use lookups::session::Session;
 use owners::OwnedEvents;
 use record::Schema;
 use record::rows::{NatEventKind, NatEvents, nat_need};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 use sys::{BufferLimits, FoundNetns, Host};
 
 /// Columns of conntrack events that a narrow terminal keeps, the most important one first.

@@ -1,10 +1,10 @@
 //! Reads sockets, addresses and owners through a session, for the crate `owners`, which uses them to find the owners
 //! of entries.
 
-use crate::enrich::read_owners;
-use crate::pillars;
-use crate::session::Session;
 use host::Owners;
+use lookups::enrich::read_owners;
+use lookups::pillars;
+use lookups::session::Session;
 use owners::{ReadOwners, Reading, SocketIndex};
 use record::{Accounting, Next};
 use sys::NetNs;

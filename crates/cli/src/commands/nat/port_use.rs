@@ -9,14 +9,14 @@ use super::super::table;
 use super::LIMIT;
 use super::list::prepare;
 use super::snat_rules::SnatRules;
-use crate::exit::Exit;
 use crate::flags::request::Request;
-use crate::outcome::Outcome;
-use crate::session::Session;
 use conntrack::CtTable;
 use doctor::nat::range_of;
+use lookups::session::Session;
 use record::rows::{Nat, SnatRule};
 use record::{Accounting, Addr, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Value};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,6 +1,6 @@
 //! Reads source NAT rules with nft(8); changes nothing.
 
-use crate::nft::{self, NftError};
+use lookups::nft::{self, NftError};
 use record::rows::SnatRule;
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -1,15 +1,15 @@
 //! `netwren nat stateless`: publishes ports without connection tracking.
 
 use crate::command::{Command, ParsedWords, Positional};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
-use crate::long_work;
-use crate::nft::{self, NftError};
-use crate::outcome::Outcome;
-use crate::output;
-use crate::session::{Session, SessionTarget};
 use doctor::stateless::{HostRoutes, Impossible, Plan, Publish, Settings, TABLE, obstacles, plan};
+use lookups::long_work;
+use lookups::nft::{self, NftError};
+use lookups::session::{Session, SessionTarget};
 use record::{Addr, text};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::print;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -160,7 +160,7 @@ fn planned(session: &Session, publishes: &[String], no_helper: bool) -> Result<P
 }
 
 fn shown(plan: &Plan, apply: bool) -> Outcome {
-    let exit = output::print(&plan.ruleset());
+    let exit = print::print(&plan.ruleset());
     let mut messages = plan.warnings.clone();
     if apply {
         messages.push("nothing was done, --yes applies these rules".to_owned());
@@ -315,7 +315,7 @@ fn undo(yes: bool) -> Outcome {
         }
         Err(error) => failed(&error),
         Ok(rules) if !yes => Outcome {
-            exit: output::print(&rules),
+            exit: print::print(&rules),
             messages: vec!["nothing was done, --yes takes these rules away".to_owned()],
         },
         Ok(_) => match nft::apply(&format!("delete table {TABLE}\n")) {
@@ -372,7 +372,7 @@ fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
         }
         Err(error) => return failed(&error),
     };
-    let printed = output::print(&render(&hits, json));
+    let printed = print::print(&render(&hits, json));
     let missed: Vec<&str> = hits.iter().filter(|hits| !hits.both()).map(|hits| hits.port.as_str()).collect();
     if printed != Exit::Ok || missed.is_empty() {
         return printed.into();

@@ -3,15 +3,15 @@
 use super::super::saved;
 use super::super::source_provider::SourceProvider;
 use super::super::table;
-use crate::asked::Asked;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
-use crate::outcome::Outcome;
-use crate::session::Session;
 use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
+use lookups::asked::Asked;
+use lookups::session::Session;
 use record::rows::NatStats;
 use record::{Accounting, Lookups, Schema, Source};
+use runtime::outcome::Outcome;
 use std::cell::RefCell;
 use sys::Mode;
 

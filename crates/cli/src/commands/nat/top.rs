@@ -8,12 +8,12 @@ use super::LIMIT;
 use super::list::{prepare, table_of};
 use super::port_use;
 use crate::command::{Command, ParsedWords};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use crate::outcome::Outcome;
 use record::rows::Nat;
 use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Table, Value};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 
 /// Everyday words for fields.
 const ALIASES: &[(&str, &str)] = &[

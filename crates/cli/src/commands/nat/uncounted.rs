@@ -1,8 +1,8 @@
 //! Explains why fields of entries are null: the kernel counts bytes and keeps times only if a setting enables it, and
 //! both are off by default.
 
-use crate::session::Session;
 use conntrack::stats::read_number;
+use lookups::session::Session;
 use record::Accounting;
 use record::rows::nat_need;
 

@@ -8,14 +8,14 @@ use crate::command::{Command, Commands};
 use crate::commands::made_rows::MadeRows;
 use crate::commands::netns_command::NetnsCommand;
 use crate::commands::{counters, flows, home, routes, sockets};
-use crate::exit::Exit;
 use crate::flags::parser;
 use crate::flags::request::Request;
-use crate::long_work::ProgressLine;
-use crate::outcome::Outcome;
-use crate::output;
+use lookups::long_work::ProgressLine;
 use record::rows::{Feature, Features, Routes};
 use record::{Table, text};
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
+use runtime::print;
 use std::io;
 use std::path::Path;
 use sys::{Host, caps};
@@ -59,7 +59,7 @@ pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature]
                 "{shown}: written, readable by you alone\n  holds      {HOLDS}\n  holds not  {HOLDS_NOT}\nRead it \
                  before you send it.\n"
             );
-            let printed = output::print(&crate::fold::fold(&said, crate::width::of_texts()));
+            let printed = print::print(&runtime::fold::fold(&said, runtime::width::of_texts()));
             match exit {
                 Exit::Ok => printed.into(),
                 exit => Outcome::because(exit, "a table could not be read: the file says which"),

@@ -7,15 +7,15 @@ mod state;
 
 use super::made_rows::MadeRows;
 use crate::command::{Command, ParsedWords};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use crate::fold::fold;
-use crate::outcome::Outcome;
-use crate::output;
 use record::Schema;
 use record::rows::{Feature, FeatureState, Features};
 use record::text;
+use runtime::exit::Exit;
+use runtime::fold::fold;
+use runtime::outcome::Outcome;
+use runtime::print;
 use sys::{Host, Kernel, Modules, caps};
 
 /// Tables that every suitable kernel has; a kernel may be built without the others.
@@ -61,9 +61,9 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         return Ok(bundle::write(file, &asked, &features, words.commands));
     }
     let outcome = match asked.wants_text() {
-        true => match crate::width::of_terminal() {
-            Some(width) => output::print(&aligned(&features, width)).into(),
-            None => output::print(&text_of(&features)).into(),
+        true => match runtime::width::of_terminal() {
+            Some(width) => print::print(&aligned(&features, width)).into(),
+            None => print::print(&text_of(&features)).into(),
         },
         false => asked.write(&features),
     };

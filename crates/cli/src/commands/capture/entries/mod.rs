@@ -10,11 +10,11 @@ pub(crate) use process::{NAME, run};
 pub(super) use stream::EntryPackets;
 
 use super::Capture;
-use crate::beside;
-use crate::messages::say;
-use crate::packet_entries::{EntryLookups, RemoteAnswers, UnknownWords, receive};
 use engine::Plan;
+use lookups::packet_entries::{EntryLookups, RemoteAnswers, UnknownWords, receive};
 use record::rows::{CapturedPackets, capture_need};
+use runtime::helper_process;
+use runtime::messages::say;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -45,7 +45,7 @@ pub(super) fn lookups(
         return Ok(None);
     }
     let failed = |error: io::Error| format!("cannot look up connections of packets: {error}");
-    let mut stream = beside::start(NAME, process::words(capture.request.all_netns)).map_err(failed)?;
+    let mut stream = helper_process::start(NAME, process::words(capture.request.all_netns)).map_err(failed)?;
     stream.set_read_timeout(Some(ANSWER)).map_err(failed)?;
     stream.set_write_timeout(Some(ANSWER)).map_err(failed)?;
     let mut opened = Vec::new();

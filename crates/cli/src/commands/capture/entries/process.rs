@@ -1,10 +1,10 @@
 //! The process that queries entries from the kernel.
 
-use crate::beside;
-use crate::exit::Exit;
-use crate::packet_entries::{answer_all, open_queries, send};
-use crate::session::{Session, SessionTarget};
+use lookups::packet_entries::{answer_all, open_queries, send};
+use lookups::session::{Session, SessionTarget};
 use record::Accounting;
+use runtime::exit::Exit;
+use runtime::helper_process;
 use std::ffi::OsString;
 use sys::caps::{Cap, CapSet};
 use sys::rights::{self, CallGroups, FileRules};
@@ -25,7 +25,7 @@ pub(super) fn words(all_netns: bool) -> [&'static str; 1] {
 /// queried. Keeps only CAP_NET_ADMIN, which each query requires, and opens no files or sockets from then on.
 pub(crate) fn run(mut words: impl Iterator<Item = OsString>) -> Exit {
     let Some(all_netns) = words.next().map(|word| word == "1") else { return Exit::Usage };
-    let Some(mut stream) = beside::begin(NAME) else { return Exit::Usage };
+    let Some(mut stream) = helper_process::begin(NAME) else { return Exit::Usage };
     let Ok(session) = Session::open(SessionTarget { all_netns, ..SessionTarget::default() }) else {
         return Exit::Failed;
     };

@@ -4,9 +4,9 @@
 //! as do all packets after it, until its batch is over; then the kernel is queried for all of them together.
 
 use super::WORDS;
-use crate::packet_entries::{EntryLookups, SeenPacket};
 use ::owners::WaitingPackets;
 use capture::complete;
+use lookups::packet_entries::{EntryLookups, SeenPacket};
 use record::rows::{CapturedPacket, CapturedPackets};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
 use sys::clock;

@@ -4,12 +4,12 @@ use super::super::Capture;
 use super::message::{First, OwnerMessage, SharedWords, ToldEvent, first};
 use super::options::OwnerOptions;
 use super::process;
-use crate::beside;
 use ::owners::{PacketSockets, SocketNews};
 use capture::WakeUp;
 use engine::Plan;
 use record::Accounting;
 use record::rows::{CapturedPackets, capture_need};
+use runtime::helper_process;
 use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -80,7 +80,7 @@ impl OwnerFeed {
     /// Starts the helper process in the calling thread's network namespace, and waits for its first reading.
     fn start(options: OwnerOptions) -> Result<Owners, String> {
         let failed = |error: io::Error| format!("cannot look up owners of packets: {error}");
-        let stream = beside::start(process::NAME, options.words()).map_err(failed)?;
+        let stream = helper_process::start(process::NAME, options.words()).map_err(failed)?;
         let mut feed = OwnerFeed {
             stream: Rc::new(stream),
             has_come: Rc::default(),

@@ -4,9 +4,9 @@ use super::events;
 use super::options::OwnerOptions;
 use super::outbox::{EventsOf, Outbox};
 use super::reading::SocketReader;
-use crate::beside;
-use crate::exit::Exit;
-use crate::session::{Session, SessionTarget};
+use lookups::session::{Session, SessionTarget};
+use runtime::exit::Exit;
+use runtime::helper_process;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -32,7 +32,7 @@ const NEEDED: [Cap; 6] = [Cap::DacReadSearch, Cap::NetAdmin, Cap::SysPtrace, Cap
 /// closed.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     let Some(options) = OwnerOptions::parse(words) else { return Exit::Usage };
-    let Some(stream) = beside::begin(NAME) else { return Exit::Usage };
+    let Some(stream) = helper_process::begin(NAME) else { return Exit::Usage };
     let Ok(asked) = stream.try_clone() else { return Exit::Failed };
     let _ = rights::keep_only(CapSet::of(&NEEDED));
     match told(options, &Outbox::new(stream), asked) {

@@ -2,10 +2,10 @@
 
 use super::message::{MessageWriter, SocketWords};
 use super::outbox::Outbox;
-use crate::enrich::Enrichment;
-use crate::pillars;
-use crate::session::Session;
 use ::owners::SocketIndex;
+use lookups::enrich::Enrichment;
+use lookups::pillars;
+use lookups::session::Session;
 use record::rows::{Socket, Sockets, capture_need};
 use record::{Accounting, Demand, LookupId, Lookups, Next, Owner, Table, Value, field_index};
 use std::cell::RefCell;

@@ -2,8 +2,8 @@
 
 use super::Samples;
 use super::entries::EntriesPass;
-use crate::session::Session;
 use doctor::checks::{CONTROLS_MAX, Control, ControlKind, DropSeen, Sample};
+use lookups::session::Session;
 use record::Accounting;
 use record::rows::{Conntrack, CtTuple, ip_proto};
 

@@ -2,9 +2,9 @@
 
 use super::Samples;
 use crate::commands::doctor::lacks::note;
-use crate::session::Session;
 use conntrack::{AllNetnsConntrack, ConntrackSource, Options};
 use doctor::checks::Sample;
+use lookups::session::Session;
 use record::rows::{Conntrack, CounterSource, Nat};
 use record::{Accounting, Demand, Next, Schema, Source, field_index};
 

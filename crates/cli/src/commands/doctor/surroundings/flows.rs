@@ -2,8 +2,8 @@
 
 use super::Samples;
 use super::entries::EntriesPass;
-use crate::session::Session;
 use doctor::checks::{FlowCensus, Sample};
+use lookups::session::Session;
 use record::Accounting;
 use record::rows::{Conntrack, CtState, CtStatus, ip_proto};
 

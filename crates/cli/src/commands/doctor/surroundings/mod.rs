@@ -12,13 +12,13 @@ mod routes;
 
 pub(super) use drop_watch::DropWatch;
 
-use crate::session::Session;
 use arp::ArpListeners;
 use doctor::checks::{DropSeen, LinkSeen, ModeSeen, NeighbourSeen, Sample, Surroundings};
 use host::group_rules::GroupRule;
 use host::link_modes::{self, LinkMode};
 use host::neighbours::{self, SilentNeighbour};
 use host::{HostError, Links};
+use lookups::session::Session;
 use queues::Queues;
 use record::{Accounting, Addr};
 use std::collections::{BTreeMap, BTreeSet};

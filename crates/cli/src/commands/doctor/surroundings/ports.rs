@@ -3,9 +3,9 @@
 use super::Samples;
 use super::entries::EntriesPass;
 use crate::commands::nat::SnatRules;
-use crate::session::Session;
 use doctor::checks::Sample;
 use doctor::nat::PortCensus;
+use lookups::session::Session;
 use record::Accounting;
 use record::rows::{Conntrack, CounterSource};
 use std::collections::BTreeMap;

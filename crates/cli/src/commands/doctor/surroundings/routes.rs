@@ -3,8 +3,8 @@
 use super::Samples;
 use crate::commands::doctor::lacks::note;
 use crate::commands::saved;
-use crate::session::Session;
 use host::NetnsSource;
+use lookups::session::Session;
 use record::rows::Routes;
 use record::{Accounting, Next, Source};
 

@@ -3,11 +3,11 @@
 
 mod listing;
 
-use crate::pillar_cache::PillarCache;
-use crate::refreshing_lookups::Budget;
-use crate::session::Session;
 use host::rule_matches::PacketFacts;
 use listing::{DroppedPackets, DroppingRules, FoundRule};
+use lookups::pillar_cache::PillarCache;
+use lookups::refreshing_lookups::Budget;
+use lookups::session::Session;
 use record::rows::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
 use record::{Accounting, Addr, Demand, Each, Offer, Scan, Source, SourceError, Stream, StreamState, scan_through};
 use std::any::Any;

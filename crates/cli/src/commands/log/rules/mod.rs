@@ -4,9 +4,9 @@
 mod book;
 mod reading;
 
-use crate::refreshing_lookups::Budget;
-use crate::session::Session;
 use book::RuleMatch;
+use lookups::refreshing_lookups::Budget;
+use lookups::session::Session;
 use reading::{Answer, NetnsRules};
 use record::rows::{LogRecord, LogRecords, LoggingRule, log_need};
 use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};

@@ -1,11 +1,11 @@
 //! Reads the rules of one namespace, again whenever they have changed.
 
 use super::book::{Listing, RuleBook, RuleMatch, Window};
-use crate::nft::{self, ListingBounds};
-use crate::refreshing_lookups::Budget;
 use host::log_rules;
 use host::rule_changes::{Changed, RuleChanges};
 use host::rule_texts::RuleTexts;
+use lookups::nft::{self, ListingBounds};
+use lookups::refreshing_lookups::Budget;
 use record::rows::LogRecord;
 use sys::{Errno, Host, SysError, clock};
 

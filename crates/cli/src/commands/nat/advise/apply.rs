@@ -7,12 +7,12 @@ use super::asked::NatAdvise;
 use super::judged::Judged;
 use super::kept::{BEFORE, KEPT, write_kept};
 use super::settings::{self, Setting};
-use crate::exit::Exit;
-use crate::outcome::Outcome;
-use crate::session::Session;
 use conntrack::in_each;
 use conntrack::stats::SETTINGS_DIR;
+use lookups::session::Session;
 use record::Next;
+use runtime::exit::Exit;
+use runtime::outcome::Outcome;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -254,7 +254,7 @@ impl fmt::Display for Failed {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
-    use crate::session::SessionTarget;
+    use lookups::session::SessionTarget;
 
     #[test]
     fn root_a_timeout_of_another_namespace_is_set_there() {

@@ -84,9 +84,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::command::{Command, Positional};
-    use crate::exit::Exit;
     use crate::flags::defs::Scope;
     use crate::flags::parser;
+    use runtime::exit::Exit;
 
     fn parse(line: &str) -> Result<NatAdvise, clap::Error> {
         static COMMAND: Command = Command {

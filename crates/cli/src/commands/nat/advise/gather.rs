@@ -2,12 +2,12 @@
 
 use super::super::snat_rules::SnatRules;
 use super::asked::NatAdvise;
-use crate::long_work;
-use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
 use conntrack::{AllNetnsConntrack, BackendCache, ConntrackSource, CtTable, Options, in_each, in_each_for};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
+use lookups::long_work;
+use lookups::session::Session;
 use record::rows::{CtSettings, Nat, StatCounter, stat_need};
 use record::{Accounting, Demand, Next, Scan, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;

@@ -13,20 +13,20 @@ mod show;
 
 use super::super::made_rows::MadeRows;
 use crate::command::{Command, ParsedWords, SavedPart};
-use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use crate::messages::footer_lines;
-use crate::outcome::Outcome;
-use crate::output;
-use crate::pillars;
-use crate::session::{Session, SessionTarget};
 use asked::NatAdvise;
 use doctor::nat::{Evidence, advise};
 use judged::Judged;
+use lookups::pillars;
+use lookups::session::{Session, SessionTarget};
 use record::Accounting;
 use record::Schema;
 use record::rows::NatAdvices;
+use runtime::exit::Exit;
+use runtime::messages::footer_lines;
+use runtime::outcome::Outcome;
+use runtime::print;
 
 /// Columns of advice that a narrow terminal keeps, the most important one first.
 const KEEPS: &[&str] = &["netns", "verdict", "entries", "max", "full_in_s", "advised_max", "advised_buckets"];
@@ -107,7 +107,7 @@ fn tell(
         .map(|((netns_id, evidence), name)| Judged { netns_id, name, advice: advise(&evidence), evidence })
         .collect();
     let shown = match rows.wants_text() {
-        true => output::print_prose(&show::words(&judged)).into(),
+        true => print::print_prose(&show::words(&judged)).into(),
         false => rows.write(&show::AdviceRows::of(&judged).rows()),
     };
     if shown.exit != Exit::Ok || !asked.apply {

@@ -1,0 +1,70 @@
+//! Times in lines: ages, and local dates in the form of ctime(3).
+
+use super::line_writer::LineWriter;
+use record::text::Line;
+use sinks::{Civil, Clock};
+
+const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Converts a kernel time in ns to seconds.
+pub(super) fn seconds(ns: u64) -> i64 {
+    i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX)
+}
+
+/// Returns how many seconds an entry has lived. The kernel's clock and ours may differ: an entry that seems to begin
+/// in the future is 0 seconds old; the old tool prints 2^64 - 1.
+pub(super) fn age_s(start_s: i64, end_s: i64, bug_compatible: bool) -> u64 {
+    let age = end_s.wrapping_sub(start_s);
+    if bug_compatible { age as u64 } else { u64::try_from(age).unwrap_or(0) }
+}
+
+/// Appends a time in the form of ctime(3), without the newline: `Sat Nov 21 12:42:50 2026`.
+pub fn put_moment(out: &mut Vec<u8>, at: Civil) {
+    let mut line = Line::new();
+    put_civil(&mut LineWriter::new(&mut line, out, false), at);
+    line.drain(out);
+}
+
+/// Appends `Sat Nov 21 12:42:50 2026`.
+pub(super) fn put_ctime(line: &mut LineWriter<'_>, clock: &dyn Clock, seconds: i64) {
+    match clock.local(seconds) {
+        Some(at) => put_civil(line, at),
+        None => line.word("?"),
+    }
+}
+
+fn put_civil(line: &mut LineWriter<'_>, at: Civil) {
+    let name = |names: &'static [&'static str], index: u8| names.get(usize::from(index)).copied().unwrap_or("???");
+    line.word(name(&WEEKDAYS, at.weekday));
+    line.byte(b' ');
+    line.word(name(&MONTHS, at.month.wrapping_sub(1)));
+    line.byte(b' ');
+    line.padded(b' ', 2, at.day);
+    for (between, number) in [(b' ', at.hour), (b':', at.minute), (b':', at.second)] {
+        line.byte(between);
+        line.padded(b'0', 2, number);
+    }
+    line.byte(b' ');
+    line.number(u64::try_from(at.year).unwrap_or(0));
+}
+
+/// Appends the parts of the present time as elements.
+pub(super) fn put_when(line: &mut LineWriter<'_>, clock: &dyn Clock) {
+    let Some(at) = clock.local(clock.now_s()) else { return };
+    line.word("<when><hour>");
+    line.number(at.hour.into());
+    line.word("</hour><min>");
+    line.padded(b'0', 2, at.minute);
+    line.word("</min><sec>");
+    line.padded(b'0', 2, at.second);
+    line.word("</sec><wday>");
+    line.number(u64::from(at.weekday) + 1);
+    line.word("</wday><day>");
+    line.number(at.day.into());
+    line.word("</day><month>");
+    line.number(at.month.into());
+    line.word("</month><year>");
+    line.number(u64::try_from(at.year).unwrap_or(0));
+    line.word("</year></when>");
+}

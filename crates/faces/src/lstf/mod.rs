@@ -1,0 +1,79 @@
+//! The lstf 0.7.2 face: host flows of TCP.
+//!
+//! These defects are not reproduced: random order, columns that run into each other, the wrong direction for
+//! connections to a service with one address, JSON without a final newline, a failing exit code for `--help`,
+//! rejection of `-w=3s`, an end at the first unreadable process, and an unlimited wait for names. `--bug-compatible`
+//! restores the layout, the direction and the missing newline, but not the rest.
+
+mod groups;
+mod kept;
+pub mod output;
+mod show;
+mod switches;
+
+use super::Call;
+use runtime::messages::say;
+use runtime::print;
+use switches::Ask;
+
+/// lstf's exit code for all errors.
+const FAILED: u8 = 11;
+const OK: u8 = 0;
+
+const HELP: &str = "\
+Usage: lstf [options]
+
+  Print TCP flows between localhost and other hosts
+
+Options:
+  --numeric, -n                 show numerical addresses instead of trying to determine symbolic host names
+  --processes, -p               show process using socket
+  --json                        print results as json format
+  --filter FILTER, -f FILTER    filter results by \"all\", \"public\" or \"private\" (default: \"all\")
+  --watch=SECONDS, -w=SECONDS   print periodically (default: every 3 seconds)
+
+  --version, -v                 print version
+  --help, -h                    print help
+  --credits                     print credits
+
+This is netwren in the place of lstf. `netwren flows` shows more; `netwren lstf --bug-compatible …` prints the old \
+bytes.
+";
+
+const CREDITS: &str = "\
+netwren stands in for lstf 0.7.2 (https://github.com/yuuki/lstf) and contains none of its code.
+The crates that netwren is built from are listed in its Cargo.lock.
+";
+
+/// The switches of lstf, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    switches::written()
+}
+
+/// True if the arguments are switches of lstf.
+pub(crate) fn accepts(call: &Call) -> bool {
+    switches::parse(&call.args).is_ok()
+}
+
+/// Runs the face; returns the exit code.
+pub(crate) fn run(call: &Call) -> u8 {
+    match switches::parse(&call.args) {
+        Ok(Ask::Show(switches)) => show::run(&switches, call.bug_compatible),
+        Ok(Ask::Help) => print(HELP),
+        Ok(Ask::Credits) => print(CREDITS),
+        Ok(Ask::Version) => {
+            let line = concat!("lstf version 0.7.2, build netwren-", env!("CARGO_PKG_VERSION"), ", date  \n");
+            // lstf prints it on stderr.
+            let _ = sys::out::Out::stderr().write_all(line.as_bytes());
+            OK
+        }
+        Err(wrong) => {
+            say(&format!("lstf: {wrong}"));
+            FAILED
+        }
+    }
+}
+
+fn print(text: &str) -> u8 {
+    if print::print(text) == runtime::exit::Exit::Ok { OK } else { FAILED }
+}

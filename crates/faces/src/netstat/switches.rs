@@ -1,0 +1,599 @@
+//! Parses netstat's switches into a request.
+
+use crate::getopt::{self, Getopt, Spec};
+use crate::netstat::output::{Counted, RouteColumns, RouteOptions, Show, SocketLayout};
+use crate::selinux;
+use crate::text::printable;
+use sockets::Families;
+
+/// The request that the command line makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Sockets.
+    List(List),
+    /// Counters (`-s`).
+    Statistics(Statistics),
+    /// Interfaces (`-i`).
+    Interfaces(Interfaces),
+    /// Routes (`-r`).
+    Routes(Routes),
+    /// `-h`
+    Help,
+    /// `-V`
+    Version,
+}
+
+/// A list of sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct List {
+    pub(super) tcp: bool,
+    pub(super) udp: bool,
+    pub(super) udplite: bool,
+    pub(super) raw: bool,
+    pub(super) unix: bool,
+    pub(super) families: Families,
+    /// Repeat every second (`-c`).
+    pub(super) continuous: bool,
+    pub(super) options: SocketLayout,
+}
+
+/// Counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Statistics {
+    pub(super) counted: Counted,
+    /// Counters of IPv6.
+    pub(super) six: bool,
+}
+
+/// A list of interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interfaces {
+    /// Includes interfaces that are down (`-a`).
+    pub(super) all: bool,
+    /// A paragraph for each interface (`-e`).
+    pub(super) long: bool,
+    /// Repeat every second (`-c`).
+    pub(super) continuous: bool,
+    pub(super) bug_compatible: bool,
+}
+
+/// Routing tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Routes {
+    /// Families in the order given.
+    pub(super) families: Vec<RouteFamily>,
+    /// Show the table (`-F`, or neither).
+    pub(super) fib: bool,
+    /// Show the cache (`-C`).
+    pub(super) cache: bool,
+    /// Repeat every second (`-c`).
+    pub(super) continuous: bool,
+    pub(super) options: RouteOptions,
+}
+
+/// A family whose routes are requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RouteFamily {
+    Four,
+    Six,
+    /// A family without routes.
+    Without(&'static str),
+}
+
+/// The reason why a command line is rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// getopt's message, or None if netstat prints only its usage.
+    Usage(Option<String>),
+    /// A switch that this face does not support, and the alternative.
+    NotHere { switch: &'static str, instead: &'static str },
+    /// `-Z` while SELinux is off.
+    NoSelinux,
+    /// An unknown address family.
+    UnknownFamily(String),
+    /// Families without counters.
+    NoStatistics(String),
+    /// `-M`: masqueraded connections, which kernels since 2.4 no longer list in that file.
+    NoMasquerade,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Switch {
+    All,
+    Listening,
+    Tcp,
+    Udp,
+    Raw,
+    UdpLite,
+    Sctp,
+    Family(&'static str),
+    Families,
+    Numeric,
+    NumericHosts,
+    NumericPorts,
+    NumericUsers,
+    Programs,
+    Extend,
+    Timers,
+    Wide,
+    Continuous,
+    Statistics,
+    Interfaces,
+    Routes,
+    Groups,
+    Masquerade,
+    Fib,
+    Cache,
+    Symbolic,
+    Context,
+    /// Has no effect here.
+    Nothing,
+    NotHere(&'static str, &'static str),
+    Help,
+    Usage,
+    Version,
+}
+
+const fn switch(letter: u8, long: &'static str, what: Switch) -> Spec<Switch> {
+    Spec { letter, long, value: false, what }
+}
+
+const fn family(name: &'static str, means: &'static str) -> Spec<Switch> {
+    switch(0, name, Switch::Family(means))
+}
+
+const BLUETOOTH: &str = "nothing in netwren";
+
+const SWITCHES: &[Spec<Switch>] = &[
+    family("ax25", "ax25"),
+    family("x25", "x25"),
+    family("ip", "inet"),
+    family("ipx", "ipx"),
+    family("appletalk", "ddp"),
+    family("netrom", "netrom"),
+    switch(b'4', "inet", Switch::Family("inet")),
+    switch(b'6', "inet6", Switch::Family("inet6")),
+    family("ddp", "ddp"),
+    family("rose", "rose"),
+    switch(b'x', "unix", Switch::Family("unix")),
+    family("bluetooth", "bluetooth"),
+    family("tcpip", "inet"),
+    switch(b'V', "version", Switch::Version),
+    switch(b'i', "interfaces", Switch::Interfaces),
+    switch(b'h', "help", Switch::Help),
+    switch(b'?', "", Switch::Usage),
+    switch(b'r', "route", Switch::Routes),
+    switch(b'M', "masquerade", Switch::Masquerade),
+    Spec { letter: b'A', long: "protocol", value: true, what: Switch::Families },
+    switch(b't', "tcp", Switch::Tcp),
+    switch(b'S', "sctp", Switch::Sctp),
+    switch(b'u', "udp", Switch::Udp),
+    switch(b'U', "udplite", Switch::UdpLite),
+    switch(b'w', "raw", Switch::Raw),
+    switch(b'2', "l2cap", Switch::NotHere("-2", BLUETOOTH)),
+    switch(b'f', "rfcomm", Switch::NotHere("-f", BLUETOOTH)),
+    switch(b'l', "listening", Switch::Listening),
+    switch(b'a', "all", Switch::All),
+    switch(b'o', "timers", Switch::Timers),
+    switch(b'c', "continuous", Switch::Continuous),
+    switch(b'e', "extend", Switch::Extend),
+    switch(b'p', "programs", Switch::Programs),
+    switch(b'v', "verbose", Switch::Nothing),
+    switch(b's', "statistics", Switch::Statistics),
+    switch(b'W', "wide", Switch::Wide),
+    switch(b'n', "numeric", Switch::Numeric),
+    switch(0, "numeric-hosts", Switch::NumericHosts),
+    switch(0, "numeric-ports", Switch::NumericPorts),
+    switch(0, "numeric-users", Switch::NumericUsers),
+    switch(b'N', "symbolic", Switch::Symbolic),
+    switch(b'd', "", Switch::Nothing),
+    switch(b'C', "cache", Switch::Cache),
+    switch(b'F', "fib", Switch::Fib),
+    switch(b'g', "groups", Switch::Groups),
+    switch(b'Z', "context", Switch::Context),
+];
+
+/// The given switches, before they are checked against each other.
+#[derive(Default)]
+struct Given {
+    all: bool,
+    listening: bool,
+    tcp: bool,
+    udp: bool,
+    raw: bool,
+    udplite: bool,
+    sctp: bool,
+    /// Families in the order given, including duplicates.
+    families: Vec<&'static str>,
+    numeric_hosts: bool,
+    numeric_ports: bool,
+    numeric_users: bool,
+    programs: bool,
+    /// Number of times `-e` was given.
+    extended: u32,
+    timers: bool,
+    wide: bool,
+    continuous: bool,
+    groups: bool,
+    fib: bool,
+    cache: bool,
+    symbolic: bool,
+    /// Number of times each listing other than sockets was requested; more than one in total is an error.
+    statistics: u32,
+    interfaces: u32,
+    routes: u32,
+    masquerade: u32,
+    not_here: Option<(&'static str, &'static str)>,
+}
+
+/// Parses the command line into a request.
+pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, Refusal> {
+    let mut given = Given::default();
+    let mut getopt = Getopt::new(SWITCHES, words);
+    while let Some((what, value)) = getopt.next().map_err(|message| Refusal::Usage(Some(message)))? {
+        match what {
+            Switch::Help => return Ok(Asked::Help),
+            Switch::Version => return Ok(Asked::Version),
+            Switch::Usage => return Err(Refusal::Usage(None)),
+            Switch::Context if !selinux::enabled(&sys::Host::live()) => return Err(Refusal::NoSelinux),
+            Switch::Context => given.take(Switch::NotHere("-Z", "`ss -Z`")),
+            Switch::Families => add_families(&mut given, &value)?,
+            other => given.take(other),
+        }
+    }
+    // netstat ignores operands.
+    let _ignored = getopt.into_rest();
+    if given.statistics + given.interfaces + given.routes + given.masquerade > 1 {
+        return Err(Refusal::Usage(None));
+    }
+    if given.masquerade > 0 {
+        return Err(Refusal::NoMasquerade);
+    }
+    if given.statistics > 0 {
+        return given.into_statistics().map(Asked::Statistics);
+    }
+    if given.routes > 0 {
+        return given.into_routes(bug_compatible).map(Asked::Routes);
+    }
+    if given.interfaces > 0 {
+        return Ok(Asked::Interfaces(given.into_interfaces(bug_compatible)));
+    }
+    given.into_list(bug_compatible).map(Asked::List)
+}
+
+/// Parses the list of `-A inet,unix`.
+fn add_families(given: &mut Given, list: &[u8]) -> Result<(), Refusal> {
+    for name in list.split(|&b| b == b',') {
+        let means = SWITCHES.iter().find_map(|spec| match spec.what {
+            Switch::Family(means) if spec.long.as_bytes() == name => Some(means),
+            _ => None,
+        });
+        let means = if name == b"ip6" { Some("inet6") } else { means };
+        let Some(means) = means else { return Err(Refusal::UnknownFamily(printable(name))) };
+        given.families.push(means);
+    }
+    Ok(())
+}
+
+impl Given {
+    fn take(&mut self, switch: Switch) {
+        let flag = match switch {
+            Switch::All => &mut self.all,
+            Switch::Listening => &mut self.listening,
+            Switch::Tcp => &mut self.tcp,
+            Switch::Udp => &mut self.udp,
+            Switch::Raw => &mut self.raw,
+            Switch::UdpLite => &mut self.udplite,
+            Switch::Sctp => &mut self.sctp,
+            Switch::NumericHosts => &mut self.numeric_hosts,
+            Switch::NumericPorts => &mut self.numeric_ports,
+            Switch::NumericUsers => &mut self.numeric_users,
+            Switch::Programs => &mut self.programs,
+            Switch::Timers => &mut self.timers,
+            Switch::Wide => &mut self.wide,
+            Switch::Continuous => &mut self.continuous,
+            Switch::Groups => &mut self.groups,
+            Switch::Fib => &mut self.fib,
+            Switch::Cache => &mut self.cache,
+            Switch::Symbolic => &mut self.symbolic,
+            Switch::Extend => return self.extended += 1,
+            Switch::Statistics => return self.statistics += 1,
+            Switch::Interfaces => return self.interfaces += 1,
+            Switch::Routes => return self.routes += 1,
+            Switch::Masquerade => return self.masquerade += 1,
+            Switch::Numeric => {
+                (self.numeric_hosts, self.numeric_ports, self.numeric_users) = (true, true, true);
+                return;
+            }
+            Switch::Family(name) => return self.families.push(name),
+            Switch::NotHere(switch, instead) => {
+                self.not_here.get_or_insert((switch, instead));
+                return;
+            }
+            Switch::Nothing | Switch::Context | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => {
+                return;
+            }
+        };
+        *flag = true;
+    }
+
+    fn has(&self, family: &str) -> bool {
+        self.families.contains(&family)
+    }
+
+    fn into_statistics(self) -> Result<Statistics, Refusal> {
+        let some = self.tcp || self.udp || self.raw || self.udplite || self.sctp;
+        let counted = Counted {
+            raw: self.raw || !some,
+            tcp: self.tcp || !some,
+            udp: self.udp || !some,
+            sctp: self.sctp || !some,
+        };
+        match self.families.as_slice() {
+            [] | ["inet"] => Ok(Statistics { counted, six: false }),
+            ["inet6"] => Ok(Statistics { counted, six: true }),
+            others => Err(Refusal::NoStatistics(others.join(","))),
+        }
+    }
+
+    fn into_interfaces(self, bug_compatible: bool) -> Interfaces {
+        Interfaces { all: self.all, long: self.extended > 0, continuous: self.continuous, bug_compatible }
+    }
+
+    fn into_routes(self, bug_compatible: bool) -> Result<Routes, Refusal> {
+        let mut families = Vec::new();
+        for name in &self.families {
+            families.push(match *name {
+                "inet" => RouteFamily::Four,
+                "inet6" => RouteFamily::Six,
+                "unix" => RouteFamily::Without("unix"),
+                other => return Err(Refusal::NotHere { switch: other, instead: "nothing in netwren" }),
+            });
+        }
+        if families.is_empty() {
+            families.push(RouteFamily::Four);
+        }
+        let options = RouteOptions {
+            columns: route_columns(self.extended),
+            // `-N` is documented to show names, but 2.10 shows numbers.
+            numeric: self.numeric_hosts || self.symbolic,
+            wide: self.wide,
+            bug_compatible,
+        };
+        let fib = self.fib || !self.cache;
+        Ok(Routes { families, fib, cache: self.cache, continuous: self.continuous, options })
+    }
+
+    fn into_list(self, bug_compatible: bool) -> Result<List, Refusal> {
+        let known = |name: &&str| matches!(*name, "inet" | "inet6" | "unix");
+        let not_here = [
+            self.not_here,
+            self.sctp.then_some(("-S", "`ss -S`")),
+            self.families.iter().find(|name| !known(name)).map(|name| (*name, "nothing in netwren")),
+        ];
+        if let Some((switch, instead)) = not_here.into_iter().flatten().next() {
+            return Err(Refusal::NotHere { switch, instead });
+        }
+        let (four, six, unix) = (self.has("inet"), self.has("inet6"), self.has("unix"));
+        let named = self.tcp || self.udp || self.udplite || self.raw;
+        let some = named || four || six;
+        let nothing = !some && !unix && !self.groups;
+        let families = match (four, six) {
+            (true, false) => Families::Only4,
+            (false, true) => Families::Only6,
+            _ => Families::Both,
+        };
+        let show = match (self.all, self.listening) {
+            (true, _) => Show::All,
+            (false, true) => Show::Listening,
+            (false, false) => Show::Connected,
+        };
+        let options = SocketLayout {
+            internet: some || nothing,
+            unix: unix || nothing,
+            groups: self.groups,
+            show,
+            extended: self.extended > 0,
+            programs: self.programs,
+            timers: self.timers,
+            numeric_hosts: self.numeric_hosts,
+            numeric_ports: self.numeric_ports,
+            numeric_users: self.numeric_users,
+            wide: self.wide,
+            bug_compatible,
+        };
+        Ok(List {
+            tcp: options.internet && (self.tcp || !named),
+            udp: options.internet && (self.udp || !named),
+            udplite: options.internet && (self.udplite || !named),
+            raw: options.internet && (self.raw || !named),
+            unix: options.unix,
+            families,
+            continuous: self.continuous,
+            options,
+        })
+    }
+}
+
+/// netstat keeps the number of `-e` plus one in two bits, and swaps the first two.
+fn route_columns(extended: u32) -> RouteColumns {
+    match extended {
+        0 => RouteColumns::Transport,
+        1 => RouteColumns::Metric,
+        more => match (more + 1) & 3 {
+            0 => RouteColumns::Nothing,
+            1 => RouteColumns::Metric,
+            2 => RouteColumns::Transport,
+            _ => RouteColumns::All,
+        },
+    }
+}
+
+/// The switches with their dashes, for completion.
+pub(super) fn written() -> Vec<String> {
+    getopt::written(SWITCHES)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn asked(line: &str) -> Result<Asked, Refusal> {
+        parse(line.split(' ').filter(|w| !w.is_empty()).map(|w| w.as_bytes().to_vec()).collect(), false)
+    }
+
+    fn list(line: &str) -> List {
+        match asked(line).unwrap() {
+            Asked::List(list) => list,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// tcp, udp, udplite, raw, unix and the families, one letter each.
+    fn tables(line: &str) -> String {
+        let list = list(line);
+        let flag = |on: bool, letter: &'static str| if on { letter } else { "" };
+        let families = match list.families {
+            Families::Both => "46",
+            Families::Only4 => "4",
+            Families::Only6 => "6",
+        };
+        let both = [flag(list.tcp, "t"), flag(list.udp, "u"), flag(list.udplite, "l"), flag(list.raw, "w")].concat();
+        [&both, flag(list.unix, "x"), families].concat()
+    }
+
+    #[test]
+    fn which_tables() {
+        for (line, expected) in [
+            ("", "tulwx46"),
+            ("-an", "tulwx46"),
+            ("-t", "t46"),
+            ("-tulpn", "tu46"),
+            ("-4", "tulw4"),
+            ("--inet6", "tulw6"),
+            ("-t -6", "t6"),
+            ("-x", "x46"),
+            ("-xt4", "tx4"),
+            ("-x -4", "tulwx4"),
+            ("-A inet,unix", "tulwx4"),
+            ("--protocol=ip6", "tulw6"),
+            ("-46", "tulw46"),
+            ("--tcp --udp --lis", "tu46"),
+            ("--tcpip -u", "u4"),
+            ("-w", "w46"),
+            ("-U6", "l6"),
+            ("-wt", "tw46"),
+        ] {
+            assert_eq!(tables(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_layout() {
+        let plain = list("").options;
+        assert_eq!(plain.show, Show::Connected);
+        assert!(!plain.numeric_hosts && !plain.programs && !plain.extended && !plain.timers && !plain.wide);
+        let full = list("-lapeoWcn").options;
+        assert_eq!(full.show, Show::All);
+        assert!(full.numeric_hosts && full.numeric_ports && full.numeric_users);
+        assert!(full.programs && full.extended && full.timers && full.wide);
+        assert_eq!(list("--listening").options.show, Show::Listening);
+        let ports = list("--numeric-ports -vCFN").options;
+        assert!(ports.numeric_ports && !ports.numeric_hosts && !ports.numeric_users);
+        assert!(list("--conti").continuous);
+    }
+
+    #[test]
+    fn counters() {
+        let all = Counted { raw: true, tcp: true, udp: true, sctp: true };
+        let none = Counted { raw: false, tcp: false, udp: false, sctp: false };
+        for (line, counted, six) in [
+            ("-s", all, false),
+            ("-st", Counted { tcp: true, ..none }, false),
+            ("-s4", all, false),
+            ("-suw6", Counted { raw: true, udp: true, ..none }, true),
+            ("--statistics --udplite", none, false),
+        ] {
+            assert_eq!(asked(line), Ok(Asked::Statistics(Statistics { counted, six })), "{line}");
+        }
+        assert_eq!(asked("-s46"), Err(Refusal::NoStatistics("inet,inet6".into())));
+        assert_eq!(asked("-sx"), Err(Refusal::NoStatistics("unix".into())));
+        assert_eq!(asked("-si"), Err(Refusal::Usage(None)));
+    }
+
+    #[test]
+    fn routes() {
+        let routes = |line: &str| match asked(line).unwrap() {
+            Asked::Routes(routes) => routes,
+            other => panic!("{line}: {other:?}"),
+        };
+        use RouteColumns::{All, Metric, Nothing, Transport};
+        for (line, columns) in [
+            ("-r", Transport),
+            ("-re", Metric),
+            ("-ree", All),
+            ("-reee", Nothing),
+            ("-reeee", Metric),
+            ("-reeeee", Transport),
+            ("-reeeeee", All),
+        ] {
+            assert_eq!(routes(line).options.columns, columns, "{line}");
+        }
+        let plain = routes("--route");
+        assert!(plain.fib && !plain.cache && !plain.options.numeric && !plain.continuous && !plain.options.wide);
+        assert_eq!(plain.families, [RouteFamily::Four]);
+        let cache = routes("-rCncWA inet6");
+        assert!(!cache.fib && cache.cache && cache.options.numeric && cache.continuous && cache.options.wide);
+        assert_eq!(cache.families, [RouteFamily::Six]);
+        assert!(routes("-rCF").fib && routes("-rN").options.numeric && routes("-r --numeric-hosts").options.numeric);
+        assert!(!routes("-r --numeric-ports").options.numeric);
+        let several = [RouteFamily::Six, RouteFamily::Without("unix"), RouteFamily::Four];
+        assert_eq!(routes("-6r -x4").families, several);
+    }
+
+    #[test]
+    fn interfaces_and_groups() {
+        let plain = Interfaces { all: false, long: false, continuous: false, bug_compatible: false };
+        assert_eq!(asked("-i"), Ok(Asked::Interfaces(plain)));
+        assert_eq!(asked("-ig"), Ok(Asked::Interfaces(plain)));
+        let full = Interfaces { all: true, long: true, continuous: true, ..plain };
+        assert_eq!(asked("--interfaces -ace -6"), Ok(Asked::Interfaces(full)));
+        for (line, blocks) in [
+            ("-g", (false, true, false)),
+            ("-gx", (false, true, true)),
+            ("-tg", (true, true, false)),
+            ("-g4", (true, true, false)),
+            ("-t", (true, false, false)),
+        ] {
+            let options = list(line).options;
+            assert_eq!((options.internet, options.groups, options.unix), blocks, "{line}");
+        }
+        assert_eq!(tables("-g6"), "tulw6");
+        assert_eq!(tables("-g"), "46");
+    }
+
+    #[test]
+    fn refusals() {
+        for (line, expected) in [
+            ("--nosuch", Refusal::Usage(Some("unrecognized option '--nosuch'".into()))),
+            ("-tj", Refusal::Usage(Some("invalid option -- 'j'".into()))),
+            (
+                "--cont",
+                Refusal::Usage(Some("option '--cont' is ambiguous; possibilities: '--continuous' '--context'".into())),
+            ),
+            ("-?", Refusal::Usage(None)),
+            ("-M", Refusal::NoMasquerade),
+            ("-rM", Refusal::Usage(None)),
+            ("-rr", Refusal::Usage(None)),
+            ("-ir", Refusal::Usage(None)),
+            ("-r --ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
+            ("--ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
+            ("-A foo", Refusal::UnknownFamily("foo".into())),
+        ] {
+            assert_eq!(asked(line), Err(expected), "{line}");
+        }
+        assert_eq!(asked("-t --help -j"), Ok(Asked::Help));
+        assert_eq!(asked("-V"), Ok(Asked::Version));
+    }
+}

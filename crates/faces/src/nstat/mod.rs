@@ -1,0 +1,195 @@
+//! The nstat face (iproute2 6.1): the counters of `netwren counters`, and their increase since the previous call,
+//! which is stored in a file.
+//!
+//! Exit codes are nstat's: 0 for success, 255 for a wrong command line or an unusable history, 254 for an invalid
+//! history; 2 for a switch that this face does not support.
+
+mod history;
+pub mod output;
+mod switches;
+
+use super::text::printable;
+use crate::nstat::output::NstatWriter;
+use counters::read_sockets;
+use history::{CounterEntry, History, HistoryFault};
+use record::rows::CounterSource;
+use runtime::stdout::Stdout;
+use sinks::Out;
+use std::os::unix::ffi::OsStrExt;
+use switches::{NstatOptions, NstatTask, Refusal};
+use sys::{Errno, Host};
+
+const USAGE: &str = include_str!("usage.txt");
+
+/// The lines after a requested usage.
+const BEYOND: &str = "
+This is netwren in the place of nstat: no -d, and no daemon is asked. `netwren counters` shows what each counter means,
+and interfaces, queues and connection tracking beside them.
+";
+
+const VERSION: &str = concat!(
+    "nstat utility, iproute2-6.1.0\n",
+    "the output of nstat, by netwren ",
+    env!("CARGO_PKG_VERSION"),
+    " without the code of iproute2\n"
+);
+
+const OLD_VERSION: &str = "nstat utility, iproute2-6.1.0\n";
+
+/// The exit code for a wrong command line and for an unusable history.
+const WRONG: u8 = 255;
+
+/// Settings and states, which nstat leaves out.
+const USELESS: &[&str] =
+    &["IpForwarding", "IpDefaultTTL", "TcpRtoAlgorithm", "TcpRtoMin", "TcpRtoMax", "TcpMaxConn", "TcpCurrEstab"];
+
+/// The switches of nstat, for completion.
+pub(crate) fn switches() -> Vec<String> {
+    switches::written()
+}
+
+/// Runs the face; returns the exit code.
+pub(crate) fn run(call: &super::Call) -> u8 {
+    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
+    match switches::parse(words) {
+        Ok(NstatTask::Counters(wanted)) => shown(&wanted),
+        Ok(NstatTask::Version) => print(if call.bug_compatible { OLD_VERSION } else { VERSION }.as_bytes()),
+        Ok(NstatTask::Help) => {
+            let beyond = if call.bug_compatible { "" } else { BEYOND };
+            tell(&format!("{USAGE}{beyond}"));
+            WRONG
+        }
+        Err(Refusal::Usage(message)) => {
+            complain(&message);
+            tell(USAGE);
+            WRONG
+        }
+        Err(Refusal::Interval) => {
+            complain("invalid time constant divisor");
+            WRONG
+        }
+        Err(Refusal::Daemon) => {
+            complain("`-d` is not built in: `netwren counters --watch` shows rates without a daemon");
+            2
+        }
+    }
+}
+
+/// Shows the counters and stores them.
+fn shown(wanted: &NstatOptions) -> u8 {
+    let path = history::path();
+    if wanted.reset {
+        // A missing file is fine.
+        let _ = std::fs::remove_file(&path);
+    }
+    let mut kept = None;
+    if !wanted.ignore || !wanted.no_update {
+        match History::open(&path, wanted.ignore) {
+            Ok(history) => kept = Some(history),
+            Err(fault) => return refused(&fault),
+        }
+    }
+    let before = kept.as_mut().and_then(History::take);
+    let now = match counted() {
+        Ok(now) => now,
+        Err(error) => {
+            complain(&error.to_string());
+            return 1;
+        }
+    };
+    let code = match wanted.no_output {
+        true => 0,
+        false => print(&text(wanted, &now, before.as_deref().filter(|_| !wanted.ignore))),
+    };
+    if wanted.no_update {
+        return code;
+    }
+    let to_keep = history::text(wanted, &now, before.as_deref().unwrap_or_default());
+    if let Some(Err(error)) = kept.map(|history| history.replace(&to_keep)) {
+        complain(&format!("ftruncate: {}", words_of(&error)));
+    }
+    code
+}
+
+/// The output: differences if there are previous values, else totals.
+fn text(wanted: &NstatOptions, now: &[CounterEntry], before: Option<&[CounterEntry]>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = NstatWriter::begin(wanted.style, &mut out);
+    let mut rest = before.unwrap_or_default();
+    for (name, value) in now {
+        let (mut shown, mut overflow) = (*value, false);
+        if let Some(at) = rest.iter().position(|(known, _)| known == name) {
+            let old = rest.get(at).map_or(0, |(_, old)| *old);
+            (shown, overflow) = (value.saturating_sub(old), *value < old);
+            rest = rest.get(at + 1..).unwrap_or_default();
+        }
+        if (shown > 0 || wanted.zeros) && wanted.matches(name) {
+            writer.put(&mut out, name, shown, overflow);
+        }
+    }
+    writer.end(&mut out);
+    out
+}
+
+/// Reads the kernel's counters in nstat's order.
+fn counted() -> Result<Vec<CounterEntry>, sys::SysError> {
+    let host = Host::live();
+    let reading = read_sockets(&host, 0)?;
+    let mut all = Vec::new();
+    let mut sctp = Vec::new();
+    // The file is missing if SCTP is not loaded.
+    if host.read_file("/proc/thread-self/net/sctp/snmp", &mut sctp).is_ok() {
+        let text = String::from_utf8_lossy(&sctp);
+        all.extend(text.lines().filter_map(history::entry));
+    }
+    for source in [CounterSource::Snmp, CounterSource::Snmp6, CounterSource::Netstat] {
+        let of_source = reading.counted().iter().filter(|one| one.source == source);
+        let of_source = of_source.filter_map(|one| Some((one.name.text().to_owned(), u64::try_from(one.value).ok()?)));
+        all.extend(of_source.filter(|(name, _)| !USELESS.contains(&name.as_str())));
+    }
+    Ok(all)
+}
+
+fn refused(fault: &HistoryFault) -> u8 {
+    match fault {
+        HistoryFault::Open(error) => complain(&format!("open history file: {}", words_of(error))),
+        HistoryFault::Lock(error) => complain(&format!("flock history file: {error}")),
+        HistoryFault::NotOurs => {
+            complain("something is so wrong with history file, that I prefer not to proceed.");
+        }
+        HistoryFault::Garbled => {
+            tell("nstat.c:146: error parsing history file\n");
+            return 254;
+        }
+    }
+    WRONG
+}
+
+/// The system's text for an error, as in perror(3).
+fn words_of(error: &std::io::Error) -> String {
+    let words = error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno(number).to_string());
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Prints to standard output; returns the exit code.
+fn print(text: &[u8]) -> u8 {
+    let mut out = Out::new(Stdout::new());
+    out.buf().extend_from_slice(text);
+    match out.flush() {
+        Ok(()) | Err(record::SinkError::Closed) => 0,
+        Err(error) => {
+            complain(&error.to_string());
+            1
+        }
+    }
+}
+
+/// Prints `nstat: WORDS` on stderr.
+fn complain(words: &str) {
+    tell(&format!("nstat: {}\n", printable(words.as_bytes())));
+}
+
+fn tell(text: &str) {
+    let _ = sys::out::Out::stderr().write_all(text.as_bytes());
+}

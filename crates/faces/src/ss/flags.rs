@@ -1,0 +1,303 @@
+//! The switches of ss: parses the command line into a selection of sockets and display options.
+
+use super::filter_file;
+use super::states;
+use super::stop::{SINCE_6_15, Stop};
+use super::tables::{Asked, Db, FAMILIES, Family};
+use crate::getopt::{self, Getopt, Spec};
+use crate::selinux;
+use crate::ss::output::{Context, Layout, Options};
+use crate::text::printable;
+
+/// A switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Switch {
+    Numeric,
+    Resolve,
+    Timers,
+    Extended,
+    Memory,
+    Info,
+    Processes,
+    Table(Db),
+    Only(Family),
+    All,
+    Listening,
+    BoundInactive,
+    FamilyWord,
+    TableWords,
+    Summary,
+    Version,
+    Help,
+    Net,
+    Tos,
+    Cgroup,
+    NoHeader,
+    OneLine,
+    NoQueues,
+    SockOpt,
+    Threads,
+    Context(Context),
+    FilterFile,
+    DumpFile,
+    Tipc,
+    Filters,
+    Kill,
+    Events,
+    /// A missing feature: the meaning of the switch, and the alternative.
+    Later(&'static str, &'static str),
+}
+
+const fn spec(letter: u8, long: &'static str, value: bool, what: Switch) -> Spec<Switch> {
+    Spec { letter, long, value, what }
+}
+
+/// All switches of ss 6.15 in its order, because messages list them in that order.
+const SWITCHES: &[Spec<Switch>] = &[
+    spec(b'n', "numeric", false, Switch::Numeric),
+    spec(b'r', "resolve", false, Switch::Resolve),
+    spec(b'o', "options", false, Switch::Timers),
+    spec(b'e', "extended", false, Switch::Extended),
+    spec(b'm', "memory", false, Switch::Memory),
+    spec(b'i', "info", false, Switch::Info),
+    spec(b'p', "processes", false, Switch::Processes),
+    spec(b'T', "threads", false, Switch::Threads),
+    spec(b'b', "bpf", false, Switch::Filters),
+    spec(b'E', "events", false, Switch::Events),
+    spec(b'd', "dccp", false, Switch::Table(Db::Dccp)),
+    spec(b't', "tcp", false, Switch::Table(Db::Tcp)),
+    spec(b'S', "sctp", false, Switch::Table(Db::Sctp)),
+    spec(b'u', "udp", false, Switch::Table(Db::Udp)),
+    spec(b'w', "raw", false, Switch::Table(Db::Raw)),
+    spec(b'x', "unix", false, Switch::Only(Family::Unix)),
+    spec(0, "tipc", false, Switch::Only(Family::Tipc)),
+    spec(0, "vsock", false, Switch::Only(Family::Vsock)),
+    spec(b'a', "all", false, Switch::All),
+    spec(b'l', "listening", false, Switch::Listening),
+    spec(b'B', "bound-inactive", false, Switch::BoundInactive),
+    spec(b'4', "ipv4", false, Switch::Only(Family::Inet)),
+    spec(b'6', "ipv6", false, Switch::Only(Family::Inet6)),
+    spec(b'0', "packet", false, Switch::Only(Family::Packet)),
+    spec(b'f', "family", true, Switch::FamilyWord),
+    spec(b'A', "socket", true, Switch::TableWords),
+    spec(b'A', "query", true, Switch::TableWords),
+    spec(b's', "summary", false, Switch::Summary),
+    spec(b'D', "diag", true, Switch::DumpFile),
+    spec(b'F', "filter", true, Switch::FilterFile),
+    spec(b'V', "version", false, Switch::Version),
+    spec(b'v', "", false, Switch::Version),
+    spec(b'h', "help", false, Switch::Help),
+    spec(b'Z', "context", false, Switch::Context(Context::Process)),
+    spec(b'z', "contexts", false, Switch::Context(Context::Socket)),
+    spec(b'N', "net", true, Switch::Net),
+    spec(0, "tipcinfo", false, Switch::Tipc),
+    spec(0, "tos", false, Switch::Tos),
+    spec(0, "cgroup", false, Switch::Cgroup),
+    spec(b'K', "kill", false, Switch::Kill),
+    spec(b'H', "no-header", false, Switch::NoHeader),
+    spec(0, "xdp", false, Switch::Only(Family::Xdp)),
+    spec(b'M', "mptcp", false, Switch::Table(Db::Mptcp)),
+    spec(b'O', "oneline", false, Switch::OneLine),
+    spec(b'Q', "no-queues", false, Switch::NoQueues),
+    spec(0, "inet-sockopt", false, Switch::SockOpt),
+    spec(0, "bpf-maps", false, Switch::Later("socket storage", "none")),
+    spec(0, "bpf-map-id", true, Switch::Later("socket storage", "none")),
+];
+
+/// The result of the switches and the state words.
+#[derive(Debug)]
+pub(super) struct Flags {
+    pub(super) asked: Asked,
+    /// Display options. The columns Netid and State are decided after the expression is parsed.
+    pub(super) options: Options,
+    /// `-N`
+    pub(super) netns: Option<Vec<u8>>,
+    /// `-s`
+    pub(super) summary: bool,
+    /// `-K`
+    pub(super) kill: bool,
+    /// `-E`
+    pub(super) events: bool,
+    /// False if only the summary was requested.
+    pub(super) table: bool,
+    /// True if neither a table nor a family was named.
+    pub(super) by_default: bool,
+    /// `-D`: the file to write the kernel's messages about TCP sockets to.
+    pub(super) dump_file: Option<Vec<u8>>,
+    /// True if the user named states: bound-inactive sockets among them are then intended.
+    pub(super) bound_is_meant: bool,
+    /// The words of the expression, followed by those from `-F`.
+    pub(super) expression: Vec<Vec<u8>>,
+}
+
+/// Parses switches and state words. Help, version and errors end the run and are returned as a [`Stop`].
+pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) -> Result<Flags, Stop> {
+    let known: Vec<Spec<Switch>> =
+        SWITCHES.iter().filter(|s| layout == Layout::V6_15 || !SINCE_6_15.contains(&s.long)).copied().collect();
+    let mut getopt = Getopt::new(&known, args);
+    let mut reader = Reader {
+        asked: Asked::nothing(layout),
+        options: Options { bug_compatible, numeric: false, ..Options::plain(layout) },
+        states: 0,
+        saw_tables: false,
+        netns: None,
+        summary: false,
+        kill: false,
+        events: false,
+        filter_file: None,
+        dump_file: None,
+    };
+    while let Some((switch, value)) = getopt.next().map_err(|says| Stop::usage(format!("ss: {says}")))? {
+        reader.take(switch, &value)?;
+    }
+    reader.finish(getopt.into_rest())
+}
+
+struct Reader {
+    asked: Asked,
+    options: Options,
+    /// States selected by `-a`, `-l` or words; 0 selects the tables' default states.
+    states: u32,
+    saw_tables: bool,
+    netns: Option<Vec<u8>>,
+    summary: bool,
+    kill: bool,
+    events: bool,
+    filter_file: Option<Vec<Vec<u8>>>,
+    dump_file: Option<Vec<u8>>,
+}
+
+impl Reader {
+    fn take(&mut self, switch: Switch, value: &[u8]) -> Result<(), Stop> {
+        let show = &mut self.options;
+        match switch {
+            Switch::Numeric => show.numeric = true,
+            Switch::Resolve => show.resolve = true,
+            Switch::Timers => show.timers = true,
+            Switch::Extended => (show.timers, show.details) = (true, true),
+            Switch::Memory => show.memory = true,
+            Switch::Info => show.info = true,
+            Switch::Processes => show.processes = true,
+            Switch::Tos => show.tos = true,
+            Switch::Cgroup => show.cgroup = true,
+            Switch::NoHeader => show.header = false,
+            Switch::OneLine => show.one_line = true,
+            Switch::NoQueues => show.queues = false,
+            Switch::SockOpt => show.sockopt = true,
+            Switch::Threads => show.threads = true,
+            Switch::Context(context) => return self.context(context),
+            Switch::FilterFile if self.filter_file.is_some() => {
+                return Err(Stop::fail("More than one filter file".to_owned(), 255));
+            }
+            Switch::FilterFile => self.filter_file = Some(filter_file::read(value)?),
+            Switch::DumpFile => self.dump_file = Some(value.to_vec()),
+            Switch::Tipc => show.tipc = true,
+            Switch::Kill => self.kill = true,
+            Switch::Events => self.events = true,
+            // ss counts this switch among the options that show timers.
+            Switch::Filters => (show.timers, show.filters) = (true, true),
+            Switch::Table(db) => self.asked.add_table(db),
+            Switch::Only(family) => self.asked.add_family(family),
+            Switch::All => self.states = states::all(show.layout),
+            Switch::Listening => self.states = states::SERVERS,
+            Switch::BoundInactive => self.states = states::BOUND,
+            Switch::FamilyWord => return self.family(value),
+            Switch::TableWords => return self.tables(value),
+            Switch::Summary => self.summary = true,
+            Switch::Version => return Err(Stop::version(show.layout, show.bug_compatible)),
+            Switch::Help => return Err(Stop::help()),
+            Switch::Net => self.netns = Some(value.to_vec()),
+            Switch::Later(what, instead) => return Err(Stop::later(what, instead)),
+        }
+        Ok(())
+    }
+
+    fn context(&mut self, context: Context) -> Result<(), Stop> {
+        if !selinux::enabled(&sys::Host::live()) {
+            return Err(Stop::fail("ss: SELinux is not enabled.".to_owned(), 1));
+        }
+        if self.options.context != Context::Socket {
+            self.options.context = context;
+        }
+        Ok(())
+    }
+
+    fn family(&mut self, word: &[u8]) -> Result<(), Stop> {
+        if word == b"help" {
+            return Err(Stop::help());
+        }
+        match FAMILIES.iter().find(|(name, _)| name.as_bytes() == word) {
+            Some((_, family)) => self.asked.add_family(*family),
+            None => return Err(Stop::usage(format!("ss: \"{}\" is invalid family", printable(word)))),
+        }
+        Ok(())
+    }
+
+    fn tables(&mut self, words: &[u8]) -> Result<(), Stop> {
+        if !self.saw_tables {
+            self.saw_tables = true;
+            self.asked.forget_tables();
+            if self.states == 0 {
+                self.states = states::connected(self.options.layout);
+            }
+        }
+        for word in words.split(|&b| b == b',') {
+            if !self.asked.table_word(word) {
+                return Err(Stop::usage(format!("ss: \"{}\" is illegal socket table id", printable(word))));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, rest: Vec<Vec<u8>>) -> Result<Flags, Stop> {
+        let table = !self.summary || !self.asked.by_default || !rest.is_empty();
+        let mut rest = rest.into_iter().peekable();
+        let mut saw_states = false;
+        while let Some(exclude) = rest.peek().and_then(|word| state_word(word)) {
+            rest.next();
+            let Some(word) = rest.next() else {
+                return Err(Stop::fail("Command line is not complete. Try option \"help\"".to_owned(), 255));
+            };
+            let Some(states) = states::by_word(&word, self.options.layout) else {
+                return Err(Stop::fail(format!("ss: wrong state name: {}", printable(&word)), 255));
+            };
+            if !saw_states {
+                self.states = if exclude { states::all(self.options.layout) } else { 0 };
+            }
+            self.states = if exclude { self.states & !states } else { self.states | states };
+            saw_states = true;
+        }
+        let by_default = self.asked.by_default;
+        let bound_is_meant = saw_states || self.states == states::BOUND;
+        self.asked.settle(self.states);
+        let Reader { asked, options, netns, summary, kill, events, filter_file, dump_file, .. } = self;
+        let expression = rest.chain(filter_file.into_iter().flatten()).collect();
+        Ok(Flags {
+            asked,
+            options,
+            netns,
+            summary,
+            kill,
+            events,
+            table,
+            by_default,
+            bound_is_meant,
+            dump_file,
+            expression,
+        })
+    }
+}
+
+/// Parses `state` (false) and `exclude` (true: removes states); None for any other word.
+fn state_word(word: &[u8]) -> Option<bool> {
+    match word {
+        b"state" => Some(false),
+        b"exclude" | b"excl" => Some(true),
+        _ => None,
+    }
+}
+
+/// The switches of ss with their dashes, for completion.
+pub(super) fn written() -> Vec<String> {
+    getopt::written(SWITCHES)
+}

@@ -1,0 +1,401 @@
+//! `-w`: writes packets to files with tcpdump's formats and names.
+
+use super::save_switches::SaveSwitches;
+use super::say;
+use record::rows::{CapturedPacket, LinkType};
+use runtime::packet_files::{
+    BegunFile, CommandRequest, FileCommands, FileSeries, NextName, OutputFile, folder_of, words_of,
+};
+use sinks::packets::{CapturedPcap, CapturedPcapNg};
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+use sys::clock;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The result of saving a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Saved {
+    Yes,
+    /// The number of files that `-W` allows with `-G` is reached.
+    LimitReached,
+    /// The reader closed the output.
+    Closed,
+}
+
+enum SaveFormat {
+    Pcap(CapturedPcap),
+    Pcapng(CapturedPcapNg),
+}
+
+/// The header fields of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SavedKind {
+    pub(super) link_type: LinkType,
+    pub(super) snaplen: u32,
+    /// `--nano`
+    pub(super) nanoseconds: bool,
+}
+
+impl SavedKind {
+    /// The format by the file's extension. libpcap's numbers for raw IP are replaced by the number used in files.
+    fn format(self, path: &Path, buffer: &mut Vec<u8>) -> SaveFormat {
+        if path.extension().is_some_and(|ending| ending == "pcapng") {
+            return SaveFormat::Pcapng(CapturedPcapNg::new());
+        }
+        let pcap = CapturedPcap::new().cut_to(self.snaplen);
+        let mut pcap = if self.nanoseconds { pcap } else { pcap.in_microseconds() };
+        pcap.begin(self.link_type, buffer);
+        SaveFormat::Pcap(pcap)
+    }
+}
+
+/// File names for `-w` with `-C`, `-W` and `-G`.
+#[derive(Debug)]
+pub(super) struct SaveNames {
+    /// The fixed part of the directory, as the user wrote it.
+    pub(super) place: PathBuf,
+    /// The name below it; with `-G` a format for strftime(3).
+    below: OsString,
+    by_time: bool,
+    /// Number of digits of the file number with `-C`.
+    digits: Option<usize>,
+}
+
+impl SaveNames {
+    pub(super) fn new(path: &Path, switches: &SaveSwitches) -> SaveNames {
+        let by_time = switches.seconds > 0;
+        let is_fixed = |part: &Component<'_>| !by_time || !part.as_os_str().as_bytes().contains(&b'%');
+        let parents = path.parent().into_iter().flat_map(Path::components);
+        let place: PathBuf = parents.take_while(is_fixed).collect();
+        let below = path.strip_prefix(&place).unwrap_or(path).as_os_str().to_owned();
+        let digits = switches.bytes_max.map(|_| switches.files_max.map_or(0, digits));
+        SaveNames { place, below, by_time, digits }
+    }
+
+    /// The common prefix of all paths.
+    fn prefix(&self) -> PathBuf {
+        let fixed = self.below.as_bytes().split(|byte| *byte == b'%' && self.by_time).next().unwrap_or_default();
+        self.place.join(OsStr::from_bytes(fixed))
+    }
+
+    /// The name of the file with this number that starts at `time_s`.
+    fn name(&self, number: u64, time_s: i64) -> OsString {
+        let mut name = match (self.by_time, CString::new(self.below.as_bytes())) {
+            (true, Ok(format)) => clock::format_local(&format, time_s).map_or_else(OsString::new, OsString::from_vec),
+            _ => self.below.clone(),
+        };
+        if let Some(digits) = self.digits.filter(|digits| number > 0 || *digits > 0) {
+            name.push(format!("{number:0digits$}"));
+        }
+        name
+    }
+}
+
+/// The number of digits of the largest index among `files` files.
+fn digits(files: u64) -> usize {
+    (files.saturating_sub(1).checked_ilog10().map_or(0, |log| log + 1)) as usize
+}
+
+/// A sequence of files.
+struct Series {
+    files: FileSeries,
+    names: SaveNames,
+    bytes_max: Option<u64>,
+    files_max: Option<u64>,
+    seconds: u64,
+    /// The number of the current file, with `-C`.
+    number: u64,
+    /// When the current `-G` period started: by the wall clock, and by a clock that is never set.
+    begun_s: i64,
+    begun_ns: u64,
+    /// Number of files that ended by time.
+    ended: u64,
+}
+
+impl Series {
+    fn begin(&mut self) -> Result<BegunFile, String> {
+        let name = self.names.name(self.number, self.begun_s);
+        let path = self.names.place.join(&name);
+        self.files.begin(NextName::Again(name)).map_err(|error| not_opened(&path, &error))
+    }
+
+    fn is_over(&self) -> bool {
+        let age_s = u64::try_from(clock::wall().seconds.saturating_sub(self.begun_s)).unwrap_or(0);
+        // If the wall clock was set back, the file ends a second later than it would in tcpdump without the change.
+        let is_late = clock::boottime_ns().saturating_sub(self.begun_ns) > (self.seconds + 1).saturating_mul(SECOND_NS);
+        self.seconds > 0 && (age_s >= self.seconds || is_late)
+    }
+}
+
+/// The files of a run.
+pub(super) struct Saver {
+    file: OutputFile,
+    kind: SavedKind,
+    format: SaveFormat,
+    path: PathBuf,
+    /// `None` for a single file.
+    series: Option<Series>,
+    /// When `-G` and `-W` end a run that writes to standard output, by a clock that is never set, and the number of
+    /// files.
+    end: Option<(u64, u64)>,
+    is_unbuffered: bool,
+    flushes: u64,
+    not_written: u64,
+    is_closed: bool,
+}
+
+impl Saver {
+    /// Starts the command runner for `-z`; must be called before privileges are dropped.
+    pub(super) fn commands(switches: &SaveSwitches, user: Option<&str>) -> Result<Option<FileCommands>, String> {
+        let (Some(path), Some(program)) = (switches.several(), &switches.command) else { return Ok(None) };
+        let prefix = SaveNames::new(path, switches).prefix();
+        let started = FileCommands::start(&CommandRequest { program, prefix: &prefix, user });
+        started.map(Some).map_err(|error| format!("compress_savefile: fork failed: {}", words_of(&error)))
+    }
+
+    /// Creates the first file; `None` without `-w`.
+    pub(super) fn open(
+        switches: &SaveSwitches,
+        kind: SavedKind,
+        commands: Option<FileCommands>,
+    ) -> Result<Option<Saver>, String> {
+        let Some(path) = &switches.path else { return Ok(None) };
+        let series = switches.several().map(|path| Saver::series(path, switches, commands)).transpose()?;
+        let (file, path, series) = match series {
+            None => (OutputFile::create(path).map_err(|error| not_opened(path, &error))?, path.clone(), None),
+            Some(mut series) => {
+                let BegunFile { file, path } = series.begin()?;
+                let file = OutputFile::new(file, path.display().to_string());
+                (file.map_err(|error| not_opened(&path, &error))?, path, Some(series))
+            }
+        };
+        let mut saver = Saver {
+            file,
+            kind,
+            format: SaveFormat::Pcapng(CapturedPcapNg::new()),
+            path,
+            end: end_of_stdout(switches).filter(|_| series.is_none()),
+            series,
+            is_unbuffered: switches.is_unbuffered,
+            flushes: sys::signal::flushes(),
+            not_written: 0,
+            is_closed: false,
+        };
+        saver.format = kind.format(switches.path.as_deref().unwrap_or(&saver.path), &mut saver.file.buffer);
+        Ok(Some(saver))
+    }
+
+    fn series(path: &Path, switches: &SaveSwitches, commands: Option<FileCommands>) -> Result<Series, String> {
+        let names = SaveNames::new(path, switches);
+        let mut files = FileSeries::open(&names.place, None).map_err(|error| not_opened(path, &error))?;
+        if let Some(commands) = commands {
+            files.run_with(commands);
+        }
+        Ok(Series {
+            files,
+            names,
+            bytes_max: switches.bytes_max,
+            files_max: switches.files_max,
+            seconds: switches.seconds,
+            number: 0,
+            begun_s: switches.begun_s,
+            begun_ns: clock::boottime_ns(),
+            ended: 0,
+        })
+    }
+
+    /// Writes a packet, to a new file if one is due.
+    pub(super) fn save(&mut self, row: &CapturedPacket<'_>) -> Result<Saved, String> {
+        if self.is_over() && self.end_by_time()? == Saved::LimitReached {
+            return Ok(Saved::LimitReached);
+        }
+        if self.series.as_ref().and_then(|series| series.bytes_max).is_some_and(|most| self.file.bytes() > most) {
+            self.rotate(|series| {
+                series.number += 1;
+                if series.files_max.is_some_and(|most| series.number >= most) {
+                    series.number = 0;
+                }
+            })?;
+        }
+        let has_place = match &mut self.format {
+            SaveFormat::Pcap(pcap) => pcap.write(&row.captured(), &mut self.file.buffer),
+            SaveFormat::Pcapng(pcapng) => {
+                pcapng.write(&row.captured(), &mut self.file.buffer);
+                true
+            }
+        };
+        if !has_place {
+            self.refuse(1, "pcap has one link type only");
+        } else if self.file.end_packet() {
+            self.write_out();
+        }
+        Ok(if self.is_closed { Saved::Closed } else { Saved::Yes })
+    }
+
+    /// Runs between packets: ends a file whose time is over, and flushes data that must not wait longer.
+    pub(super) fn tick(&mut self) -> Result<Saved, String> {
+        if self.is_over() && self.end_by_time()? == Saved::LimitReached {
+            return Ok(Saved::LimitReached);
+        }
+        let flushes = sys::signal::flushes();
+        let is_asked = std::mem::replace(&mut self.flushes, flushes) != flushes;
+        if is_asked || self.is_unbuffered && !self.file.buffer.is_empty() || self.file.is_due() {
+            self.write_out();
+        }
+        Ok(if self.is_closed { Saved::Closed } else { Saved::Yes })
+    }
+
+    fn is_over(&self) -> bool {
+        match &self.series {
+            Some(series) => series.is_over(),
+            None => self.end.is_some_and(|(end_ns, _)| clock::boottime_ns() >= end_ns),
+        }
+    }
+
+    fn end_by_time(&mut self) -> Result<Saved, String> {
+        let Some(series) = &mut self.series else {
+            say(&format!("Maximum file limit reached: {}", self.end.map_or(0, |(_, files)| files)));
+            return Ok(Saved::LimitReached);
+        };
+        (series.begun_s, series.begun_ns) = (clock::wall().seconds, clock::boottime_ns());
+        series.ended += 1;
+        let limit = series.files_max.filter(|most| series.bytes_max.is_none() && series.ended >= *most);
+        if let Some(most) = limit {
+            self.end_file();
+            if let Some(series) = &mut self.series {
+                series.files.completed(&self.path);
+            }
+            say(&format!("Maximum file limit reached: {most}"));
+            return Ok(Saved::LimitReached);
+        }
+        self.rotate(|series| series.number = 0)?;
+        Ok(Saved::Yes)
+    }
+
+    /// Continues in the next file. It may have the same name as the current one, which is therefore written out first.
+    fn rotate(&mut self, advance: impl Fn(&mut Series)) -> Result<(), String> {
+        self.end_file();
+        let Some(series) = &mut self.series else { return Ok(()) };
+        advance(series);
+        let BegunFile { file, path } = series.begin()?;
+        self.file.replace(file, path.display().to_string());
+        let before = std::mem::replace(&mut self.path, path);
+        series.files.completed(&before);
+        self.format = match &self.format {
+            SaveFormat::Pcap(_) => self.kind.format(Path::new("pcap"), &mut self.file.buffer),
+            SaveFormat::Pcapng(_) => SaveFormat::Pcapng(CapturedPcapNg::new()),
+        };
+        Ok(())
+    }
+
+    fn end_file(&mut self) {
+        if let SaveFormat::Pcapng(pcapng) = &mut self.format {
+            pcapng.finish(clock::wall_ns(), None, &mut self.file.buffer);
+        }
+        self.write_out();
+    }
+
+    fn write_out(&mut self) {
+        if self.is_closed {
+            self.file.buffer.clear();
+            return;
+        }
+        let (_, failure) = self.file.write_out();
+        let Some(failure) = failure else { return };
+        self.is_closed = failure.is_closed;
+        if let SaveFormat::Pcapng(pcapng) = &mut self.format {
+            // The data that was not written may contain interface blocks.
+            pcapng.begin_section();
+        }
+        if self.file.is_empty() {
+            self.format = match &self.format {
+                SaveFormat::Pcap(_) => self.kind.format(Path::new("pcap"), &mut self.file.buffer),
+                SaveFormat::Pcapng(_) => SaveFormat::Pcapng(CapturedPcapNg::new()),
+            };
+        }
+        self.refuse(failure.packets, &failure.why);
+    }
+
+    fn refuse(&mut self, packets: u64, why: &str) {
+        if self.not_written == 0 && !self.is_closed {
+            say(&format!("tcpdump: {}: packets are not written: {why}", sys::escaped(self.file.name.as_bytes())));
+        }
+        self.not_written += packets;
+    }
+
+    /// Writes the rest; the error reports the number of missing packets.
+    pub(super) fn finish(mut self) -> Result<(), String> {
+        self.end_file();
+        match self.not_written {
+            0 => Ok(()),
+            _ if self.is_closed => Ok(()),
+            1 => Err("1 packet was not written".to_owned()),
+            packets => Err(format!("{packets} packets were not written")),
+        }
+    }
+}
+
+/// When `-G` and `-W` end a run that writes to standard output, and the number of files that it would have written.
+fn end_of_stdout(switches: &SaveSwitches) -> Option<(u64, u64)> {
+    let files = switches.files_max.filter(|_| switches.seconds > 0 && switches.bytes_max.is_none())?;
+    let ns = switches.seconds.saturating_mul(files).saturating_mul(SECOND_NS);
+    Some((clock::boottime_ns().saturating_add(ns), files))
+}
+
+/// The link type used in files: libpcap has three numbers for raw IP.
+pub(super) fn saved_link_type(link_type: LinkType) -> LinkType {
+    if matches!(link_type.0, 12 | 14) { LinkType::RAW } else { link_type }
+}
+
+/// tcpdump's message for a file that cannot be opened.
+fn not_opened(path: &Path, error: &io::Error) -> String {
+    format!("{}: {}", sys::escaped(path.as_os_str().as_bytes()), super::system_words(error))
+}
+
+/// The directory in which later files are created.
+pub(super) fn later_folder(switches: &SaveSwitches) -> Option<PathBuf> {
+    let path = switches.several()?;
+    let place = SaveNames::new(path, switches).place;
+    Some(folder_of(&place.join("file")).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn names(path: &str, files_max: Option<u64>, bytes_max: Option<u64>, seconds: u64) -> SaveNames {
+        let switches = SaveSwitches { files_max, bytes_max, seconds, ..SaveSwitches::default() };
+        SaveNames::new(Path::new(path), &switches)
+    }
+
+    #[test]
+    fn numbers_have_as_many_digits_as_the_last() {
+        let with = |files_max| names("d/x", files_max, Some(1), 0);
+        let all = |names: SaveNames, numbers: &[u64]| {
+            let name = |number: &u64| names.name(*number, 0).into_string().unwrap();
+            numbers.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(all(with(None), &[0, 1, 12]), ["x", "x1", "x12"]);
+        assert_eq!(all(with(Some(1)), &[0, 0]), ["x", "x"]);
+        assert_eq!(all(with(Some(2)), &[0, 1]), ["x0", "x1"]);
+        assert_eq!(all(with(Some(10)), &[0, 9]), ["x0", "x9"]);
+        assert_eq!(all(with(Some(11)), &[0, 10]), ["x00", "x10"]);
+        assert_eq!(all(names("x", Some(20), None, 5), &[0]), ["x"], "without -C there are no numbers");
+        assert_eq!(with(None).place, Path::new("d"));
+    }
+
+    #[test]
+    fn formats_are_those_of_the_time() {
+        let by_time = names("/d/%Y/a/%s.pcap", None, None, 5);
+        assert_eq!((by_time.place.as_path(), by_time.prefix().as_path()), (Path::new("/d"), Path::new("/d/")));
+        let year = clock::local_time(1_700_000_000).unwrap().year;
+        assert_eq!(by_time.name(0, 1_700_000_000).to_str().unwrap(), format!("{year}/a/1700000000.pcap"));
+        assert_eq!(names("x-%s", Some(3), Some(1), 5).name(2, 17).to_str().unwrap(), "x-172");
+        assert_eq!(names("a/x-%s", None, None, 5).prefix(), Path::new("a/x-"));
+        assert_eq!(names("a/x-%s", None, None, 0).name(0, 17), "x-%s", "without -G it is a name");
+    }
+}

@@ -1,0 +1,218 @@
+//! Names of network interfaces for long runs, in which interfaces appear, disappear and are renamed.
+//!
+//! The kernel reports changes to a socket in each namespace that rows come from. Without such a socket, and in a
+//! replay, an unknown index triggers another reading of the interfaces.
+
+use crate::append_map::AppendMap;
+use crate::refreshing_lookups::Budget;
+use crate::session::Session;
+use host::Ifaces;
+use record::{Key, Lookup, LookupId, Lookups, Value};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use sys::{LinkEvents, clock};
+
+/// Readings take at most one part in `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at once after a pause.
+const SHARE_OF_TIME: u64 = 20;
+const CREDIT_NS_MAX: u64 = 200_000_000;
+/// Time between two checks for changes. Batches do not trigger checks, because a run may wait for a batch.
+const LOOK_NS: u64 = 5_000_000;
+/// In a flood, at most this many lookups share one reading of the clock.
+const LOOKUPS_BETWEEN_MAX: u32 = 64;
+/// An unknown index triggers another reading of the namespace's interfaces after this time.
+const UNKNOWN_NS: u64 = 100_000_000;
+/// A name that all namespaces share is looked up again after this time.
+const COMMON_NS: u64 = 1_000_000_000;
+/// The most namespaces whose changes the kernel reports; each takes a descriptor. Interfaces of further namespaces are
+/// read again every [`COMMON_NS`].
+const WATCHED_MAX: usize = 1024;
+/// The most names kept until the end of a batch of rows, including older names.
+const NAMES_MAX: usize = 1 << 18;
+
+/// The current names of interfaces.
+pub struct FollowedIfaces<'s> {
+    session: &'s Session,
+    /// Names from a recording.
+    base: Lookups<'s>,
+    names: AppendMap<(u64, u32), IfaceName>,
+    netns: RefCell<HashMap<u64, FollowedNetns>>,
+    budget: Budget,
+    /// Lookups left until the clock is read, and lookups between its last two readings.
+    until_clock: Cell<(u32, u32)>,
+    looked_ns: Cell<u64>,
+}
+
+struct IfaceName {
+    /// `None` if no reading found the index.
+    text: Option<Box<[u8]>>,
+    read_ns: u64,
+}
+
+/// The interfaces of one namespace.
+#[derive(Default)]
+struct FollowedNetns {
+    /// `None` if the kernel does not report changes.
+    events: Option<LinkEvents>,
+    names: HashMap<u32, Box<[u8]>>,
+    read_ns: u64,
+    /// True if the interfaces have changed since the last reading.
+    is_stale: bool,
+}
+
+impl<'s> FollowedIfaces<'s> {
+    /// Creates the lookup. [`FollowedIfaces::begin`] reads the interfaces of the session's own namespace; other
+    /// namespaces are read once rows come from there. `base` has the names of a recording.
+    pub fn new(session: &'s Session, base: Lookups<'s>) -> FollowedIfaces<'s> {
+        FollowedIfaces {
+            session,
+            base,
+            names: AppendMap::new(),
+            netns: RefCell::default(),
+            budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
+            until_clock: Cell::new((0, 1)),
+            looked_ns: Cell::new(0),
+        }
+    }
+
+    /// Reads the interfaces of the session's own namespace, unless this is a replay.
+    pub fn begin(&self) {
+        if !self.session.host().is_replay() {
+            self.read(self.session.netns_id(), clock::monotonic_ns());
+        }
+    }
+
+    /// Starts another batch of rows. No row borrows from this lookup any more.
+    pub fn renew(&mut self) {
+        if self.names.len() > NAMES_MAX / 2 {
+            self.names.clear();
+        }
+    }
+
+    /// Forgets namespaces with these inodes. They no longer exist, and a new namespace may reuse the inode number.
+    pub fn forget_namespaces(&mut self, inodes: &[u64]) {
+        if !inodes.is_empty() {
+            self.netns.get_mut().retain(|netns_id, _| !inodes.contains(netns_id));
+            self.names.clear();
+        }
+    }
+
+    /// Checks for changes if enough time has passed. The faster lookups come, the fewer of them read the clock.
+    fn look_if_due(&self, between: u32) {
+        let now_ns = clock::monotonic_ns();
+        let is_due = now_ns.saturating_sub(self.looked_ns.get()) >= LOOK_NS;
+        let between = if is_due { 1 } else { (between * 2).min(LOOKUPS_BETWEEN_MAX) };
+        self.until_clock.set((between - 1, between));
+        if is_due {
+            self.look(now_ns);
+        }
+    }
+
+    /// Reads the interfaces of namespaces that have changed.
+    fn look(&self, now_ns: u64) {
+        self.looked_ns.set(now_ns);
+        let mut netns = self.netns.borrow_mut();
+        let is_live = !self.session.host().is_replay();
+        let has_changed = |one: &mut FollowedNetns| match &mut one.events {
+            Some(events) => std::mem::take(&mut one.is_stale) | events.have_come(),
+            None => is_live && now_ns.saturating_sub(one.read_ns) >= COMMON_NS,
+        };
+        let changed: Vec<u64> = netns.iter_mut().filter_map(|(id, one)| has_changed(one).then_some(*id)).collect();
+        drop(netns);
+        for netns_id in changed {
+            // A reading that the budget does not allow is made later.
+            if self.budget.allows(now_ns) {
+                self.read(netns_id, now_ns);
+                self.budget.used(clock::monotonic_ns().saturating_sub(now_ns));
+            } else if let Some(one) = self.netns.borrow_mut().get_mut(&netns_id) {
+                one.is_stale = true;
+            }
+        }
+    }
+
+    /// Reads the interfaces of a namespace. The kernel reports changes from just before the reading on.
+    fn read(&self, netns_id: u64, now_ns: u64) {
+        let mut netns = self.netns.borrow_mut();
+        let watched = netns.len();
+        let one = netns.entry(netns_id).or_default();
+        let is_live = !self.session.host().is_replay();
+        let mut read = || {
+            if one.events.is_none() && is_live && watched < WATCHED_MAX {
+                one.events = LinkEvents::open().ok();
+            }
+            Ifaces::read(self.session.host(), netns_id).ok()
+        };
+        let mut found = None;
+        match netns_id == self.session.netns_id() || !is_live {
+            true => found = read(),
+            false => self.session.in_namespace(netns_id, &mut || found = read()),
+        }
+        one.read_ns = now_ns;
+        for (index, name) in found.iter().flat_map(|ifaces| ifaces.of(netns_id)) {
+            if one.names.get(&index).is_none_or(|known| **known != *name) {
+                one.names.insert(index, name.into());
+                self.names.push((netns_id, index), IfaceName { text: Some(name.into()), read_ns: now_ns });
+            }
+        }
+    }
+
+    /// Finds a name that is not among the newest ones.
+    #[cold]
+    fn find(&self, netns_id: u64, index: u32) -> Value<'_> {
+        let key = (netns_id, index);
+        let now_ns = clock::monotonic_ns();
+        let (known, read_ns) = match self.netns.borrow().get(&netns_id) {
+            Some(one) => (one.names.get(&index).cloned(), Some(one.read_ns)),
+            None => (None, None),
+        };
+        if let Some(text) = known {
+            // The name is known, but the newest names were cleared.
+            return self.push(key, Some(text), now_ns);
+        }
+        let is_due = read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= UNKNOWN_NS);
+        if index == 0 || !is_due || !self.budget.allows(now_ns) {
+            return Value::Null;
+        }
+        match netns_id {
+            0 => {
+                let text = Ifaces::of_host(self.session.host()).common_name(index).map(Box::from);
+                self.push(key, text, now_ns);
+            }
+            _ => self.read(netns_id, now_ns),
+        }
+        self.budget.used(clock::monotonic_ns().saturating_sub(now_ns));
+        self.text(self.names.newest(&key))
+    }
+
+    fn push(&self, key: (u64, u32), text: Option<Box<[u8]>>, read_ns: u64) -> Value<'_> {
+        if self.names.len() >= NAMES_MAX {
+            return Value::Null;
+        }
+        self.text(self.names.push(key, IfaceName { text, read_ns }))
+    }
+
+    fn text<'n>(&self, name: Option<&'n IfaceName>) -> Value<'n> {
+        Value::text(name.and_then(|name| name.text.as_deref()))
+    }
+}
+
+impl Lookup for FollowedIfaces<'_> {
+    fn value(&self, key: Key) -> Value<'_> {
+        let Key::Pair(netns_id, index) = key else { return Value::Null };
+        let recorded = self.base.value(LookupId::Ifaces, key);
+        if !recorded.is_null() {
+            return recorded;
+        }
+        match self.until_clock.get() {
+            (0, between) => self.look_if_due(between),
+            (until, between) => self.until_clock.set((until - 1, between)),
+        }
+        match self.names.newest(&(netns_id, index)) {
+            // The kernel does not report changes of names that all namespaces share.
+            Some(name) if netns_id == 0 && clock::monotonic_ns().saturating_sub(name.read_ns) >= COMMON_NS => {
+                self.find(netns_id, index)
+            }
+            Some(name) => self.text(Some(name)),
+            None => self.find(netns_id, index),
+        }
+    }
+}

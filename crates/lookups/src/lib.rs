@@ -1,0 +1,19 @@
+//! The session of a run, and what rows get that their source does not carry: owners, names, rules, connections.
+#![forbid(unsafe_code)]
+
+pub mod append_map;
+pub mod asked;
+pub mod enrich;
+pub mod filter_names;
+pub mod followed_ifaces;
+pub mod long_work;
+pub mod names;
+pub mod nft;
+pub mod packet_delays;
+pub mod packet_entries;
+pub mod pillar_cache;
+pub mod pillars;
+pub mod process_cache;
+pub mod recording_file;
+pub mod refreshing_lookups;
+pub mod session;

@@ -1,0 +1,47 @@
+//! `--resolve`: resolves the names of the addresses in rows that the engine holds.
+
+use crate::session::Session;
+use engine::Names;
+use host::{HostNames, Resolver};
+use record::Addr;
+use std::time::{Duration, Instant};
+use sys::Host;
+
+/// Host names from /etc/hosts and DNS for one run.
+pub struct DnsNames<'h> {
+    host: &'h Host,
+    resolver: Option<&'h Resolver>,
+    /// Time that the last row waits for names. Zero in repeated rounds, because the next one shows names that have
+    /// arrived.
+    patience: Duration,
+    known: HostNames,
+}
+
+impl<'h> DnsNames<'h> {
+    /// Resolves names for the session's rows.
+    pub fn new(session: &'h Session, bound: Duration, repeated: bool) -> DnsNames<'h> {
+        let patience = if repeated { Duration::ZERO } else { bound };
+        DnsNames { host: session.host(), resolver: session.resolver(), patience, known: HostNames::default() }
+    }
+}
+
+impl Names for DnsNames<'_> {
+    fn ask(&mut self, addr: Addr) {
+        if let Some(resolver) = self.resolver {
+            resolver.want(addr);
+        }
+    }
+
+    fn settle(&mut self) {
+        let Some(resolver) = self.resolver else { return };
+        if !self.host.is_replay() {
+            resolver.wait_until(Instant::now() + self.patience);
+        }
+        // A recording without names is replayed without names.
+        self.known = resolver.names(self.host).unwrap_or_default();
+    }
+
+    fn name(&self, addr: Addr) -> Option<&[u8]> {
+        self.known.name(addr)
+    }
+}

@@ -1,0 +1,171 @@
+//! Queries conntrack entries from the kernel: one block of answers per batch of packets, which a recording stores
+//! unchanged.
+
+use super::NetnsTuple;
+use super::wanted::{LookupBudget, Wanted};
+use conntrack::{CtDecoder, EntryQueries, QueryCounts};
+use netlink::Messages;
+use netlink::datagrams::{BatchHeader, DatagramFrames};
+use record::rows::{Conntrack, CtTuple};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+use sys::{Blocks, SysError, clock};
+
+/// The next questions and their results. Shared with the blocks, which a recording replaces.
+#[derive(Debug, Default)]
+pub struct Questions {
+    pub(super) wanted: Wanted,
+    /// Connections of the last batch that were not queried because there were too many. Unknown in a replay.
+    pub(super) left_out: HashSet<NetnsTuple>,
+    /// The error if the kernel did not answer.
+    pub trouble: Option<String>,
+    /// Namespaces that have a query socket.
+    pub asked: HashSet<u64>,
+    /// Sockets of newly found namespaces, and the set of all current namespaces: others are no longer queried.
+    pub namespaces: Option<(Vec<EntryQueries>, HashSet<u64>)>,
+}
+
+/// The kernel's answers, one block per batch.
+pub struct Asking {
+    questions: Rc<RefCell<Questions>>,
+    /// One query socket per namespace.
+    queries: Vec<EntryQueries>,
+    budget: LookupBudget,
+    block: Vec<u8>,
+    /// True if no questions are asked because the kernel sends entries with records.
+    are_sent: bool,
+}
+
+impl Asking {
+    /// Asks `questions` with `queries`, one per namespace. With `are_sent` it asks nothing, because the kernel sends
+    /// entries with records.
+    pub fn new(questions: Rc<RefCell<Questions>>, queries: Vec<EntryQueries>, are_sent: bool) -> Asking {
+        let budget = LookupBudget::new(clock::monotonic_ns());
+        questions.borrow_mut().asked = queries.iter().map(EntryQueries::netns_id).collect();
+        Asking { questions, queries, budget, block: Vec::new(), are_sent }
+    }
+}
+
+/// The counts at the start of a block, stored in fields of [`BatchHeader`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AnswersHeader {
+    /// Number of connections that were not queried because there were too many.
+    pub left_out: u64,
+    /// Number of questions without an answer.
+    pub unanswered: u64,
+    /// True if the kernel sends entries with records.
+    pub are_sent: bool,
+}
+
+impl AnswersHeader {
+    pub(super) fn bytes(self) -> [u8; netlink::datagrams::BATCH_HEADER] {
+        let header = BatchHeader {
+            lost: self.left_out,
+            alloc_failures: self.unanswered,
+            sockets: self.are_sent.into(),
+            ..BatchHeader::default()
+        };
+        header.bytes()
+    }
+
+    /// Parses the header; counts are 0 if the block is too short.
+    pub fn parse(block: &[u8]) -> AnswersHeader {
+        let header = BatchHeader::parse(block).unwrap_or_default();
+        let (left_out, unanswered) = (header.lost, header.alloc_failures);
+        AnswersHeader { left_out, unanswered, are_sent: header.sockets != 0 }
+    }
+}
+
+impl Blocks for Asking {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        let Asking { questions, queries, budget, block, are_sent } = self;
+        let mut questions = questions.borrow_mut();
+        if let Some((opened, alive)) = questions.namespaces.take() {
+            queries.extend(opened);
+            queries.retain(|queries| alive.contains(&queries.netns_id()));
+            questions.asked = queries.iter().map(EntryQueries::netns_id).collect();
+        }
+        let mut header = AnswersHeader { are_sent: *are_sent, ..AnswersHeader::default() };
+        let most = budget.take(questions.wanted.len(), clock::monotonic_ns());
+        let (asked, left_out) = questions.wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
+        header.left_out = left_out.len() as u64;
+        questions.left_out = left_out.into_iter().collect();
+        let (unanswered, trouble) = ask_all(queries, &asked, block);
+        header.unanswered = unanswered;
+        if let Some(error) = trouble {
+            questions.trouble.get_or_insert(error.to_string());
+        }
+        if let Some(place) = block.first_chunk_mut() {
+            *place = header.bytes();
+        }
+        Ok(Some(block))
+    }
+}
+
+/// Asks for all tuples in `asked` with the socket of each namespace. Fills `block` with the answers, after room for
+/// their [`AnswersHeader`]. Returns the number of questions without an answer, and the kernel's reason for refusing
+/// some.
+pub(super) fn ask_all(
+    queries: &mut [EntryQueries],
+    asked: &[NetnsTuple],
+    block: &mut Vec<u8>,
+) -> (u64, Option<SysError>) {
+    block.clear();
+    block.extend_from_slice(&AnswersHeader::default().bytes());
+    let (mut all_unanswered, mut trouble) = (0, None);
+    for queries in queries {
+        let netns_id = queries.netns_id();
+        let tuples: Vec<CtTuple> = asked.iter().filter(|of| of.netns_id == netns_id).map(|of| of.tuple).collect();
+        if tuples.is_empty() {
+            continue;
+        }
+        match ask_both_ways(queries, &tuples, block) {
+            Ok(unanswered) => all_unanswered += unanswered,
+            Err(error) => _ = trouble.get_or_insert(error),
+        }
+    }
+    (all_unanswered, trouble)
+}
+
+/// Asks for each tuple, and then for its inverse unless an entry for it has been received: the tuples of an entry with
+/// NAT match a packet before translation, and their inverses match it afterwards. Returns the number of questions
+/// without an answer.
+fn ask_both_ways(queries: &mut EntryQueries, tuples: &[CtTuple], block: &mut Vec<u8>) -> Result<u64, SysError> {
+    let counts = queries.ask(tuples, block)?;
+    let mut unanswered = answered(counts)?;
+    let mut known = HashSet::new();
+    each_entry(block, &mut |entry, _| {
+        if entry.netns_id == queries.netns_id() {
+            known.extend([plain(entry.orig), plain(entry.reply)]);
+        }
+    });
+    let inverse: Vec<CtTuple> =
+        tuples.iter().filter_map(CtTuple::inverse).filter(|inverse| !known.contains(inverse)).collect();
+    unanswered += answered(queries.ask(&inverse, block)?)?;
+    Ok(unanswered)
+}
+
+fn answered(counts: QueryCounts) -> Result<u64, SysError> {
+    match counts.refused {
+        Some((_, errno)) => Err(SysError::new("ask", "connection-tracking entries", errno)),
+        None => Ok(counts.unanswered),
+    }
+}
+
+/// The tuple without a zone, as packets have it.
+pub(super) fn plain(tuple: CtTuple) -> CtTuple {
+    CtTuple { zone: None, ..tuple }
+}
+
+/// Hands each entry in a block of answers to `each`, with its time of receipt in ns since 1970; skips malformed data.
+pub(super) fn each_entry(block: &[u8], each: &mut dyn FnMut(&Conntrack<'_>, u64)) {
+    for frame in DatagramFrames::of(block).map_while(Result::ok) {
+        let mut decoder = CtDecoder::new(frame.netns_id);
+        for message in Messages::new(frame.bytes).map_while(Result::ok).filter(|message| !message.is_end()) {
+            if let Ok(entry) = decoder.decode(message.payload) {
+                each(&entry, frame.wall_ns);
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The process itself: exit codes, messages, standard output, rights, the service manager, files of packets.
+#![forbid(unsafe_code)]
+
+pub mod ascii;
+pub mod exit;
+pub mod fold;
+pub mod helper_process;
+pub mod local_time;
+pub mod messages;
+pub mod notifier;
+pub mod outcome;
+pub mod packet_files;
+pub mod print;
+pub mod rights;
+pub mod run_state;
+pub mod stdout;
+pub mod width;
+
+pub use exit::Exit;

@@ -1,0 +1,17 @@
+//! Local time for texts without a time zone.
+
+use sinks::Civil;
+
+/// The date and time in the host's zone; `None` if the zone is unknown.
+pub fn local_time(seconds: i64) -> Option<Civil> {
+    let at = sys::clock::local_time(seconds)?;
+    Some(Civil {
+        year: at.year,
+        month: at.month,
+        day: at.day,
+        hour: at.hour,
+        minute: at.minute,
+        second: at.second,
+        weekday: at.weekday,
+    })
+}

@@ -1,0 +1,145 @@
+//! The process that runs commands on files, with the privileges that the writer of the files has dropped.
+//!
+//! A process that parses packets makes the requests, and an attacker may control it. Therefore this process runs only
+//! the program named on its own command line, and only with paths that begin with the prefix given there.
+
+use crate::exit::Exit;
+use crate::messages::say;
+use crate::rights;
+use crate::rights::account;
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use sys::caps::CapSet;
+
+/// The program name that selects this process. Arguments: the program, the common prefix of all paths, and the user if
+/// it differs.
+pub const RUNNER: &str = "netwren-file-commands";
+/// The byte that terminates a path on the socket.
+pub(super) const END: u8 = 0;
+/// The answers: the command succeeded, or it failed.
+const DONE: u8 = b'.';
+pub(super) const FAILED: u8 = b'!';
+/// Number of commands that run in parallel. Others wait in the socket, whose buffer limits them.
+const RUNNING_MAX: usize = 4;
+/// Maximum number of failures to report; all are counted.
+const SAID_MAX: usize = 10;
+/// Longer byte sequences are not paths (`PATH_MAX`).
+const PATH_BYTES_MAX: usize = 4096;
+
+/// Runs commands until the socket is closed and all commands have ended.
+pub fn run(mut args: impl Iterator<Item = OsString>) -> Exit {
+    let (Some(program), Some(prefix)) = (args.next(), args.next()) else { return Exit::Usage };
+    let user = args.next();
+    // The capture has priority, as in tcpdump. If the priority cannot be lowered, the commands still run.
+    let _ = sys::priority::lowest();
+    let begun = user.as_deref().map_or(Ok(()), become_user).and_then(|()| {
+        let socket = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
+        let socket = UnixStream::from(socket);
+        let answers = socket.try_clone().map_err(|error| error.to_string())?;
+        socket.set_nonblocking(false).map(|()| (socket, answers)).map_err(|error| error.to_string())
+    });
+    match begun {
+        Ok((paths, answers)) => {
+            serve(&program, prefix.as_bytes(), paths, &answers);
+            Exit::Ok
+        }
+        Err(error) => {
+            say(&format!("commands are not run: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+fn become_user(name: &OsStr) -> Result<(), String> {
+    let needed = rights::NeededRights { account: Some(account(&name.to_string_lossy())?), ..Default::default() };
+    needed.become_account()?;
+    // The process keeps only that user's rights.
+    sys::rights::keep_only(CapSet::default()).map(drop).map_err(|error| error.to_string())
+}
+
+fn serve(program: &OsStr, prefix: &[u8], paths: UnixStream, answers: &UnixStream) {
+    let (sender, receiver) = sync_channel::<OsString>(0);
+    let (receiver, failures) = (Mutex::new(receiver), Mutex::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..RUNNING_MAX {
+            scope.spawn(|| work(program, &receiver, &failures, answers));
+        }
+        let mut paths = BufReader::new(paths);
+        let mut path = Vec::new();
+        loop {
+            path.clear();
+            let read = std::io::Read::take(&mut paths, PATH_BYTES_MAX as u64 + 1).read_until(END, &mut path);
+            let is_whole = path.pop() == Some(END);
+            if read.is_err() || !is_whole || !is_ours(&path, prefix) {
+                break;
+            }
+            if sender.send(OsStr::from_bytes(&path).to_owned()).is_err() {
+                break;
+            }
+        }
+        drop(sender);
+    });
+}
+
+/// True for the path of a file in the directory of `prefix`, or below it, that begins with `prefix`. An empty prefix
+/// allows all paths below the current directory.
+fn is_ours(path: &[u8], prefix: &[u8]) -> bool {
+    let Some(rest) = path.strip_prefix(prefix) else { return false };
+    let leads_away =
+        rest.split(|byte| *byte == b'/').any(|part| part == b"..") || prefix.is_empty() && rest.starts_with(b"/");
+    !path.is_empty() && !leads_away
+}
+
+fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usize>, mut answers: &UnixStream) {
+    loop {
+        let path = paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(path) = path else { return };
+        let fault = run_one(program, &path);
+        if let Some(fault) = &fault {
+            let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+            *failures += 1;
+            if *failures <= SAID_MAX {
+                say(&format!("{} {}: {fault}", program.to_string_lossy(), path.to_string_lossy()));
+            }
+        }
+        // The requesting process may have ended; waiting commands still run.
+        let _ = answers.write(&[if fault.is_none() { DONE } else { FAILED }]);
+    }
+}
+
+/// Runs the command; returns a description of its failure.
+fn run_one(program: &OsStr, path: &OsStr) -> Option<String> {
+    match Command::new(program).arg(path).stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(status.to_string()),
+        Err(error) => Some(super::words_of(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_ours_are_commands_run_with() {
+        for (path, expected) in [
+            ("dir/all_1.pcap", true),
+            ("dir/all_", true),
+            ("dir/other", false),
+            ("dir/all_/../../etc/passwd", false),
+            ("dir/all_/..", false),
+            ("dir/all_/x", true),
+            ("/etc/passwd", false),
+            ("", false),
+        ] {
+            assert_eq!(is_ours(path.as_bytes(), b"dir/all_"), expected, "{path}");
+        }
+        assert!(is_ours(b"10.pcap", b"") && !is_ours(b"/etc/passwd", b"") && !is_ours(b"../x", b""));
+    }
+}

@@ -1,0 +1,121 @@
+//! Runs a command on each file once it is complete.
+//!
+//! A separate process, [`super::command_runner`], starts the commands. It is started before this process drops its
+//! privileges, and receives requests through a socket. Packets never wait for it.
+
+use super::command_runner::{END, FAILED, RUNNER};
+use crate::messages::say;
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// This program, even if its file has been renamed.
+const SELF: &str = "/proc/self/exe";
+/// Maximum wait for commands at the end, and the time after which the wait is reported.
+const WAIT: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Counts of the commands.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct CommandsReport {
+    /// Number of files for which a command was requested.
+    pub asked: u64,
+    /// Commands that could not be started, or ended with an error.
+    pub failed: u64,
+    /// Commands that were not started because too many were waiting.
+    pub not_run: u64,
+    /// Commands that have not ended yet.
+    pub unfinished: u64,
+}
+
+/// The process that runs the commands.
+pub struct FileCommands {
+    socket: UnixStream,
+    asked: u64,
+    not_run: u64,
+    /// Number of commands that have ended, including those that failed.
+    ended: u64,
+    failed: u64,
+}
+
+/// The program to run on files.
+pub struct CommandRequest<'c> {
+    /// The program, which gets the file's path as its only argument.
+    pub program: &'c OsStr,
+    /// The common prefix of the files' paths: the program runs with no other path.
+    pub prefix: &'c Path,
+    /// The user to run it as; None for the caller.
+    pub user: Option<&'c str>,
+}
+
+impl FileCommands {
+    /// Starts the process; must be called before privileges are dropped.
+    pub fn start(request: &CommandRequest<'_>) -> io::Result<FileCommands> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_nonblocking(true)?;
+        let mut command = Command::new(SELF);
+        command.arg0(RUNNER).arg(request.program).arg(request.prefix).args(request.user);
+        // Ctrl-C is for the capture; commands for completed files still run.
+        command.process_group(0).stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
+        Ok(FileCommands { socket, asked: 0, not_run: 0, ended: 0, failed: 0 })
+    }
+
+    /// Requests the command for this file. Returns immediately.
+    pub fn run_with(&mut self, path: &Path) {
+        self.take_ends();
+        self.asked += 1;
+        let mut name = path.as_os_str().as_bytes().to_vec();
+        name.push(END);
+        let why = match self.socket.write(&name) {
+            Ok(bytes) if bytes == name.len() => return,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => super::words_of(&error),
+            _ => "too many wait for others to end".to_owned(),
+        };
+        self.not_run += 1;
+        if self.not_run == 1 {
+            say(&format!("{}: the command is not run: {why}", path.display()));
+        }
+    }
+
+    /// Counts commands that have ended; false once the process has ended.
+    fn take_ends(&mut self) -> bool {
+        let mut ends = [0; 512];
+        loop {
+            match self.socket.read(&mut ends) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    let ends = ends.get(..count).unwrap_or_default();
+                    self.ended += count as u64;
+                    self.failed += ends.iter().filter(|end| **end == FAILED).count() as u64;
+                }
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    /// Waits at most ten seconds for all commands to end; the others continue.
+    pub fn finish(mut self) -> CommandsReport {
+        // An empty name ends the requests.
+        let _ = self.socket.write(&[END]);
+        let (begin, mut has_said) = (Instant::now(), false);
+        let unfinished = loop {
+            let is_there = self.take_ends();
+            let unfinished = self.asked.saturating_sub(self.not_run + self.ended);
+            if unfinished == 0 || !is_there || begin.elapsed() > WAIT {
+                break unfinished;
+            }
+            if !has_said && begin.elapsed() > PATIENCE {
+                has_said = true;
+                say(&format!("{unfinished} commands still run: they are waited for at most 10 seconds"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        CommandsReport { asked: self.asked, failed: self.failed, not_run: self.not_run, unfinished }
+    }
+}

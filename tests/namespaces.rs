@@ -17,6 +17,7 @@ pub(crate) fn but_for_others(ran: Ran) -> String {
         [
             "netwren: owners of ",
             "changed while they were read",
+            "was removed before it was read",
             "went away",
             "rows read",
             "nothing leads into",

@@ -10,16 +10,15 @@ pub(crate) fn markdown(commands: Commands) -> String {
         "# Schema\n\n\
          Generated from the field tables by `cargo xtask gen`; do not edit. Names are column headers, filter words \
          and\n\
-         JSON keys alike. Units are in the name; absent is `null` in JSON, `-` in text, empty in CSV.\n\
-         *default* fields are shown unasked, *wide* ones also with `-o wide` and in JSON, *asked* ones by\n\
-         `--columns`: they are fetched from the kernel only then. A table that is too wide for a terminal leaves out \
-         columns,\n\
-         the last ones first unless it says which stay; those that `--columns` and `--sort` name leave last.\n\n\
-         Owners in text and CSV are `PROCESS[PID].FD`, with `,` between them; `,`, `[` and `]` of a process name are \
+         JSON keys. A name ends in its unit; a missing value is `null` in JSON, `-` in text and empty in CSV.\n\
+         *default* fields are always shown, *wide* ones also with `-o wide` and in JSON, *on request* ones only with\n\
+         `--columns`: the kernel is asked for them only then. A table that is too wide for the terminal leaves out\n\
+         columns, the last ones first unless noted otherwise; columns named by `--columns` and `--sort` go last.\n\n\
+         Owners in text and CSV are `PROCESS[PID].FD`, separated by `,`; `,`, `[` and `]` in a process name are \
          written\n\
-         `\\x2c`, `\\x5b`, `\\x5d`. In CSV, text from outside that begins with `=`, `+`, `-`, `@`, tab, CR or `'` has \
-         one\n\
-         apostrophe in front (a spreadsheet would compute it otherwise); numbers have none.\n",
+         `\\x2c`, `\\x5b`, `\\x5d`. In CSV, untrusted text that begins with `=`, `+`, `-`, `@`, tab, CR or `'` is \
+         preceded\n\
+         by an apostrophe (a spreadsheet would evaluate it otherwise); numbers are not.\n",
     );
     let mut written: Vec<&str> = Vec::new();
     for table in commands.iter().flat_map(|command| command.tables) {
@@ -29,19 +28,22 @@ pub(crate) fn markdown(commands: Commands) -> String {
         }
     }
     page.push_str(
-        "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, \
-         --max, --avg.\nThe largest come first: by the first of these, without them by `count`.\nA word for an end \
-         (`peer`, `local`, `src`, `dst` and so on) is the address of that end, and so is `client`; name the port as \
-         well to group by both (`peer_addr,peer_port`).\nAn address may have the length of a prefix, and is then its \
-         network in CIDR notation: `peer_addr/24`, `client/16`.\nA single length goes for IPv4 and IPv6, above 32 for \
-         IPv6 alone; `peer_addr/24/64` has one for each.\nOf packets, log records and single drops, whose senders \
-         choose how many groups there are, 65,536 are kept at once, fewer with long texts.\nBeyond that the smallest \
-         are counted together in the line \
-         whose keys are all null, which is said (exit code 3): no group with more than\none in 32,768 of all rows is \
-         among them in the end, and no line lacks more rows than that.\n\n## accounting\n\nThe last \
-         JSON object with `--stats`: \
+        "\n## groups (`--by`)\n\n\
+         The keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, --max, --avg.\n\
+         The largest groups come first: by the first of these columns, or by `count`.\n\
+         The name of an endpoint (`peer`, `local`, `src`, `dst`, `client` and so on) means its address; name the port \
+         as well to group by both (`peer_addr,peer_port`).\n\
+         A prefix length after an address groups by network, in CIDR notation: `peer_addr/24`, `client/16`.\n\
+         A single length applies to IPv4 and IPv6, above 32 to IPv6 only; `peer_addr/24/64` has one for each.\n\
+         Remote senders choose how many groups of packets, log records and single drops there are. netwren keeps \
+         65,536 of them at once, fewer with long texts.\n\
+         It counts the smallest groups beyond that together, in a row whose keys are all null, reports this and exits \
+         with 3: no group with more than\n\
+         one in 32,768 of all rows ends up there, and no group lacks more rows than that.\n\n\
+         ## accounting\n\nThe last JSON object with `--stats`: \
          `{\"accounting\":{seen, emitted, filtered, grouped, duplicates, cut, failed, lost, why:[{count, text}], via, \
-         cpu_ms}}`.\nWith `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n",
+         cpu_ms}}`.\n\
+         With `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n",
     );
     page
 }
@@ -61,14 +63,14 @@ fn table_markdown(table: Schema, page: &mut String) {
 fn kept_words(keeps: &[&str]) -> String {
     let Some((first, rest)) = keeps.split_first() else { return String::new() };
     let rest: String = rest.iter().map(|name| format!(", `{name}`")).collect();
-    format!("\nStay longest on a narrow terminal, the first longest of all: `{first}`{rest}.\n")
+    format!("\nColumns that stay longest on a narrow terminal, the most persistent first: `{first}`{rest}.\n")
 }
 
 fn shown_word(show: Show) -> &'static str {
     match show {
         Show::Default => "default",
         Show::Wide => "wide",
-        Show::Asked => "asked",
+        Show::Asked => "on request",
     }
 }
 
@@ -80,7 +82,7 @@ fn kind_words(kind: Kind) -> String {
         Kind::Id => "number".into(),
         Kind::Hex => "number (hexadecimal in text)".into(),
         Kind::Addr => "address".into(),
-        Kind::Text => "text from outside".into(),
+        Kind::Text => "text".into(),
         Kind::Name(words) => format!("one of {}", words.join(", ")),
         Kind::Bool => "true, false".into(),
         Kind::Owners | Kind::Objects(_) => {
@@ -89,8 +91,8 @@ fn kind_words(kind: Kind) -> String {
         Kind::Texts => "list of texts".into(),
         Kind::Thousandths => "number with three decimals".into(),
         Kind::Endpoint => "address:port ([address]:port for IPv6), or the address alone".into(),
-        Kind::Words(&[]) => "list of words from outside".into(),
-        Kind::Words(words) => format!("list of some of {}", words.join(", ")),
+        Kind::Words(&[]) => "list of words".into(),
+        Kind::Words(words) => format!("list of any of {}", words.join(", ")),
         Kind::Bytes | Kind::DurationUs | Kind::DurationMs | Kind::DurationS | Kind::BitsPerSecond => kind.unit().into(),
     }
 }

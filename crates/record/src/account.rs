@@ -117,9 +117,9 @@ impl Accounting {
         }
         self.incomplete = true;
         let text = if seen > out {
-            "rows that were read did not come out: this is a bug in netwren, please report it"
+            "rows were read but not written: this is a bug in netwren, please report it"
         } else {
-            "rows came out that were not counted when they were read: this is a bug in netwren, please report it"
+            "rows were written that were not counted when they were read: this is a bug in netwren, please report it"
         };
         self.add_reason(seen.abs_diff(out), text);
     }

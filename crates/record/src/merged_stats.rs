@@ -41,7 +41,7 @@ impl MergedStats {
     /// table is as complete as one that is read a moment later.
     pub fn gone(&mut self, count: u64) {
         if count > 0 {
-            self.stats.add_reason(count, "a network namespace went away before it was read");
+            self.stats.add_reason(count, "a network namespace was removed before it was read");
         }
     }
 

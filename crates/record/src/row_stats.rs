@@ -70,12 +70,12 @@ impl RowStats {
     pub fn failed_rows(&mut self, count: u64, first: Option<impl fmt::Display>) {
         self.acct.failed += count;
         let Some(error) = first.filter(|_| count > 0) else { return };
-        let text = format!("rows that make no sense: {error}");
+        let text = format!("malformed rows: {error}");
         let known = self.acct.why.iter().any(|why| why.text == text);
         if known || self.acct.why.len() < REASONS_MAX {
             return self.acct.add_reason(count, text);
         }
-        self.acct.add_reason(count, "rows that make no sense for other reasons");
+        self.acct.add_reason(count, "malformed rows for other reasons");
     }
 
     /// Counts skipped attributes of a newer kernel.
@@ -136,6 +136,6 @@ mod tests {
         let acct = stats.close();
         assert_eq!((acct.seen, acct.failed, acct.duplicates), (48, 45, 1));
         assert_eq!((acct.why.len(), acct.why.iter().map(|why| why.count).sum::<u64>()), (REASONS_MAX + 1, 45));
-        assert_eq!((acct.why[0].count, &*acct.why[0].text), (21, "rows that make no sense: 0"));
+        assert_eq!((acct.why[0].count, &*acct.why[0].text), (21, "malformed rows: 0"));
     }
 }

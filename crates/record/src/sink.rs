@@ -68,14 +68,14 @@ pub trait Sink {
         rendered: &mut Vec<u8>,
     ) -> Result<usize, SinkError> {
         let _ = (cells, hole, rendered);
-        Err(SinkError::Io("this output keeps no rows".into()))
+        Err(SinkError::Io("this output stores no rows".into()))
     }
 
     /// Writes a row from the bytes that [`Sink::render_row`] returned for equal cells, possibly in an earlier round.
     /// `hole` is the cell that these bytes lack.
     fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
         let _ = (rendered, hole);
-        Err(SinkError::Io("this output keeps no rows".into()))
+        Err(SinkError::Io("this output stores no rows".into()))
     }
 
     /// Reports the number of rows of the round that are not shown ([`Sink::rows_wanted`]). Called at most once, before
@@ -126,7 +126,7 @@ pub enum SinkError {
 impl fmt::Display for SinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SinkError::Closed => f.write_str("the reader of the output has closed it"),
+            SinkError::Closed => f.write_str("the output was closed by its reader"),
             SinkError::Io(cause) => write!(f, "cannot write the output: {cause}"),
         }
     }

@@ -245,7 +245,7 @@ fn a_row_that_gets_lost_is_said() {
         let run = plan(request).run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
         assert!(!run.stats.balances() && run.stats.is_partial() && run.stats.seen == 4, "{:?}", run.stats);
         let why = run.stats.why.last().unwrap();
-        assert_eq!((why.count, why.text.contains("did not come out: this is a bug in netwren")), (1, true));
+        assert_eq!((why.count, why.text.contains("were read but not written: this is a bug in netwren")), (1, true));
         assert_eq!(sink.totals, Some(run.stats));
     }
     let extra = Accounting { grouped: 3, ..Accounting::default() };

@@ -120,6 +120,6 @@ mod tests {
         let losing = Canned { loses: Some(2), ..three() };
         let (left, run) = rows(&losing, request(&[], ""), |_| Disposition::Emitted);
         assert!(left.len() == 2 && run.stats.is_partial() && !run.stats.balances(), "{:?}", run.stats);
-        assert!(run.stats.why[0].text.contains("did not come out: this is a bug in netwren"));
+        assert!(run.stats.why[0].text.contains("were read but not written: this is a bug in netwren"));
     }
 }

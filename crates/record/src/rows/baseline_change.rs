@@ -5,7 +5,7 @@ use crate::table::fields;
 use crate::{Field, Show, Table, Value};
 
 named_enum! {
-    /// The kind of thing that changed.
+    /// Kind of change: finding, setting, listener or rate.
     pub enum ChangedThing {
         /// A finding of `doctor`.
         Finding => "finding",
@@ -64,22 +64,22 @@ impl Table for BaselineChanges {
     type Row<'b> = BaselineChange;
     const NAME: &'static str = "doctor --baseline";
     const FIELDS: &'static [F] = fields! { F:
-        /// The kind of thing that changed.
+        /// Kind of change: finding, setting, listener or rate.
         thing: Name(ChangedThing::NAMES) = own(|row| Value::Name(row.thing.name())), show Show::Default;
-        /// new, gone, changed; higher: a rate that is at least three times as high.
+        /// Change: new, gone, changed, or higher (a rate that is at least three times as high).
         change: Name(BaselineVerb::NAMES) = own(|row| Value::Name(row.verb.name())), show Show::Default;
         /// Name of the network namespace; null for the whole host.
         netns: Text = own(|row| Value::nonempty(row.netns.as_bytes())), show Show::Wide;
-        /// Its name: the finding and its object, the setting, the listener's protocol and address, the counter.
+        /// What changed: the finding and its object, the setting, the listener's protocol and address, or the counter.
         subject: Text = own(|row| Value::Bytes(row.subject.as_bytes())), show Show::Default;
-        /// What it was in the recording: the severity, the value, the process, the rate by the second; null if it was
-        /// not there.
+        /// Value in the recording: the severity, the setting's value, the process, or the rate per second; null if it
+        /// did not exist.
         before: Text = own(|row| Value::nonempty(row.before.as_bytes())), show Show::Default;
-        /// What it is now; null if it is there no more.
+        /// Value now; null if it no longer exists.
         after: Text = own(|row| Value::nonempty(row.after.as_bytes())), show Show::Default;
-        /// How many times as high a rate is; null if it was 0, and for all that is no rate.
+        /// Ratio of the rates after and before; null if the rate was 0, and for everything except rates.
         times: Thousandths = own(|row| row.times.map_or(Value::Null, Value::Thousandths)), show Show::Default;
-        /// What it means: the finding's cause, the counter's sentence.
+        /// Meaning: the finding's cause, or the counter's description.
         meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
     };
 }

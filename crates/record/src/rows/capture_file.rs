@@ -136,29 +136,29 @@ table! {
     file: Text = own(|row| Value::Bytes(row.file)), show Show::Default;
     /// Its format.
     format: Name(CaptureFile::FORMATS) = own(|row| Value::Name(row.format)), show Show::Default;
-    /// True if it is packed by gzip or zstd.
+    /// True if the file is compressed with gzip or zstd.
     packed: Bool = own(|row| Value::Bool(row.packed)), show Show::Wide;
-    /// Bytes of it, unpacked, that were read: up to its end, or to what is broken.
+    /// Uncompressed bytes that were read, up to the end of the file or to the damaged part.
     file_bytes: Bytes = own(|row| Value::U64(row.file_bytes)), show Show::Wide;
-    /// Sections of pcapng: as many as captures were written one after the other.
+    /// Sections of a pcapng file: one per capture that was written to it.
     sections: Count = own(|row| Value::U64(row.sections)), show Show::Wide;
-    /// What its packets begin with.
+    /// Link types of its packets.
     link_types: Texts = own(|row| list(row.link_types)), show Show::Default;
-    /// Packets in it.
+    /// Packets in the file.
     packets: Count = own(|row| Value::U64(row.packets)), show Show::Default;
-    /// Bytes that the packets had with their link-layer headers.
+    /// Original length of all packets with their link-layer headers.
     bytes: Bytes = own(|row| Value::U64(row.bytes)), show Show::Default;
-    /// Bytes of them that are in the file.
+    /// Bytes of packets that are in the file.
     captured_bytes: Bytes = own(|row| Value::U64(row.captured_bytes)), show Show::Wide;
-    /// When the earliest packet was seen.
+    /// Time of the earliest packet.
     first_time: Time = own(|row| row.times_ns.map_or(Value::Null, |times| Value::time(times.0))), show Show::Default;
-    /// When the latest packet was seen.
+    /// Time of the latest packet.
     last_time: Time = own(|row| row.times_ns.map_or(Value::Null, |times| Value::time(times.1))), show Show::Default;
-    /// Time between these two.
+    /// Time between `first_time` and `last_time`.
     duration_us: DurationUs = own(|row| microseconds(row.duration_ns())), show Show::Default;
-    /// Packets in a second of that time, on average.
+    /// Average number of packets per second over that time.
     packets_per_s: Count = own(|row| Value::number(row.per_second(row.packets))), show Show::Default;
-    /// Bits of packets in a second of that time, on average.
+    /// Average bits per second over that time.
     bits_per_s: BitsPerSecond = own(|row| Value::number(row.per_second(row.bytes.saturating_mul(8)))),
         show Show::Default;
     /// Length of the shortest packet.
@@ -167,11 +167,11 @@ table! {
     len_mean: Bytes = own(|row| Value::number(row.mean_length())), show Show::Wide;
     /// Length of the longest packet.
     len_max: Bytes = own(|row| lengths(row, |lengths| lengths.1)), show Show::Wide;
-    /// Packets of which the file has less than they had.
+    /// Truncated packets: the file holds fewer bytes than the packet had.
     cut: Count = own(|row| Value::U64(row.cut)), show Show::Wide;
-    /// Packets that are earlier than the packet before them.
+    /// Packets that are older than the packet before them in the file.
     backwards: Count = own(|row| Value::U64(row.backwards)), show Show::Wide;
-    /// By how much at most.
+    /// Largest step backwards in time between two packets.
     backwards_max_us: DurationUs = own(|row| match row.backwards {
         0 => Value::Null,
         _ => microseconds(Some(row.backwards_max_ns)),
@@ -180,14 +180,15 @@ table! {
     untimed: Count = own(|row| Value::U64(row.untimed)), show Show::Wide;
     /// Packets with a comment.
     commented: Count = own(|row| Value::U64(row.commented)), show Show::Wide;
-    /// Packets that the interfaces dropped, as the statistics in the file say; null where they say nothing.
+    /// Packets that the interfaces dropped, according to the statistics in the file; null if the file has no such
+    /// statistics.
     dropped_by_iface: Count = own(|row| Value::number(row.dropped_by_iface)), show Show::Wide;
-    /// Packets that the system dropped, for want of room, as the statistics in the file say.
+    /// Packets that the system dropped for lack of buffer space, according to the statistics in the file.
     dropped_by_system: Count = own(|row| Value::number(row.dropped_by_system)), show Show::Wide;
-    /// Its interfaces, with their packets and what the statistics in the file say.
+    /// Interfaces in the file, with their packets and their statistics.
     ifaces: Objects(OF_IFACES) = own(|row| list(row.ifaces)), show Show::Wide;
-    /// What is broken.
+    /// Description of the damage, if the file is damaged.
     broken: Text = own(|row| Value::nonempty(row.broken)), show Show::Wide;
-    /// Bytes before what is broken.
+    /// Offset of the damage: the number of bytes before it.
     broken_offset: Bytes = own(|row| Value::number(row.broken_offset)), show Show::Wide;
 }

@@ -456,208 +456,210 @@ table! {
     /// When the packet was received or sent; null where a file has no time. A filter takes 10:30 (local time today),
     /// -5m, 2026-11-22T10:30:00Z.
     time: Time = own(|row| row.time()), kernel "tp_sec", show Show::Default;
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| match row.netns_id {
         0 => Key::None,
         netns_id => Key::Id(netns_id),
     }), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| Value::number(Some(row.netns_id).filter(|id| *id != 0)));
-    /// Interface on which it was seen.
+    /// Interface on which the packet was captured.
     iface: Text = own(|row| Value::nonempty(row.iface)), kernel "sll_ifindex", show Show::Default;
-    /// Number of that interface.
+    /// Index of that interface.
     ifindex: Id = own(|row| Value::number(Some(row.ifindex).filter(|index| *index != 0))),
         kernel "sll_ifindex", zero_is_null true;
-    /// Whether it came in or went out.
+    /// Direction of the packet: in (received) or out (sent).
     direction: Name(DIRECTIONS) = own(|row| row.packet_type.map_or(Value::Null, direction)),
         kernel "sll_pkttype", show Show::Wide;
-    /// Whom it is for, as the kernel says it: this host, all, a group, another host; outgoing is what this host sends.
+    /// Packet type reported by the kernel: host, broadcast, multicast, other_host or outgoing.
     packet_type: Name(AIMS) = own(|row| row.packet_type.map_or(Value::Null, |aim| Value::Name(aim.word()))),
         kernel "sll_pkttype";
-    /// Link-layer address of the sender.
+    /// Source link-layer (MAC) address.
     src_mac: Text = own(|row| mac(row, 0)), needs capture_need::MACS;
-    /// Link-layer address that it is sent to.
+    /// Destination link-layer (MAC) address.
     dst_mac: Text = own(|row| mac(row, 1)), needs capture_need::MACS;
     /// EtherType: 0x800 IPv4, 0x86dd IPv6, 0x806 ARP; below 0x600 a length.
     ether_type: Hex = own(|row| Value::number(Some(row.link.ether_type).filter(|kind| *kind != 0)));
-    /// VLAN id of the outer tag.
+    /// VLAN ID of the outer tag.
     vlan: Id = own(|row| vlan_id(row.link.vlan)), kernel "tp_vlan_tci", show Show::Wide;
-    /// VLAN id of the tag within.
+    /// VLAN ID of the inner tag.
     inner_vlan: Id = own(|row| vlan_id(row.link.inner_vlan));
-    /// IP protocol, or what there is in place of IP; `other` for one without a word here, `llc` for IEEE 802.3.
+    /// IP protocol, or the protocol instead of IP; `other` for a protocol without a name here, `llc` for IEEE 802.3.
     proto: Name(&PROTO_NAMES) = own(|row| Value::Name(row.proto_name())), show Show::Default;
-    /// Number of the IP protocol.
+    /// IP protocol number.
     proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
-    /// Source address; of ARP that of the sender.
+    /// Source address; for ARP, the sender's address.
     src: Addr = own(src), show Show::Default;
     /// Source port.
     sport: Port = own(|row| Value::number(row.ports().map(|(sport, _)| u32::from(sport)))), show Show::Default;
-    /// Destination address; of ARP that which it is about.
+    /// Destination address; for ARP, the target's address.
     dst: Addr = own(dst), show Show::Default;
     /// Destination port.
     dport: Port = own(|row| Value::number(row.ports().map(|(_, dport)| u32::from(dport)))), show Show::Default;
-    /// Bytes of the packet with its link-layer header; more than the MTU where the kernel has put segments together.
+    /// Length of the packet with its link-layer header; more than the MTU if the packet holds several segments (GRO,
+    /// TSO).
     len: Bytes = own(|row| Value::U64(row.len.into())), kernel "tp_len", show Show::Default;
-    /// Bytes of it that were captured.
+    /// Captured bytes of the packet.
     caplen: Bytes = own(|row| Value::U64(row.frame.len() as u64)), kernel "tp_snaplen", show Show::Wide;
-    /// What else its headers say, in words.
+    /// Summary of the remaining headers.
     info: Text = own(|row| Value::nonempty(row.info)), needs capture_need::INFO, show Show::Default;
     /// Flags of the TCP header.
     tcp_flags: Words(TCP_FLAGS) = own(|row| of_tcp(row, |tcp| Value::Bits(tcp.flags.into(), TCP_FLAGS))),
         show Show::Wide;
     /// Sequence number of the TCP header.
     tcp_seq: Id = own(|row| of_tcp(row, |tcp| Value::U64(tcp.seq.into())));
-    /// Acknowledged number of the TCP header.
+    /// Acknowledgement number of the TCP header.
     tcp_ack: Id = own(|row| of_tcp(row, |tcp| Value::U64(tcp.ack.into())));
-    /// Window of the TCP header, not scaled.
+    /// Window of the TCP header, unscaled.
     tcp_window: Id = own(|row| of_tcp(row, |tcp| Value::U64(tcp.window.into())));
     /// Type of an ICMP message.
     icmp_type: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.kind.into()))), show Show::Wide;
     /// Code of an ICMP message.
     icmp_code: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.code.into()))), show Show::Wide;
-    /// Hops that are left (TTL, hop limit).
+    /// Remaining hops (TTL or hop limit).
     ttl: Count = own(|row| number(row, |ip| Some(ip.ttl.into()))), show Show::Wide;
-    /// Type of service, traffic class: DSCP and ECN.
+    /// Type of service or traffic class: DSCP and ECN.
     tos: Hex = own(|row| number(row, |ip| Some(ip.tos.into())));
-    /// Identification of an IPv4 packet, or of an IPv6 fragment.
+    /// Identification field of an IPv4 packet or an IPv6 fragment.
     ip_id: Id = own(|row| number(row, |ip| Some(ip.id)));
-    /// Length of the packet from its network header on, as that says.
+    /// Length of the packet according to its network header.
     ip_len: Bytes = own(|row| number(row, |ip| Some(ip.length)));
-    /// Where a fragment begins in the whole packet; null for a whole one.
+    /// Offset of a fragment within the whole packet; null if it is not a fragment.
     fragment_offset: Bytes = own(|row| number(row, |ip| Some(ip.fragment?.offset.into())));
-    /// True where the checksum is filled in by the device, later: what stands in the packet is no error.
+    /// True if the network card fills in the checksum later (offload): the wrong checksum in the packet is expected.
     checksum_not_ready: Bool = own(|row| Value::Bool(row.checksum_not_ready)), kernel "TP_STATUS_CSUMNOTREADY";
-    /// Whose clock its time is of: this host's, or that of the network adapter, which may differ.
+    /// Clock of the timestamp: host (this host's) or adapter (the network card's, which may differ).
     stamp: Name(STAMPS) = own(|row| row.stamp.map_or(Value::Null, |stamp| Value::Name(stamp.word()))),
         kernel "TP_STATUS_TS_RAW_HARDWARE";
-    /// True for several TCP segments in one, which go over the wire one by one.
+    /// True if the packet holds several TCP segments, which are sent separately on the wire (GSO).
     super_packet: Bool = own(|row| Value::Bool(row.is_super_packet)), kernel "TP_STATUS_GSO_TCP";
-    /// Name of the process that sent the packet, the first one of several; null where that is not here or not known.
+    /// Name of the sending process (the first of several); null if it is not on this host or is unknown.
     src_process: Text = own(|row| src_socket(row, PacketSocket::process)), needs capture_need::OWNERS;
-    /// Name of the process that it is for, the first one of several; null where that is not here or not known.
+    /// Name of the receiving process (the first of several); null if it is not on this host or is unknown.
     dst_process: Text = own(|row| dst_socket(row, PacketSocket::process)), needs capture_need::OWNERS;
-    /// Name of the process at the end that is here; where both are, of the one that sends. A filter takes either.
+    /// Name of the process on this host; if both ends are here, the sender's. A filter matches either end.
     process: Text = either(
         |row| src_socket(row, PacketSocket::process),
         |row| dst_socket(row, PacketSocket::process),
     ), needs capture_need::OWNERS;
-    /// That process: the one that sent the packet.
+    /// PID of the sending process.
     src_pid: Id = own(|row| src_socket(row, PacketSocket::pid)), needs capture_need::OWNERS;
-    /// That process: the one that it is for.
+    /// PID of the receiving process.
     dst_pid: Id = own(|row| dst_socket(row, PacketSocket::pid)), needs capture_need::OWNERS;
-    /// Every holder of the socket that sent the packet: pid, process, fd.
+    /// All owners of the sending socket: PID, name, file descriptor and start time (ms since boot).
     src_owners: Owners = own(|row| src_socket(row, PacketSocket::owners)), needs capture_need::OWNERS;
-    /// Every holder of the socket that it is for: pid, process, fd.
+    /// All owners of the receiving socket: PID, name, file descriptor and start time (ms since boot).
     dst_owners: Owners = own(|row| dst_socket(row, PacketSocket::owners)), needs capture_need::OWNERS;
-    /// Number of that process. A filter takes either end.
+    /// PID of that process. A filter matches either end.
     pid: Id = either(
         |row| src_socket(row, PacketSocket::pid),
         |row| dst_socket(row, PacketSocket::pid),
     ), needs capture_need::OWNERS;
-    /// User id of the socket that sent the packet.
+    /// User ID of the sending socket.
     src_uid: Id = own(|row| src_socket(row, PacketSocket::uid)), needs capture_need::OWNERS;
-    /// User id of the socket that it is for.
+    /// User ID of the receiving socket.
     dst_uid: Id = own(|row| dst_socket(row, PacketSocket::uid)), needs capture_need::OWNERS;
-    /// User id of the socket at the end that is here. A filter takes either end.
+    /// User ID of the socket on this host. A filter matches either end.
     uid: Id = either(
         |row| src_socket(row, PacketSocket::uid),
         |row| dst_socket(row, PacketSocket::uid),
     ), needs capture_need::OWNERS;
-    /// User of the socket that sent the packet.
+    /// User name of the sending socket.
     src_user: Text = own(|row| src_words(row, |words| &words.user)), needs capture_need::OWNERS;
-    /// User of the socket that it is for.
+    /// User name of the receiving socket.
     dst_user: Text = own(|row| dst_words(row, |words| &words.user)), needs capture_need::OWNERS;
-    /// User of that socket. A filter takes either end.
+    /// User name of that socket. A filter matches either end.
     user: Text = either(
         |row| src_words(row, |words| &words.user),
         |row| dst_words(row, |words| &words.user),
     ), needs capture_need::OWNERS;
-    /// State of the socket that sent the packet when it was last looked at.
+    /// State of the sending socket when it was last read.
     src_state: Name(State::NAMES) = own(|row| src_socket(row, PacketSocket::state)), needs capture_need::OWNERS;
-    /// State of the socket that it is for when it was last looked at.
+    /// State of the receiving socket when it was last read.
     dst_state: Name(State::NAMES) = own(|row| dst_socket(row, PacketSocket::state)), needs capture_need::OWNERS;
-    /// State of the socket at the end that is here, when it was last looked at. A filter takes either end.
+    /// State of the socket on this host when it was last read. A filter matches either end.
     state: Name(State::NAMES) = either(
         |row| src_socket(row, PacketSocket::state),
         |row| dst_socket(row, PacketSocket::state),
     ), needs capture_need::OWNERS;
-    /// Container of the process that sent the packet: its name, else the start of its id.
+    /// Container of the sending process: its name, or the start of its ID.
     src_container: Text = own(|row| src_words(row, |words| &words.container)), needs capture_need::PLACES;
-    /// Container of the process that it is for: its name, else the start of its id.
+    /// Container of the receiving process: its name, or the start of its ID.
     dst_container: Text = own(|row| dst_words(row, |words| &words.container)), needs capture_need::PLACES;
-    /// Container of the process at the end that is here. A filter takes either end.
+    /// Container of the process on this host. A filter matches either end.
     container: Text = either(
         |row| src_words(row, |words| &words.container),
         |row| dst_words(row, |words| &words.container),
     ), needs capture_need::PLACES;
-    /// Kubernetes pod of the process that sent the packet, as namespace/name.
+    /// Kubernetes pod of the sending process, as namespace/name.
     src_pod: Text = own(|row| src_words(row, |words| &words.pod)), needs capture_need::PLACES;
-    /// Kubernetes pod of the process that it is for, as namespace/name.
+    /// Kubernetes pod of the receiving process, as namespace/name.
     dst_pod: Text = own(|row| dst_words(row, |words| &words.pod)), needs capture_need::PLACES;
-    /// Kubernetes pod of that process. A filter takes either end.
+    /// Kubernetes pod of that process. A filter matches either end.
     pod: Text = either(
         |row| src_words(row, |words| &words.pod),
         |row| dst_words(row, |words| &words.pod),
     ), needs capture_need::PLACES;
-    /// Innermost systemd unit of the process that sent the packet.
+    /// Innermost systemd unit of the sending process.
     src_unit: Text = own(|row| src_words(row, |words| &words.unit)), needs capture_need::PLACES;
-    /// Innermost systemd unit of the process that it is for.
+    /// Innermost systemd unit of the receiving process.
     dst_unit: Text = own(|row| dst_words(row, |words| &words.unit)), needs capture_need::PLACES;
-    /// Innermost systemd unit of that process. A filter takes either end.
+    /// Innermost systemd unit of that process. A filter matches either end.
     unit: Text = either(
         |row| src_words(row, |words| &words.unit),
         |row| dst_words(row, |words| &words.unit),
     ), needs capture_need::PLACES;
-    /// Command line of the process that sent the packet, its words joined by blanks.
+    /// Command line of the sending process, its arguments separated by spaces.
     src_cmdline: Text = own(|row| src_words(row, |words| &words.cmdline)), needs capture_need::CMDLINES;
-    /// Command line of the process that it is for, its words joined by blanks.
+    /// Command line of the receiving process, its arguments separated by spaces.
     dst_cmdline: Text = own(|row| dst_words(row, |words| &words.cmdline)), needs capture_need::CMDLINES;
-    /// Command line of that process. A filter takes either end.
+    /// Command line of that process. A filter matches either end.
     cmdline: Text = either(
         |row| src_words(row, |words| &words.cmdline),
         |row| dst_words(row, |words| &words.cmdline),
     ), needs capture_need::CMDLINES;
-    /// What the packet is to its connection: new, established, related. What one of its kind would be now, so
-    /// established if an answer has come since. Null without an entry: not confirmed (a first packet that was dropped),
-    /// invalid, untracked, gone.
+    /// Conntrack state that such a packet would have now: new, established (also if the connection has been answered
+    /// since) or related. Null without an entry: not confirmed (its first packet was dropped), invalid, untracked or
+    /// already removed.
     ct_state: Name(PacketState::NAMES) = own(|row| cells::state(row.entry)), needs capture_need::ENTRY;
-    /// Which way the packet goes: original, as the first packet of its connection, or reply.
+    /// Direction of the packet in its connection: original (that of the first packet) or reply.
     ct_direction: Name(CtDirection::NAMES) = own(|row| cells::direction(row.entry)), needs capture_need::ENTRY;
-    /// Status bits of the packet's entry of connection tracking. A filter holds if one of them is named.
+    /// Status bits of the packet's conntrack entry. A filter matches if the named bit is set.
     ct_status: Words(CtStatus::NAMES) = own(|row| cells::status(row.entry)),
         kernel "CTA_STATUS", needs capture_need::ENTRY;
     /// Mark of that entry.
     ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))),
         kernel "CTA_MARK", needs capture_need::ENTRY, zero_is_null true;
-    /// Id of that entry, as `nat` has it.
+    /// ID of that entry, as in `nat`.
     ct_id: Id = own(|row| entry(row, |ct| Value::number(ct.id))), kernel "CTA_ID", needs capture_need::ENTRY;
-    /// Whose address the connection rewrites: none, snat (the client's), dnat (the service's), both.
+    /// Address translation of the connection: none, snat (of the client's address), dnat (of the service's address) or
+    /// both.
     nat: Name(NatKind::NAMES) = own(|row| cells::nat(row.entry)), needs capture_need::ENTRY;
-    /// Who opened the connection.
+    /// Client that opened the connection: address and port.
     client: Endpoint = own(|row| cells::client(row.entry)), needs capture_need::ENTRY;
-    /// The client's address as the other end sees it (source NAT); null where it is not rewritten.
+    /// Client's address and port after source NAT, as the backend sees them; null if they are not rewritten.
     mapped: Endpoint = own(|row| cells::mapped(row.entry)), needs capture_need::ENTRY;
-    /// What the client connects to.
+    /// Address and port that the client connects to (before destination NAT).
     published: Endpoint = own(|row| cells::published(row.entry)), needs capture_need::ENTRY;
-    /// Who answers: another than `published` where the destination is rewritten.
+    /// Address and port that answer; they differ from `published` after destination NAT.
     backend: Endpoint = own(|row| cells::backend(row.entry)), needs capture_need::ENTRY;
-    /// Source of the connection's original direction.
+    /// Source address of the connection's original direction.
     orig_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.src))),
         kernel "CTA_TUPLE_ORIG", needs capture_need::ENTRY;
     /// Source port of the original direction.
     orig_sport: Port = own(|row| entry(row, |ct| Value::number(ct.orig.sport()))), needs capture_need::ENTRY;
-    /// Destination of the original direction.
+    /// Destination address of the original direction.
     orig_dst: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.dst))), needs capture_need::ENTRY;
     /// Destination port of the original direction.
     orig_dport: Port = own(|row| entry(row, |ct| Value::number(ct.orig.dport()))), needs capture_need::ENTRY;
-    /// Source of the connection's answers.
+    /// Source address of the connection's reply direction.
     reply_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.reply.src))),
         kernel "CTA_TUPLE_REPLY", needs capture_need::ENTRY;
-    /// Source port of the answers.
+    /// Source port of the reply direction.
     reply_sport: Port = own(|row| entry(row, |ct| Value::number(ct.reply.sport()))), needs capture_need::ENTRY;
-    /// Destination of the answers: where the source is rewritten, what the client looks like.
+    /// Destination address of the reply direction: after source NAT, the client's rewritten address.
     reply_dst: Addr = own(|row| entry(row, |ct| Value::Addr(ct.reply.dst))), needs capture_need::ENTRY;
-    /// Destination port of the answers.
+    /// Destination port of the reply direction.
     reply_dport: Port = own(|row| entry(row, |ct| Value::number(ct.reply.dport()))), needs capture_need::ENTRY;
 }
 

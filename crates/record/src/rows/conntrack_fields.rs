@@ -74,55 +74,55 @@ fn by_pid(row: &Conntrack<'_>) -> Key {
 }
 
 const FIELDS: &[F] = fields! { F:
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| Value::U64(row.netns_id));
-    /// IP protocol; `other` for one without a word here.
+    /// IP protocol; `other` for a protocol without a name here.
     proto: Name(ip_proto::NAMES) = own(|row| Value::Name(ip_proto::name(row.orig.proto))),
         kernel "CTA_PROTO_NUM", show Show::Default;
-    /// Number of the IP protocol.
+    /// IP protocol number.
     proto_number: Id = own(|row| Value::U64(row.orig.proto.into())), kernel "CTA_PROTO_NUM";
     /// Address family.
     family: Name(Addr::FAMILIES) = own(family), show Show::Wide;
-    /// The protocol's state, in the kernel's words; null for protocols without states.
+    /// State of the protocol, as the kernel names it; null for protocols without states.
     state: Name(CtState::NAMES) = own(|row| row.state.map_or(Value::Null, |s| Value::Name(s.name()))),
         kernel "CTA_PROTOINFO_TCP_STATE", show Show::Default;
-    /// Whose address is rewritten: none, snat (the client's), dnat (the service's), both. In a filter `snat` and `dnat`
-    /// take `both` as well.
+    /// Address translation: none, snat (of the client's address), dnat (of the service's address) or both. In a filter,
+    /// `snat` and `dnat` also match `both`.
     nat: Name(NatKind::NAMES) = own(|row| row.nat().map_or(Value::Null, |nat| Value::Name(nat.name()))),
         show Show::Default;
-    /// Who opened the connection.
+    /// Client that opened the connection: address and port.
     client: Endpoint = own(|row| Value::Endpoint(row.orig.src, row.orig.sport())), show Show::Default;
-    /// The client's address as the other end sees it (source NAT); null where it is not rewritten.
+    /// Client's address and port after source NAT, as the backend sees them; null if they are not rewritten.
     mapped: Endpoint = own(mapped), show Show::Default;
-    /// What the client connects to.
+    /// Address and port that the client connects to (before destination NAT).
     published: Endpoint = own(|row| Value::Endpoint(row.orig.dst, row.orig.dport())), show Show::Default;
-    /// Who answers: another than `published` where the destination is rewritten.
+    /// Address and port that answer; they differ from `published` after destination NAT.
     backend: Endpoint = own(backend), show Show::Default;
-    /// Time left until the entry goes, unless a packet comes.
+    /// Time until the entry expires, unless another packet arrives.
     timeout_s: DurationS = own(|row| Value::number(row.timeout_s)), kernel "CTA_TIMEOUT", show Show::Default;
-    /// Status bits. A filter holds if one of them is named: `status = assured`, `status != seen_reply`.
+    /// Status bits. A filter matches if the named bit is set: `status = assured`, `status != seen_reply`.
     status: Words(CtStatus::NAMES) = own(|row| {
         row.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES))
     }), kernel "CTA_STATUS", needs need::STATUS, show Show::Wide;
-    /// True if its time is over and it only waits to be collected, counted as it is; null where unknown.
+    /// True if the entry has expired but still counts until the kernel collects it; null if unknown.
     expired: Bool = own(|row| row.expired.map_or(Value::Null, Value::Bool)), needs need::EXPIRED;
-    /// Source of the original direction.
+    /// Source address of the original direction.
     orig_src: Addr = own(|row| Value::Addr(row.orig.src)), kernel "CTA_TUPLE_ORIG", show Show::Wide;
     /// Source port of the original direction.
     orig_sport: Port = own(|row| Value::number(row.orig.sport())), show Show::Wide;
-    /// Destination of the original direction.
+    /// Destination address of the original direction.
     orig_dst: Addr = own(|row| Value::Addr(row.orig.dst)), show Show::Wide;
     /// Destination port of the original direction.
     orig_dport: Port = own(|row| Value::number(row.orig.dport())), show Show::Wide;
-    /// Source of the answers.
+    /// Source address of the reply direction.
     reply_src: Addr = own(|row| side(row, |reply| Value::Addr(reply.src))), kernel "CTA_TUPLE_REPLY", show Show::Wide;
-    /// Source port of the answers.
+    /// Source port of the reply direction.
     reply_sport: Port = own(|row| side(row, |reply| Value::number(reply.sport()))), show Show::Wide;
-    /// Destination of the answers: where the source is rewritten, what the client looks like.
+    /// Destination address of the reply direction: after source NAT, the client's rewritten address.
     reply_dst: Addr = own(|row| side(row, |reply| Value::Addr(reply.dst))), show Show::Wide;
-    /// Destination port of the answers.
+    /// Destination port of the reply direction.
     reply_dport: Port = own(|row| side(row, |reply| Value::number(reply.dport()))), show Show::Wide;
     /// ICMP type of the original direction.
     icmp_type: Id = own(|row| icmp(row, |icmp| icmp.kind.into())), show Show::Wide;
@@ -130,61 +130,61 @@ const FIELDS: &[F] = fields! { F:
     icmp_code: Id = own(|row| icmp(row, |icmp| icmp.code.into())), show Show::Wide;
     /// ICMP identifier of the original direction.
     icmp_id: Id = own(|row| icmp(row, |icmp| icmp.id.into())), show Show::Wide;
-    /// Bytes that the client sent; null unless the kernel counts (nf_conntrack_acct).
+    /// Bytes that the client sent; null unless accounting is on (nf_conntrack_acct).
     bytes_out: Bytes = own(|row| counter(row.counters_orig, |c| c.bytes)),
         kernel "CTA_COUNTERS_ORIG", needs need::COUNTERS, show Show::Wide;
-    /// Bytes that the client received; null unless the kernel counts.
+    /// Bytes that the client received; null unless accounting is on.
     bytes_in: Bytes = own(|row| counter(row.counters_reply, |c| c.bytes)),
         kernel "CTA_COUNTERS_REPLY", needs need::COUNTERS, show Show::Wide;
-    /// Packets that the client sent; null unless the kernel counts.
+    /// Packets that the client sent; null unless accounting is on.
     packets_out: Count = own(|row| counter(row.counters_orig, |c| c.packets)),
         kernel "CTA_COUNTERS_ORIG", needs need::COUNTERS, show Show::Wide;
-    /// Packets that the client received; null unless the kernel counts.
+    /// Packets that the client received; null unless accounting is on.
     packets_in: Count = own(|row| counter(row.counters_reply, |c| c.packets)),
         kernel "CTA_COUNTERS_REPLY", needs need::COUNTERS, show Show::Wide;
-    /// How long ago it began; null unless the kernel remembers (nf_conntrack_timestamp).
+    /// Age of the entry; null unless timestamps are on (nf_conntrack_timestamp).
     age_s: DurationS = own(age), kernel "CTA_TIMESTAMP_START", needs need::TIMES, show Show::Wide;
     /// Mark.
     mark: Hex = own(|row| Value::number(row.mark)), kernel "CTA_MARK", show Show::Wide, zero_is_null true;
-    /// Zone of either direction; null for the usual one, 0.
+    /// Conntrack zone of either direction; null for the default zone, 0.
     zone: Id = own(|row| Value::number(row.told_zone())),
         kernel "CTA_ZONE", needs need::ZONE, show Show::Wide, zero_is_null true;
-    /// Labels by the names of connlabel.conf, by number where they have none.
+    /// Labels, by their names in connlabel.conf, or by number.
     label: Words(&[]) = own(|row| row.label_words.map_or(Value::Null, Value::Words)),
         kernel "CTA_LABELS", needs need::LABELS, show Show::Wide;
-    /// Helper that reads the connection (ftp, sip …).
+    /// Conntrack helper that inspects the connection (ftp, sip, …).
     helper: Text = own(|row| Value::text(row.helper)), kernel "CTA_HELP_NAME", needs need::HELPER, show Show::Wide;
-    /// Who opened the connection in which this one was announced.
+    /// Client of the master connection, which announced this one.
     master_client: Endpoint = own(|row| master(row, |m| Value::Endpoint(m.src, m.sport()))),
         kernel "CTA_TUPLE_MASTER", needs need::MASTER;
-    /// What that client connects to.
+    /// Address and port that the master connection's client connects to.
     master_published: Endpoint = own(|row| master(row, |m| Value::Endpoint(m.dst, m.dport()))),
         kernel "CTA_TUPLE_MASTER", needs need::MASTER;
-    /// True if packets pass by a flow table or the network card, past the stack.
+    /// True if packets bypass the network stack through a flowtable or the network card.
     offload: Bool = own(|row| status_bit(row, CtStatus::OFFLOAD | CtStatus::HW_OFFLOAD)),
         kernel "IPS_OFFLOAD", needs need::STATUS;
     /// Security context.
     secctx: Text = own(|row| Value::text(row.secctx)), kernel "CTA_SECCTX_NAME", needs need::SECCTX;
-    /// Id of the entry, as `conntrack -o id` has it.
+    /// ID of the entry, as `conntrack -o id` shows it.
     id: Id = own(|row| Value::number(row.id)), kernel "CTA_ID", needs need::ID;
-    /// References to the entry.
+    /// Number of references to the entry.
     uses: Count = own(|row| Value::number(row.uses)), kernel "CTA_USE", needs need::USES;
-    /// Name of the process at the end that is in the entry's namespace, the first one of several. With --all-netns else
-    /// of the backend, or of the client whose connection is forwarded, in another namespace of this host.
+    /// Name of the process that owns the connection's socket in the entry's namespace (the first of several). If no
+    /// process there does, --all-netns shows the backend's, or a forwarded client's, in another namespace of this host.
     process: Text = own(|row| owner(row, |o| Value::Bytes(o.process.as_bytes()))),
         needs need::OWNERS, show Show::Default;
-    /// Process at the end that is in the entry's namespace, the first one of several.
+    /// PID of the process in `process`.
     pid: Id = own(|row| owner(row, |o| Value::U64(o.pid.into()))), needs need::OWNERS, show Show::Default;
-    /// Every holder of that socket: pid, process, fd.
+    /// All owners of that socket: PID, name, file descriptor and start time (ms since boot).
     owners: Owners = own(|row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) }),
         needs need::OWNERS, show Show::Wide;
-    /// Command line of the first holder, its words joined by blanks.
+    /// Command line of the first owner, its arguments separated by spaces.
     cmdline: Text = joined(LookupId::Cmdlines, by_pid), needs need::OWNERS;
-    /// Container of the first holder: its name, else the start of its id.
+    /// Container of the first owner: its name, or the start of its ID.
     container: Text = joined(LookupId::Containers, by_pid), needs need::OWNERS;
-    /// Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown.
+    /// Kubernetes pod of the first owner as namespace/name; its UID if the name is unknown.
     pod: Text = joined(LookupId::Pods, by_pid), needs need::OWNERS;
-    /// Innermost systemd unit of the first holder.
+    /// Innermost systemd unit of the first owner.
     unit: Text = joined(LookupId::Units, by_pid), needs need::OWNERS;
 };
 

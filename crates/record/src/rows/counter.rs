@@ -65,7 +65,7 @@ pub struct Counter<'b> {
     pub source: CounterSource,
     /// Its name as `nstat` writes it; for a driver's counter the driver's own name.
     pub name: &'b [u8],
-    /// Name of its interface.
+    /// Interface of the counter.
     pub iface: Option<&'b [u8]>,
     /// Index of that interface, or 0.
     pub ifindex: u32,
@@ -123,37 +123,37 @@ table! {
     /// The table of kernel counters (`counters`).
     pub enum KernelCounters of Counter = "counters";
 
-    /// Name of the network namespace; its number where it has none; null for counters of the whole host.
+    /// Name of the network namespace, or its inode number if it is unnamed; null for counters of the whole host.
     netns: Text = joined(LookupId::Netns, |row| row.netns_id.map_or(Key::None, Key::Id)), show Show::Wide;
     /// Inode of the network namespace; null for counters of the whole host.
     netns_id: Id = own(|row| Value::number(row.netns_id));
-    /// Where the kernel keeps it.
+    /// Source of the counter in the kernel.
     source: Name(CounterSource::NAMES) = own(|row| Value::Name(row.source.name())), show Show::Default;
     /// Name of the counter as nstat, ip, tc and `ethtool -S` write it.
     name: Text = own(|row| Value::Bytes(row.name)), show Show::Default;
-    /// Its interface, CPU, queueing discipline or device; null for counters of the namespace or the host.
+    /// Interface, CPU, queueing discipline or device of the counter; null for counters of the namespace or the host.
     object: Text = own(|row| Value::nonempty(row.object)), show Show::Default;
-    /// Name of its interface.
+    /// Interface of the counter.
     iface: Text = own(|row| Value::text(row.iface)), kernel "IFLA_IFNAME", show Show::Wide;
-    /// Number of its CPU.
+    /// CPU of the counter.
     cpu: Id = own(|row| Value::number(row.cpu)), show Show::Wide;
-    /// Its queueing discipline with handle and parent, as tc writes them.
+    /// Queueing discipline of the counter with handle and parent, as tc writes them.
     qdisc: Text = own(|row| Value::text(row.qdisc)), kernel "TCA_KIND", show Show::Wide;
-    /// Value at the end of the window; of counters the total since the namespace, interface or host was made.
+    /// Value at the end of the window; for counters, the total since the namespace, interface or host was created.
     value: Count = own(|row| number(row.value)), show Show::Default;
-    /// What it changed by in the window; null if that is unknown (`note`). Negative for gauges that fell.
+    /// Change during the window; null if unknown (see `note`), negative for gauges that fell.
     delta: Count = own(|row| row.delta.map_or(Value::Null, number)), show Show::Default;
-    /// `delta` by the second; null for gauges.
+    /// `delta` per second; null for gauges.
     per_s: Thousandths = own(|row| row.per_s().map_or(Value::Null, Value::Thousandths)), show Show::Default;
-    /// counter: only grows; gauge: goes up and down, or is a setting.
+    /// Kind: counter (only grows) or gauge (goes up and down, or is a setting).
     kind: Name(CounterKind::NAMES) = own(|row| Value::Name(row.kind.name())), show Show::Wide;
-    /// new: not in the first reading (`delta` counts from 0 where its interface, CPU or namespace was there); wrapped:
-    /// passed the end of its 32 bits; reset: smaller than before, so `delta` is unknown.
+    /// Note: new (not in the first reading; `delta` counts from 0 if its interface, CPU or namespace already existed),
+    /// wrapped (exceeded 32 bits) or reset (smaller than before, so `delta` is unknown).
     note: Name(CounterNote::NAMES) = own(|row| row.note.map_or(Value::Null, |note| Value::Name(note.name()))),
         show Show::Wide;
-    /// The time between the two readings.
+    /// Time between the two readings.
     window_us: DurationUs = own(|row| Value::number(row.window_ns.map(|ns| ns / 1000))), show Show::Wide;
-    /// What it counts, in a sentence; null for counters that netwren does not know.
+    /// What the counter counts, in one sentence; null for counters that netwren does not know.
     meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
 }
 

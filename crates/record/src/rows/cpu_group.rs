@@ -61,24 +61,24 @@ impl CodeGroup {
     /// The meaning of the group, as a sentence.
     pub fn about(self) -> &'static str {
         match self {
-            CodeGroup::Conntrack => "connection tracking: looks up, makes and ages entries, puts fragments together",
-            CodeGroup::Nat => "rewriting of addresses and ports",
-            CodeGroup::Rules => "rules of nftables and iptables, and the way from one hook to the next",
+            CodeGroup::Conntrack => "connection tracking: looks up, creates and ages entries, reassembles fragments",
+            CodeGroup::Nat => "address translation: rewrites addresses and ports",
+            CodeGroup::Rules => "nftables and iptables rules, and the path from one hook to the next",
             CodeGroup::Bridge => "forwarding by bridges",
-            CodeGroup::Routing => "finding routes and neighbours",
-            CodeGroup::Ip => "IP, ICMP and IPsec themselves",
+            CodeGroup::Routing => "lookup of routes and neighbours",
+            CodeGroup::Ip => "processing of IP, ICMP and IPsec",
             CodeGroup::Tcp => "TCP itself",
             CodeGroup::Udp => "UDP itself",
-            CodeGroup::Socket => "sockets: queues, wake-ups, calls of programs",
-            CodeGroup::Tap => "copies of packets for those who capture",
+            CodeGroup::Socket => "sockets: queues, wake-ups, system calls of programs",
+            CodeGroup::Tap => "copies of packets for capturing programs",
             CodeGroup::Bpf => "BPF programs, XDP included",
             CodeGroup::Qdisc => "queueing disciplines and tc",
-            CodeGroup::Driver => "drivers of interfaces, virtual ones included",
-            CodeGroup::Core => "receiving and sending between drivers and protocols",
-            CodeGroup::Buffers => "making and freeing buffers of packets",
-            CodeGroup::Copy => "copying the data of packets",
-            CodeGroup::Setup => "requests of programs by netlink; namespaces and interfaces that are made and removed",
-            CodeGroup::Softirq => "softirqs that are not the network's: timers, RCU, disks",
+            CodeGroup::Driver => "interface drivers, including virtual interfaces",
+            CodeGroup::Core => "receive and send path between drivers and protocols",
+            CodeGroup::Buffers => "allocating and freeing packet buffers",
+            CodeGroup::Copy => "copying packet data",
+            CodeGroup::Setup => "netlink requests of programs; creation and removal of namespaces and interfaces",
+            CodeGroup::Softirq => "other softirqs: timers, RCU, disks",
             CodeGroup::Kernel => "the rest of the kernel",
             CodeGroup::User => "programs",
             CodeGroup::Idle => "nothing",
@@ -123,30 +123,30 @@ table! {
     /// The table of CPU samples of network code (`doctor softirq`).
     pub enum CpuGroups of CpuGroup = "doctor softirq";
 
-    /// The part of the kernel, by the innermost function of the call chain that belongs to one.
+    /// Part of the kernel, determined by the innermost function in the call chain that belongs to a known part.
     group: Name(CodeGroup::NAMES) = own(|row| Value::Name(row.group.name())), show Show::Default;
-    /// Number of the CPU; null for all of them together.
+    /// CPU number; null for all CPUs together.
     cpu: Id = own(|row| Value::number(row.cpu)), show Show::Wide;
-    /// Time in percent of one CPU: of two busy ones 200.
+    /// CPU time in percent of one CPU; two busy CPUs are 200.
     percent: Thousandths = own(|row| Value::Thousandths(row.percent)), show Show::Default;
-    /// Of that, time in softirqs: packets that arrive. The rest is calls of programs.
+    /// Part of `percent` spent in softirqs (arriving packets). The rest is spent in system calls of programs.
     softirq_percent: Thousandths = own(|row| row.softirq_percent.map_or(Value::Null, Value::Thousandths)),
         show Show::Default;
     /// Samples.
     samples: Count = own(|row| Value::number(row.samples)), show Show::Default;
-    /// The CPU that spends most time on it.
+    /// CPU that spends the most time on it.
     busiest_cpu: Id = own(|row| Value::number(row.busiest.map(|(cpu, _)| cpu))), show Show::Default;
-    /// Time of that CPU, in percent of it.
+    /// Time that this CPU spends on it, in percent of that CPU.
     busiest_percent: Thousandths = own(|row| row.busiest.map_or(Value::Null, |(_, part)| Value::Thousandths(part))),
         show Show::Default;
-    /// The group's function that was met most often, whatever it had called.
+    /// Function of the group that occurs most often in the samples, including the time of the functions it calls.
     function: Text = own(|row| Value::nonempty(row.function)), show Show::Default;
-    /// Samples with that function, in percent of the group's.
+    /// Samples with that function, in percent of the group's samples.
     function_percent: Thousandths = own(|row| row.function_percent.map_or(Value::Null, Value::Thousandths)),
         show Show::Default;
-    /// What the group does.
+    /// Description of the group.
     about: Text = own(|row| Value::nonempty(row.group.about().as_bytes())), show Show::Wide;
-    /// How long samples were taken.
+    /// Time during which samples were taken.
     window_us: DurationUs = own(|row| Value::U64(row.window_ns / 1000)), show Show::Wide;
 }
 
@@ -177,19 +177,19 @@ table! {
 
     /// Samples with this call chain, on all CPUs.
     samples: Count = own(|row| Value::U64(row.samples)), show Show::Default;
-    /// Time in percent of one CPU.
+    /// CPU time in percent of one CPU.
     percent: Thousandths = own(|row| Value::Thousandths(row.percent)), show Show::Default;
-    /// The part of the kernel, by the innermost function that belongs to one.
+    /// Part of the kernel, determined by the innermost function that belongs to a known part.
     group: Name(CodeGroup::NAMES) = own(|row| Value::Name(row.group.name())), show Show::Default;
-    /// softirq: packets that arrive; process: a call of a program, or a thread of the kernel.
+    /// Context: softirq (arriving packets) or process (a system call, or a kernel thread).
     context: Name(CodeContext::NAMES) = own(|row| Value::Name(row.context.name())), show Show::Default;
-    /// The function in which the CPU was.
+    /// Function that the CPU was executing.
     innermost: Text = own(|row| Value::nonempty(row.innermost)), show Show::Default;
-    /// The function that decided the group.
+    /// Function that determined the group.
     function: Text = own(|row| Value::nonempty(row.function)), show Show::Wide;
-    /// The CPU on which this call chain was met most often.
+    /// CPU on which this call chain was sampled most often.
     cpu: Id = own(|row| Value::U64(row.cpu.into())), show Show::Wide;
-    /// The functions, the innermost first.
+    /// Call chain, innermost function first.
     stack: Words(&[]) = own(|row| if row.stack.is_empty() { Value::Null } else { Value::Words(row.stack) }),
         show Show::Default;
 }

@@ -163,13 +163,13 @@ impl<'b> PacketPart<'b> {
     pub fn late_why(&self) -> Option<&'static str> {
         let is_running = self.flags? & RUNNING != 0;
         Some(match (self.rx_ring, self.version?) {
-            _ if !is_running => "takes no packets now: not bound, or its interface is down",
-            (None, _) => "at once: no ring, each packet is queued for its reader and copied",
+            _ if !is_running => "receives no packets: not bound, or its interface is down",
+            (None, _) => "at once: no ring, each packet is copied to the socket's queue",
             (Some(_), BY_BLOCK) => {
-                "late: TPACKET_V3 gives packets out when a block is full or its time is over; tcpdump --immediate-mode \
-                 gives each at once"
+                "late: TPACKET_V3 delivers a block when it is full or its timeout expires; tcpdump --immediate-mode \
+                 delivers each packet at once"
             }
-            (Some(_), _) => "at once: each packet in its own slot of the ring; only its reader may wait",
+            (Some(_), _) => "at once: each packet in its own slot of the ring; only the reading program can delay it",
         })
     }
 

@@ -90,30 +90,31 @@ macro_rules! option_fields {
 
 /// Rings of packet sockets.
 pub(super) const RINGS: &[Field<Sockets>] = &ring_fields! {
-    "rx_blocks" false Count blocks "Blocks of a packet socket's ring of received packets.";
-    "rx_block_size" false Bytes block_size "Size of a block of that ring.";
-    "rx_frames" false Count frames "Frames of that ring.";
-    "rx_frame_size" false Bytes frame_size "Size of a frame of that ring.";
-    "rx_retire_ms" false DurationMs retire_ms "Time after which a block that is not full is given out.";
-    "tx_blocks" true Count blocks "Blocks of a packet socket's ring of packets to be sent.";
-    "tx_block_size" true Bytes block_size "Size of a block of that ring.";
-    "tx_frames" true Count frames "Frames of that ring.";
-    "tx_frame_size" true Bytes frame_size "Size of a frame of that ring.";
+    "rx_blocks" false Count blocks "Blocks in the receive ring of a packet socket.";
+    "rx_block_size" false Bytes block_size "Size of a block in that ring.";
+    "rx_frames" false Count frames "Frames in that ring.";
+    "rx_frame_size" false Bytes frame_size "Size of a frame in that ring.";
+    "rx_retire_ms" false DurationMs retire_ms "Retire timeout: time after which a block is delivered although it is \
+        not full.";
+    "tx_blocks" true Count blocks "Blocks in the transmit ring of a packet socket.";
+    "tx_block_size" true Bytes block_size "Size of a block in that ring.";
+    "tx_frames" true Count frames "Frames in that ring.";
+    "tx_frame_size" true Bytes frame_size "Size of a frame in that ring.";
 };
 
 /// Options of an IP socket, one bit each, lowest bit first (include/uapi/linux/inet_diag.h, `struct
 /// inet_diag_sockopt`).
 pub(super) const OPTIONS: &[Field<Sockets>] = &option_fields! {
     "recverr" 0 "IP_RECVERR: errors are queued for the program.";
-    "is_icsk" 1 "True of a socket that can hold connections.";
-    "freebind" 2 "IP_FREEBIND: may be bound to an address that is not there.";
+    "is_icsk" 1 "True if the socket's protocol is connection-oriented.";
+    "freebind" 2 "IP_FREEBIND: the socket may be bound to an address that does not exist.";
     "hdrincl" 3 "IP_HDRINCL: the program writes the IP header itself.";
-    "mc_loop" 4 "IP_MULTICAST_LOOP: own multicast comes back.";
-    "transparent" 5 "IP_TRANSPARENT: may use foreign addresses.";
-    "mc_all" 6 "IP_MULTICAST_ALL: takes every group that the host joined.";
-    "nodefrag" 7 "IP_NODEFRAG: fragments are not put together on output.";
-    "bind_address_no_port" 8 "IP_BIND_ADDRESS_NO_PORT: the port is chosen only at connect.";
-    "recverr_rfc4884" 9 "IP_RECVERR_RFC4884: errors with the extension of RFC 4884.";
+    "mc_loop" 4 "IP_MULTICAST_LOOP: multicast that this host sends is looped back to it.";
+    "transparent" 5 "IP_TRANSPARENT: the socket may use addresses of other hosts.";
+    "mc_all" 6 "IP_MULTICAST_ALL: the socket receives from every group that the host joined.";
+    "nodefrag" 7 "IP_NODEFRAG: outgoing fragments are not reassembled.";
+    "bind_address_no_port" 8 "IP_BIND_ADDRESS_NO_PORT: the port is chosen at connect(), not at bind().";
+    "recverr_rfc4884" 9 "IP_RECVERR_RFC4884: queued errors include the extension of RFC 4884.";
     "defer_connect" 10 "TCP_FASTOPEN_CONNECT: the connection waits for the first write.";
 };
 
@@ -122,87 +123,87 @@ pub(super) const RARE: &[F] = fields! { F:
     /// IP protocol of a raw socket: 1 ICMP, 58 ICMPv6, 255 any.
     ip_protocol: Id = own(|row| Value::number(row.extras.and_then(|r| r.ip_protocol))),
         kernel "inet_num", show Show::Wide;
-    /// Type of a packet socket: raw with the link layer's header, dgram without.
+    /// Type of a packet socket: raw (with the link-layer header) or dgram (without it).
     packet_type: Name(PacketType::NAMES) = own(|row| name(packet(row).map(|p| p.kind.name()))),
         kernel "pdiag_type", show Show::Wide;
-    /// Protocol of the frames that a packet socket takes; 0x3 is every one.
+    /// EtherType of the frames that a packet socket receives; 0x3 means all.
     ethertype: Hex = own(|row| Value::number(packet(row).map(|p| p.ethertype))), kernel "pdiag_num", show Show::Wide;
-    /// TPACKET version of a packet socket: 1, 2, 3.
+    /// TPACKET version of a packet socket: 1, 2 or 3.
     packet_version: Count = own(|row| {
         Value::number(packet(row).and_then(|p| p.version).map(|v| v.saturating_add(1)))
     }), kernel "pdi_version", needs need::PACKET;
-    /// True if a packet socket takes packets now.
+    /// True if a packet socket is receiving packets.
     running: Bool = own(|row| flag(packet(row).and_then(|p| p.flags), 1)), kernel "PDI_RUNNING", needs need::PACKET;
-    /// How late a packet socket's ring gives packets out at most while they are few, by its set-up (not measured): the
-    /// retire time of TPACKET_V3, else 0. Its reader may wait longer.
+    /// Longest delay in a packet socket's ring when packets are few, as configured (not measured): the retire time of
+    /// TPACKET_V3, otherwise 0. The reading program may add to it.
     late_ms: DurationMs = own(|row| Value::number(packet(row).and_then(PacketPart::late_ms))),
         kernel "packet_diag_ring.pdr_retire_tmo", needs need::PACKET;
-    /// Why a packet socket gives packets out late or at once, and what to do about it.
+    /// Why a packet socket delivers packets late or at once, and what to do about it.
     late_why: Text = own(|row| {
         packet(row).and_then(PacketPart::late_why).map_or(Value::Null, |why| Value::nonempty(why.as_bytes()))
     }), kernel "pdi_version", needs need::PACKET;
-    /// How often the kernel woke a packet socket's reader while that was counted: two seconds, or `--for` of
-    /// `netwren capture latency`.
+    /// Wake-ups of a packet socket's reader during the measurement: two seconds, or `--for` of `netwren capture
+    /// latency`.
     wakeups: Count = joined(LookupId::PacketDelays, |row| delay(row, 0)), kernel "sk_data_ready",
         needs need::COOKIE;
-    /// How late a packet socket announced packets, measured in that time: from the stamp of the oldest packet that is
-    /// announced to the wake-up of the socket's reader, in the middle of all wake-ups (exact to a quarter).
+    /// Median delay of a packet socket during the measurement: from the timestamp of the oldest waiting packet to the
+    /// wake-up of the socket's reader (accurate to 25 %).
     delay_us: DurationUs = joined(LookupId::PacketDelays, |row| delay(row, 1)), kernel "sk_data_ready",
         needs need::COOKIE;
-    /// The longest such delay.
+    /// Longest such delay.
     delay_max_us: DurationUs = joined(LookupId::PacketDelays, |row| delay(row, 2)), kernel "sk_data_ready",
         needs need::COOKIE;
     /// Flags of a packet socket: 1 running, 2 auxdata, 4 origdev, 8 vnethdr, 0x10 loss.
     packet_flags: Hex = own(|row| Value::number(packet(row).and_then(|p| p.flags))),
         kernel "pdi_flags", needs need::PACKET;
-    /// Memberships of a packet socket: addresses and modes (promiscuous) that it asked of interfaces.
+    /// Memberships of a packet socket: addresses and modes (such as promiscuous) that it requested from interfaces.
     memberships: Count = own(|row| Value::number(packet(row).and_then(PacketPart::memberships))),
         kernel "PACKET_DIAG_MCLIST", needs need::PACKET;
-    /// Group of packet sockets among which packets are spread.
+    /// ID of the fanout group among whose packet sockets packets are distributed.
     fanout_id: Id = own(|row| Value::number(packet(row).and_then(PacketPart::fanout_id))),
         kernel "PACKET_DIAG_FANOUT", needs need::PACKET;
-    /// How that group's packets are spread.
+    /// How the packets of that group are distributed.
     fanout_type: Name(FANOUT_NAMES) = own(|row| name(packet(row).and_then(PacketPart::fanout_type))),
         kernel "PACKET_DIAG_FANOUT", needs need::PACKET;
     /// Instructions of a packet socket's classic BPF filter (needs CAP_NET_ADMIN).
     filter_len: Count = own(|row| Value::number(packet(row).and_then(PacketPart::filter_len))),
         kernel "PACKET_DIAG_FILTER", needs need::FILTER;
-    /// That filter: code, jumps and constant of each instruction.
+    /// Classic BPF filter of a packet socket: code, jumps and constant of each instruction.
     filter: Text = own(|row| packet(row).map_or(Value::Null, |p| Value::nonempty(p.filter_text))),
         kernel "PACKET_DIAG_FILTER", needs need::FILTER;
-    /// Which of the kernel's parts a netlink socket speaks to.
+    /// Netlink protocol: the part of the kernel with which a netlink socket communicates.
     netlink_protocol: Name(NetlinkProtocol::NAMES) = own(|row| name(netlink(row).map(|n| n.protocol.name()))),
         kernel "ndiag_protocol", show Show::Wide;
-    /// Address of a netlink socket, often its process's pid; 0 is the kernel's own.
+    /// Port ID of a netlink socket, often the PID of its process; 0 is the kernel.
     portid: Id = own(|row| Value::number(netlink(row).map(|n| n.portid))), kernel "ndiag_portid", show Show::Wide;
-    /// Address that a netlink socket is connected to.
+    /// Port ID to which a netlink socket is connected.
     dst_portid: Id = own(|row| Value::number(netlink(row).map(|n| n.dst_portid))), kernel "ndiag_dst_portid";
-    /// Group that a netlink socket sends to; 0 is none.
+    /// Multicast group to which a netlink socket sends; 0 means no group.
     dst_group: Id = own(|row| Value::number(netlink(row).map(|n| n.dst_group))), kernel "ndiag_dst_group";
-    /// Numbers of the groups that a netlink socket listens to.
+    /// Numbers of the multicast groups that a netlink socket joined.
     groups: Text = own(|row| netlink(row).map_or(Value::Null, |n| Value::nonempty(n.groups_text))),
         kernel "NETLINK_DIAG_GROUPS", needs need::NETLINK;
-    /// True if a dump to a netlink socket is under way.
+    /// True if a dump to a netlink socket is in progress.
     dump_running: Bool = own(|row| flag(netlink(row).and_then(|n| n.flags), 1)),
         kernel "NDIAG_FLAG_CB_RUNNING", needs need::NETLINK;
-    /// Token of an MPTCP connection; the same in the TCP sockets that are its subflows.
+    /// Token of an MPTCP connection; its subflows (TCP sockets) have the same token.
     mptcp_token: Hex = own(|row| {
         Value::number(mptcp(row).and_then(|m| m.token()).or_else(|| ulp(row)?.subflow(2)))
     }), kernel "mptcpi_token", needs need::ULP;
-    /// Subflows of an MPTCP connection beside its first.
+    /// Additional subflows of an MPTCP connection (without the first).
     mptcp_subflows: Count = own(|row| Value::number(mptcp(row).and_then(|m| m.subflows()))),
         kernel "mptcpi_subflows", needs need::ULP;
-    /// Flags of an MPTCP connection (1 fallen back to TCP, 2 remote key received) or of a subflow.
+    /// Flags of an MPTCP connection (1 fallback to TCP, 2 remote key received) or of a subflow.
     mptcp_flags: Hex = own(|row| {
         Value::number(mptcp(row).and_then(|m| m.flags()).or_else(|| ulp(row)?.subflow(8)))
     }), kernel "mptcpi_flags", needs need::ULP;
-    /// Number of our address in an MPTCP subflow.
+    /// ID of the local address in an MPTCP subflow.
     mptcp_local_id: Id = own(|row| Value::number(ulp(row).and_then(|u| u.subflow(10)))),
         kernel "MPTCP_SUBFLOW_ATTR_ID_LOC", needs need::ULP;
-    /// Number of the peer's address in an MPTCP subflow.
+    /// ID of the peer's address in an MPTCP subflow.
     mptcp_remote_id: Id = own(|row| Value::number(ulp(row).and_then(|u| u.subflow(9)))),
         kernel "MPTCP_SUBFLOW_ATTR_ID_REM", needs need::ULP;
-    /// Upper layer protocol of a TCP socket: tls, mptcp.
+    /// Upper-layer protocol of a TCP socket: tls or mptcp.
     ulp: Text = own(|row| Value::text(ulp(row).and_then(|u| u.name()))), kernel "INET_ULP_INFO_NAME", needs need::ULP;
     /// Version of kernel TLS.
     tls_version: Name(UlpPart::TLS_VERSIONS) = own(|row| name(ulp(row).and_then(|u| u.tls_version()))),
@@ -210,24 +211,24 @@ pub(super) const RARE: &[F] = fields! { F:
     /// Cipher of kernel TLS.
     tls_cipher: Name(UlpPart::TLS_CIPHERS) = own(|row| name(ulp(row).and_then(|u| u.tls_cipher()))),
         kernel "TLS_INFO_CIPHER", needs need::ULP;
-    /// Who decrypts for kernel TLS: none, the kernel (sw), the interface (hw).
+    /// Where kernel TLS decrypts: none, sw (the kernel) or hw (the network card).
     tls_rx: Name(UlpPart::TLS_CONFS) = own(|row| name(ulp(row).and_then(|u| u.tls_conf(false)))),
         kernel "TLS_INFO_RXCONF", needs need::ULP;
-    /// Who encrypts for kernel TLS.
+    /// Where kernel TLS encrypts: none, sw (the kernel) or hw (the network card).
     tls_tx: Name(UlpPart::TLS_CONFS) = own(|row| name(ulp(row).and_then(|u| u.tls_conf(true)))),
         kernel "TLS_INFO_TXCONF", needs need::ULP;
-    /// True if kernel TLS sends files without a copy.
+    /// True if kernel TLS sends files without copying them.
     tls_zerocopy: Bool = own(|row| ulp(row).and_then(|u| u.tls_zerocopy()).map_or(Value::Null, Value::Bool)),
         kernel "TLS_INFO_ZC_RO_TX", needs need::ULP;
-    /// Keys for TCP MD5 signatures (RFC 2385; needs CAP_NET_ADMIN).
+    /// Number of keys for TCP MD5 signatures (RFC 2385; needs CAP_NET_ADMIN).
     md5_keys: Count = own(|row| Value::number(row.md5sig.map(|keys| (keys.len() / MD5_LEN) as u64))),
         kernel "INET_DIAG_MD5SIG", needs need::ULP;
-    /// Peer of such a key, the first one of several. The keys themselves are never shown.
+    /// Peer address of the first MD5 key. The keys themselves are never shown.
     md5_peer: Addr = own(|row| md5_addr(row.md5sig)), kernel "INET_DIAG_MD5SIG", needs need::ULP;
-    /// BPF maps that keep something with the socket (needs CAP_NET_ADMIN).
+    /// BPF maps that store data with the socket (needs CAP_NET_ADMIN).
     bpf_storages: Count = own(|row| Value::number(row.storages.map(|s| storages(s).count() as u64))),
         kernel "INET_DIAG_SK_BPF_STORAGES", needs need::STORAGES;
-    /// Number of such a map, the first one of several.
+    /// ID of the first such map.
     bpf_map_id: Id = own(|row| {
         Value::number(
             row.storages.and_then(|s| storages(s).find_map(|storage| nested::number(storage, STORAGE_MAP_ID))),

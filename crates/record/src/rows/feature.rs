@@ -32,9 +32,9 @@ pub struct Feature {
     pub feature: String,
     /// The backend; empty if there is only one.
     pub backend: &'static str,
-    /// Whether it works with this kernel and these privileges, or what is missing.
+    /// Whether the feature works with this kernel and these privileges, or what is missing.
     pub state: FeatureState,
-    /// How it works, or why it does not.
+    /// How the feature works, or why it does not.
     pub words: String,
     /// How to make it work; empty if it works or cannot be made to work.
     pub remedy: String,
@@ -46,17 +46,17 @@ impl Table for Features {
     type Row<'b> = Feature;
     const NAME: &'static str = "support";
     const FIELDS: &'static [F] = fields! { F:
-        /// What netwren can do.
+        /// Feature of netwren.
         feature: Text = own(|row| Value::Bytes(row.feature.as_bytes())), show Show::Default;
-        /// The kernel's interface that it is done by; null if there is one only.
+        /// Kernel interface (backend) that the feature uses; null if only one exists.
         backend: Text = own(|row| Value::nonempty(row.backend.as_bytes())), show Show::Default;
-        /// Whether it works with this kernel and these privileges, or what is missing.
+        /// Whether the feature works with this kernel and these privileges, or what is missing.
         state: Name(FeatureState::NAMES) = own(|row| Value::Name(row.state.name())), show Show::Default;
-        /// True if it works.
+        /// True if the feature works.
         works: Bool = own(|row| Value::Bool(row.state == FeatureState::Works)), show Show::Wide;
-        /// How it works, or why it does not.
+        /// How the feature works, or why it does not.
         words: Text = own(|row| Value::Bytes(row.words.as_bytes())), show Show::Default;
-        /// What would make it work; null if it works, or if nothing would.
+        /// What would make the feature work; null if it already works, or if nothing would help.
         remedy: Text = own(|row| Value::nonempty(row.remedy.as_bytes())), show Show::Default;
     };
 }

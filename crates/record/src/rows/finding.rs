@@ -127,33 +127,34 @@ impl Table for Findings {
     type Row<'b> = Finding;
     const NAME: &'static str = "doctor";
     const FIELDS: &'static [F] = fields! { F:
-        /// How much it harms. critical: packets or connections are lost now.
+        /// Severity: critical (packets or connections are being lost), warning or hint.
         severity: Name(Severity::NAMES) = own(|row| Value::Name(row.severity.name())), show Show::Default;
-        /// The check that found it.
+        /// ID of the check that reports the finding.
         id: Text = own(|row| Value::Bytes(row.id.as_bytes())), show Show::Default;
-        /// The part of the network that it is about.
+        /// Area of the network that the finding concerns.
         area: Text = own(|row| Value::Bytes(row.area.as_bytes())), show Show::Wide;
-        /// Name of the network namespace; its number where it has none; null for the whole host.
+        /// Name of the network namespace, or its inode number if it is unnamed; null for the whole host.
         netns: Text = joined(LookupId::Netns, |row| row.netns_id.map_or(Key::None, Key::Id)), show Show::Wide;
         /// Inode of the network namespace; null for the whole host.
         netns_id: Id = own(|row| Value::number(row.netns_id));
-        /// The socket, interface or table that it is about.
+        /// Socket, interface or table that the finding concerns.
         object: Text = own(|row| Value::nonempty(row.object.as_bytes())), show Show::Wide;
-        /// The cause in a sentence.
+        /// Cause, in one sentence.
         title: Text = own(|row| Value::Bytes(row.title.as_bytes())), show Show::Default;
-        /// What it costs now.
+        /// Current cost of the problem.
         cost: Text = own(|row| Value::nonempty(row.cost.as_bytes())), show Show::Default;
-        /// Packets or connections lost in the window; null if nothing is lost.
+        /// Packets or connections lost during the window; null if nothing was lost.
         lost: Count = own(|row| Value::number(row.lost)), show Show::Wide;
-        /// The numbers that prove it: the counter, its value before and after, what it is compared with.
+        /// Evidence: each counter with its value before and after, and the limit that it is compared with.
         evidence: Objects(OF_EVIDENCE) = own(|row| Value::List(&row.evidence)), show Show::Wide;
-        /// What would mend it: the command, what it does, what may go wrong.
+        /// Remedies: command, effect and risk.
         remedy: Objects(OF_REMEDY) = own(|row| Value::List(&row.remedy)), show Show::Wide;
-        /// certain: the kernel says it; likely: concluded from two facts; hint: there are other explanations.
+        /// Confidence: certain (the kernel reports it), likely (concluded from two facts) or hint (other explanations
+        /// are possible).
         confidence: Name(Confidence::NAMES) = own(|row| Value::Name(row.confidence.name())), show Show::Default;
-        /// When it began; null if it began before the window.
+        /// Time at which the problem began; null if it began before the window.
         since: Time = own(|row| row.since_ns.map_or(Value::Null, Value::Time)), show Show::Wide;
-        /// The time that was watched.
+        /// Length of the window.
         window_us: DurationUs = own(|row| Value::U64(row.window_ns / 1000)), show Show::Wide;
     };
 }

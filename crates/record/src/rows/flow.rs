@@ -123,27 +123,27 @@ fn in_state<'r>(row: &Flow<'_>, state: State) -> Value<'r> {
 }
 
 const FIELDS: &[F] = fields! { F:
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| Value::U64(row.netns_id));
     /// Protocol.
     proto: Name(Proto::NAMES) = own(|row| Value::Name(row.proto.name())), show Show::Default;
-    /// Who opened the connections: in (the peer), out (we), unknown. A guess has a question mark in text and CSV;
-    /// filters and JSON take the plain word, see guessed.
+    /// Who opened the connections: in (the peer), out (this host) or unknown. Text and CSV add a question mark to a
+    /// guess; filters and JSON use the plain word, see `guessed`.
     direction: Name(Direction::NAMES) = own(direction), show Show::Default;
-    /// True if the direction is a guess from the port numbers: the listeners could not be read, or both ends are on
-    /// this host and neither of them, or each, has a listener.
+    /// True if the direction was guessed from the port numbers: the listeners could not be read, or both ends are on
+    /// this host and either both or neither have a listener.
     guessed: Bool = own(|row| Value::Bool(row.guessed)), show Show::Wide;
-    /// Our address.
+    /// Local address.
     local_addr: Addr = own(|row| Value::Addr(row.local_addr)), show Show::Default;
-    /// Our port; null where many are folded into one flow.
+    /// Local port; null if several ports are folded into one flow.
     local_port: Port = own(|row| Value::number(row.local_port)), show Show::Default;
-    /// The other host's address.
+    /// Peer's address.
     peer_addr: Addr = own(|row| Value::Addr(row.peer_addr)), show Show::Default;
-    /// The other host's port; null where many are folded into one flow.
+    /// Peer's port; null if several ports are folded into one flow.
     peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
-    /// How far the peer's address reaches.
+    /// Scope of the peer's address: public, private, loopback or link.
     peer_scope: Name(Scope::NAMES) = own(|row| Value::Name(row.peer_addr.scope().name())), show Show::Wide;
     /// Connections in the flow.
     connections: Count = own(|row| Value::U64(row.connections)), show Show::Default;
@@ -167,18 +167,18 @@ const FIELDS: &[F] = fields! { F:
     syn_recv: Count = own(|row| in_state(row, State::SYN_RECV)), show Show::Wide;
     /// Connections in state close.
     close: Count = own(|row| in_state(row, State::CLOSE)), show Show::Wide;
-    /// Bytes received that the programs have not read, all connections.
+    /// Bytes received that the programs have not read yet, over all connections.
     recv_q: Bytes = own(|row| Value::U64(row.recv_q)), show Show::Wide;
-    /// Bytes written that the peer has not acknowledged, all connections.
+    /// Bytes sent or queued that the peer has not acknowledged yet, over all connections.
     send_q: Bytes = own(|row| Value::U64(row.send_q)), show Show::Wide;
-    /// Bytes received over the connections that are open now.
+    /// Bytes received on the connections that are open now.
     bytes_in: Bytes = own(|row| Value::number(row.bytes_in)), kernel "tcpi_bytes_received", needs Flow::NEED_TCP_INFO;
-    /// Bytes sent over the connections that are open now.
+    /// Bytes sent on the connections that are open now.
     bytes_out: Bytes = own(|row| Value::number(row.bytes_out)), kernel "tcpi_bytes_sent", needs Flow::NEED_TCP_INFO;
     /// Segments retransmitted on the connections that are open now.
     retrans_total: Count = own(|row| Value::number(row.retrans_total)),
         kernel "tcpi_total_retrans", needs Flow::NEED_TCP_INFO;
-    /// Smallest round-trip time that any of the connections has seen.
+    /// Smallest round-trip time measured on any of the connections.
     min_rtt_us: DurationUs = own(|row| Value::number(row.rtt.and_then(|rtt| rtt.min_us))),
         kernel "tcpi_min_rtt", needs Flow::NEED_RTT;
     /// Mean of the connections' smoothed round-trip times.
@@ -187,47 +187,47 @@ const FIELDS: &[F] = fields! { F:
     /// Largest of the connections' smoothed round-trip times.
     max_rtt_us: DurationUs = own(|row| Value::number(row.rtt.map(|rtt| rtt.max_us))),
         kernel "tcpi_rtt", needs Flow::NEED_RTT;
-    /// With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is
-    /// gone is not shown.
+    /// With --watch: new, kept or gone since the previous round; null in the first round. Rows that are gone are shown
+    /// only if this column is.
     change: Name(Change::NAMES) = own(|row| RowDiff::change(row.diff));
-    /// With --watch: bytes received per second over the connections that were there in the round before.
+    /// With --watch: bytes received per second on the connections that existed in the previous round.
     bytes_in_per_s: Bytes = own(|row| Value::number(row.bytes_in_per_s)), needs Flow::NEED_RATES;
-    /// With --watch: bytes sent per second over the connections that were there in the round before.
+    /// With --watch: bytes sent per second on the connections that existed in the previous round.
     bytes_out_per_s: Bytes = own(|row| Value::number(row.bytes_out_per_s)), needs Flow::NEED_RATES;
-    /// With --watch: bytes received and sent per second; the table is ordered by it.
+    /// With --watch: bytes received and sent per second; the table is sorted by it.
     bytes_per_s: Bytes = own(|row| {
         Value::number(row.bytes_in_per_s.zip(row.bytes_out_per_s).map(|(received, sent)| received.saturating_add(sent)))
     }), needs Flow::NEED_RATES;
-    /// Name of the process that holds the connections, the first one of several.
+    /// Name of the process that owns the connections (the first of several).
     process: Text = own(|row| owner_value(row.owners, |o| Value::Bytes(o.process.as_bytes()))),
         needs Flow::NEED_OWNERS, show Show::Default;
-    /// Process that holds the connections, the first one of several.
+    /// PID of the process that owns the connections (the first of several).
     pid: Id = own(|row| owner_value(row.owners, |o| Value::U64(o.pid.into()))),
         needs Flow::NEED_OWNERS, show Show::Default;
-    /// Holders with different process names: pid, process, fd.
+    /// Owners with different process names: PID, name, file descriptor and start time (ms since boot).
     owners: Owners = own(|row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) }),
         needs Flow::NEED_OWNERS, show Show::Wide;
-    /// With --all-netns, the network namespace that the other end is in, if it is one of this host: both ends are then
-    /// one flow, seen by the end that opened it.
+    /// With --all-netns, the peer's network namespace, if it is on this host: both ends are then one flow, from the
+    /// side that opened it.
     peer_netns: Text = joined(LookupId::Netns, |row| peer_netns(row).map_or(Key::None, Key::Id));
     /// Inode of that network namespace.
     peer_netns_id: Id = own(|row| Value::number(peer_netns(row)));
-    /// With --all-netns, the name of the process that holds the other end, the first one of several.
+    /// With --all-netns, the name of the process that owns the peer's end (the first of several).
     peer_process: Text = own(|row| owner_value(row.peer_owners, |o| Value::Bytes(o.process.as_bytes()))),
         needs Flow::NEED_OWNERS;
-    /// With --all-netns, the process that holds the other end, the first one of several.
+    /// With --all-netns, the PID of the process that owns the peer's end (the first of several).
     peer_pid: Id = own(|row| owner_value(row.peer_owners, |o| Value::U64(o.pid.into()))), needs Flow::NEED_OWNERS;
-    /// With --all-netns, the holders of the other end: pid, process, fd.
+    /// With --all-netns, the owners of the peer's end: PID, name, file descriptor and start time (ms since boot).
     peer_owners: Owners = own(|row| {
         if row.peer_owners.is_empty() { Value::Null } else { Value::Owners(row.peer_owners) }
     }), needs Flow::NEED_OWNERS;
-    /// Command line of the first holder, its words joined by blanks.
+    /// Command line of the first owner, its arguments separated by spaces.
     cmdline: Text = joined(LookupId::Cmdlines, by_pid), needs Flow::NEED_OWNERS;
-    /// Container of the first holder: its name, else the start of its id.
+    /// Container of the first owner: its name, or the start of its ID.
     container: Text = joined(LookupId::Containers, by_pid), needs Flow::NEED_OWNERS;
-    /// Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown.
+    /// Kubernetes pod of the first owner as namespace/name; its UID if the name is unknown.
     pod: Text = joined(LookupId::Pods, by_pid), needs Flow::NEED_OWNERS;
-    /// Innermost systemd unit of the first holder.
+    /// Innermost systemd unit of the first owner.
     unit: Text = joined(LookupId::Units, by_pid), needs Flow::NEED_OWNERS;
 };
 

@@ -67,12 +67,12 @@ fn addr(addr: Option<Addr>) -> Value<'static> {
 type F = Field<FlowEvents>;
 
 const FIELDS: &[F] = fields! { F:
-    /// The end of the interval. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its
-    /// start), 2026-11-22T10:30:00Z.
+    /// End of the interval. A filter accepts 10:30 (local time today), -5m (relative to now; in a replay, to its start)
+    /// and 2026-11-22T10:30:00Z.
     time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
-    /// How long the interval was.
+    /// Length of the interval.
     interval_us: DurationUs = own(|row| Value::U64(row.interval_us));
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| Value::U64(row.netns_id));
@@ -84,32 +84,32 @@ const FIELDS: &[F] = fields! { F:
         10 => Value::Name("inet6"),
         _ => Value::Null,
     }), show Show::Wide;
-    /// Who opened the connections: in (the peer), out (we), unknown (they are older than this program).
+    /// Who opened the connections: in (the peer), out (this host) or unknown (they began before netwren did).
     direction: Name(Direction::NAMES) = own(|row| Value::Name(row.direction.name())), show Show::Default;
-    /// Our address; null in a row of folded flows.
+    /// Local address; null in a row of folded flows.
     local_addr: Addr = own(|row| addr(row.local_addr)), show Show::Default;
-    /// Our port where the peers connect to it; null where many are folded into one flow.
+    /// Local port if the peers connect to it; null if several ports are folded into one flow.
     local_port: Port = own(|row| Value::number(row.local_port)), show Show::Default;
-    /// The other host's address; null in a row of folded flows.
+    /// Peer's address; null in a row of folded flows.
     peer_addr: Addr = own(|row| addr(row.peer_addr)), show Show::Default;
-    /// The other host's port where we connect to it; null where many are folded into one flow.
+    /// Peer's port if this host connects to it; null if several ports are folded into one flow.
     peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
-    /// How far the peer's address reaches.
+    /// Scope of the peer's address: public, private, loopback or link.
     peer_scope: Name(Scope::NAMES) = own(|row| {
         row.peer_addr.map_or(Value::Null, |addr| Value::Name(addr.scope().name()))
     }), show Show::Wide;
-    /// The user whose flows beyond its share of the table are folded into this row; null elsewhere.
+    /// User whose flows beyond its share of the table are folded into this row; null in other rows.
     folded_uid: Id = own(|row| Value::number(row.folded_uid));
     /// Connections that opened in the interval.
     opened: Count = own(|row| Value::U64(row.opened)), show Show::Default;
     /// Connections that closed in the interval.
     closed: Count = own(|row| Value::U64(row.closed)), show Show::Default;
-    /// Bytes that the closed connections received, over their whole lives.
+    /// Bytes that the closed connections received over their lifetime.
     bytes_in: Bytes = own(|row| Value::number(row.bytes_in)), kernel "bytes_received", show Show::Default;
-    /// Bytes that the closed connections sent, over their whole lives.
+    /// Bytes that the closed connections sent over their lifetime.
     bytes_out: Bytes = own(|row| Value::number(row.bytes_out)), kernel "bytes_sent", show Show::Default;
-    /// Segments that the closed connections retransmitted, over their whole lives.
+    /// Segments that the closed connections retransmitted over their lifetime.
     retrans_total: Count = own(|row| Value::number(row.retrans_total)), kernel "total_retrans", show Show::Default;
-    /// How long the closed connections lasted, on average.
+    /// Average duration of the closed connections.
     avg_duration_us: DurationUs = own(|row| Value::number(row.duration_us())), show Show::Default;
 };

@@ -127,44 +127,44 @@ impl Table for HomeScreens {
     type Row<'b> = HomeScreen;
     const NAME: &'static str = "home";
     const FIELDS: &'static [F] = fields! { F:
-        /// When the look was over.
+        /// Time at which the reading ended.
         time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
         /// Name of the host.
         host: Text = own(|row| Value::nonempty(&row.host)), show Show::Default;
-        /// Release and machine of the kernel.
+        /// Kernel release and machine architecture.
         kernel: Text = own(|row| Value::nonempty(row.kernel.as_bytes())), show Show::Default;
         /// Time since the host started.
         uptime_s: DurationS = own(|row| Value::number(row.uptime_s)), show Show::Default;
-        /// The time between the two readings that rates are of; null without a second one.
+        /// Time between the two readings from which the rates are computed; null if there was only one reading.
         window_us: DurationUs = own(|row| Value::number((row.window_ns > 0).then_some(row.window_ns / 1000))),
             show Show::Default;
-        /// Interfaces with their rates, the busiest 20.
+        /// The 20 busiest interfaces with their rates.
         interfaces: Objects(HomeScreen::INTERFACES) = own(|row| Value::List(&row.interfaces)), show Show::Default;
-        /// Interfaces altogether.
+        /// Total number of interfaces.
         interfaces_total: Count = own(|row| Value::U64(row.interfaces_total)), show Show::Default;
-        /// Sockets by protocol and state.
+        /// Number of sockets per protocol and state.
         sockets: Objects(HomeScreen::SOCKETS) = own(|row| Value::List(&row.sockets)), show Show::Default;
-        /// Tables of connection tracking with their limits, the fullest 20: one for each network namespace that is
-        /// read; drop, early_drop and insert_failed count what happened in the window.
+        /// The 20 fullest conntrack tables with their limits, one per network namespace; drop, early_drop and
+        /// insert_failed are the increases during the window.
         conntrack: Objects(HomeScreen::CONNTRACK) = own(|row| Value::List(&row.conntrack)), show Show::Default;
-        /// TCP segments sent in the window; null if that is unknown.
+        /// TCP segments sent during the window; null if unknown.
         segs_out: Count = own(|row| Value::number(row.segs_out)), kernel "TcpOutSegs", show Show::Default;
-        /// TCP segments sent again in the window.
+        /// TCP segments retransmitted during the window.
         retransmits: Count = own(|row| Value::number(row.retransmits)), kernel "TcpRetransSegs", show Show::Default;
-        /// Flows with their owners, the 20 that carry most.
+        /// The 20 flows with the most traffic, with their owners.
         flows: Objects(HomeScreen::FLOWS) = own(|row| Value::List(&row.flows)), show Show::Default;
-        /// Flows altogether.
+        /// Total number of flows.
         flows_total: Count = own(|row| Value::U64(row.flows_total)), show Show::Default;
-        /// Packets dropped while the host was watched, by cause, the 20 most frequent.
+        /// Packets dropped during the window: the 20 most frequent causes.
         drops: Objects(HomeScreen::DROPS) = own(|row| Value::List(&row.drops)), show Show::Default;
-        /// Where drops are from. bpf: counted one by one; counters: where that is not allowed, the kernel's counters of
-        /// losses, which do not know every cause.
+        /// Where `drops` come from: bpf (each dropped packet is counted) or counters (the kernel's drop counters, which
+        /// do not cover every cause; used where BPF is not permitted).
         drops_via: Name(HomeScreen::DROPS_VIA) = own(|row| Value::Name(row.drops_via)), show Show::Default;
-        /// Findings of `doctor` on the same window, the worst 20; `command` is the first remedy.
+        /// The 20 most severe findings of `doctor` for the same window; `command` is the first remedy.
         findings: Objects(HomeScreen::FINDINGS) = own(|row| Value::List(&row.findings)), show Show::Default;
-        /// Findings altogether.
+        /// Total number of findings.
         findings_total: Count = own(|row| Value::U64(row.findings_total)), show Show::Default;
-        /// Parts of the host that could not be seen, and why.
+        /// Parts of the host that could not be read, and why.
         unseen: Texts = own(|row| Value::List(&row.unseen)), show Show::Default;
     };
 }

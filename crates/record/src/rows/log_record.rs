@@ -221,62 +221,63 @@ table! {
     /// The table of log records (`log`).
     pub enum LogRecords of LogRecord = "log", ENDLESS = true;
 
-    /// When the packet was received, where the kernel says so, else when its record was. A filter takes 10:30 (local
-    /// time today), -5m, 2026-11-22T10:30:00Z.
+    /// Time at which the packet was received if the kernel reports it, otherwise of the record's arrival. A filter
+    /// accepts 10:30 (local time today), -5m and 2026-11-22T10:30:00Z.
     time: Time = own(|row| Value::Time(row.time_ns)), kernel "NFULA_TIMESTAMP", show Show::Default;
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| Value::U64(row.netns_id));
-    /// Log group that the rule logs to.
+    /// Log group to which the rule logs.
     group: Id = own(|row| Value::U64(row.group.into())), kernel "nfgenmsg.res_id", show Show::Default;
-    /// Prefix of the rule that logs.
+    /// Log prefix of the rule.
     prefix: Text = own(|row| Value::nonempty(row.prefix)), kernel "NFULA_PREFIX", show Show::Default;
-    /// Where on its way the packet met the rule.
+    /// Netfilter hook at which the packet matched the rule.
     hook: Name(HOOKS) = own(|row| Value::Name(row.hook_name())),
         kernel "nfulnl_msg_packet_hdr.hook", show Show::Default;
-    /// Where the packet goes: in to this host (before routing: or through it), out of it, or forward.
+    /// Where the packet goes: in (to this host; before routing, possibly through it), out (from this host) or forward.
     direction: Name(DIRECTIONS) = own(|row| row.direction().map_or(Value::Null, Value::Name));
-    /// Table of the rule that logged it, with its family; null where several rules may have (same group, prefix, hook).
+    /// Table of the rule that logged the packet, with its family; null if several rules match (same group, prefix and
+    /// hook).
     rule_table: Text = own(|row| text(row.of_rule(|rule| rule.table))), needs log_need::RULE;
     /// Chain of that rule.
     rule_chain: Text = own(|row| text(row.of_rule(|rule| rule.chain))), needs log_need::RULE;
-    /// Number of that rule in its table (nft -a list ruleset).
+    /// Handle of that rule (nft -a list ruleset).
     rule_handle: Id = own(|row| Value::number(row.of_rule(|rule| rule.handle))), needs log_need::RULE;
     /// Comment of that rule.
     rule_comment: Text = own(|row| text(row.of_rule(|rule| rule.comment))), needs log_need::RULE;
-    /// What that rule does with the packet; null if it only logs.
+    /// Verdict of that rule; null if it only logs.
     rule_verdict: Name(VERDICTS) = own(|row| row.of_rule(|rule| rule.verdict).map_or(Value::Null, Value::Name)),
         needs log_need::RULE;
-    /// That rule, as nft writes it.
+    /// Text of that rule, as nft writes it.
     rule: Text = own(|row| text(row.of_rule(|rule| rule.text))), needs log_need::RULE | log_need::RULE_TEXT;
-    /// Address family of the chain, as nft writes it; ip and ip6 also for packets in inet chains.
+    /// Address family of the chain, as nft writes it; packets in inet chains have ip or ip6.
     family: Name(FAMILIES.names) = own(|row| FAMILIES.value(row.family)), kernel "nfgen_family", show Show::Wide;
-    /// Interface by which the packet came in.
+    /// Incoming interface.
     iif: Text = joined(LookupId::Ifaces, |row| iface(row, row.in_ifindex)),
         kernel "NFULA_IFINDEX_INDEV", show Show::Default;
-    /// Number of that interface.
+    /// Index of that interface.
     iifindex: Id = own(|row| Value::number(row.in_ifindex)), kernel "NFULA_IFINDEX_INDEV";
-    /// Interface by which it goes out.
+    /// Outgoing interface.
     oif: Text = joined(LookupId::Ifaces, |row| iface(row, row.out_ifindex)),
         kernel "NFULA_IFINDEX_OUTDEV", show Show::Default;
-    /// Number of that interface.
+    /// Index of that interface.
     oifindex: Id = own(|row| Value::number(row.out_ifindex)), kernel "NFULA_IFINDEX_OUTDEV";
-    /// Port of the bridge by which it came in.
+    /// Incoming bridge port.
     physin: Text = joined(LookupId::Ifaces, |row| iface(row, row.physin_ifindex)), kernel "NFULA_IFINDEX_PHYSINDEV";
-    /// Port of the bridge by which it goes out.
+    /// Outgoing bridge port.
     physout: Text = joined(LookupId::Ifaces, |row| iface(row, row.physout_ifindex)),
         kernel "NFULA_IFINDEX_PHYSOUTDEV";
-    /// IP protocol; `other` for one without a word here, null for what is no IP packet.
+    /// IP protocol; `other` for a protocol without a name here, null if it is not an IP packet.
     proto: Name(ip_proto::NAMES) = own(|row| of_packet(row, |ip| Some(Value::Name(ip_proto::name(ip.proto))))),
         show Show::Default;
-    /// Number of the IP protocol.
+    /// IP protocol number.
     proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
-    /// Source address; of ARP that of the sender.
+    /// Source address; for ARP, the sender's address.
     src: Addr = own(|row| address(row, |ip| ip.src, |arp| arp.sender.1)), show Show::Default;
     /// Source port.
     sport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.0.into()))), show Show::Default;
-    /// Destination address; of ARP that which it is about.
+    /// Destination address; for ARP, the target's address.
     dst: Addr = own(|row| address(row, |ip| ip.dst, |arp| arp.target.1)), show Show::Default;
     /// Destination port.
     dport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.1.into()))), show Show::Default;
@@ -287,9 +288,9 @@ table! {
     tcp_flags: Words(TCP_FLAGS) = own(tcp_flags), show Show::Default;
     /// Sequence number of the TCP header.
     tcp_seq: Id = own(|row| of_tcp(row, |tcp| tcp.seq));
-    /// Acknowledged number of the TCP header.
+    /// Acknowledgement number of the TCP header.
     tcp_ack: Id = own(|row| of_tcp(row, |tcp| tcp.ack));
-    /// Window of the TCP header, not scaled.
+    /// Window of the TCP header, unscaled.
     tcp_window: Id = own(|row| of_tcp(row, |tcp| tcp.window.into()));
     /// Type of an ICMP message.
     icmp_type: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.kind.into()))), show Show::Wide;
@@ -297,98 +298,99 @@ table! {
     icmp_code: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.code.into()))), show Show::Wide;
     /// Identifier of an ICMP echo.
     icmp_id: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.id?.into())));
-    /// Hops that are left (TTL, hop limit).
+    /// Remaining hops (TTL or hop limit).
     ttl: Count = own(|row| number(row, |ip| Some(ip.ttl.into()))), show Show::Wide;
-    /// Type of service, traffic class: DSCP and ECN.
+    /// Type of service or traffic class: DSCP and ECN.
     tos: Hex = own(|row| number(row, |ip| Some(ip.tos.into()))), show Show::Wide;
-    /// Identification of an IPv4 packet, or of an IPv6 fragment.
+    /// Identification field of an IPv4 packet or an IPv6 fragment.
     ip_id: Id = own(|row| number(row, |ip| Some(ip.id)));
-    /// Where a fragment begins in the whole packet; null for a whole one.
+    /// Offset of a fragment within the whole packet; null if it is not a fragment.
     fragment_offset: Bytes = own(|row| number(row, |ip| Some(ip.fragment?.offset.into()))), show Show::Wide;
     /// Mark of the packet.
     mark: Hex = own(|row| Value::number(row.mark)), kernel "NFULA_MARK", show Show::Wide, zero_is_null true;
-    /// User id of the sending socket; null for a packet of another host.
+    /// User ID of the sending socket; null for packets from other hosts.
     uid: Id = own(|row| Value::number(row.uid)), kernel "NFULA_UID", show Show::Wide;
-    /// User that the sending socket belongs to.
+    /// User name of the sending socket.
     user: Text = joined(LookupId::Users, |row| row.uid.map_or(Key::None, |uid| Key::Id(uid.into()))),
         kernel "NFULA_UID", show Show::Wide;
-    /// Group id of the sending socket.
+    /// Group ID of the sending socket.
     gid: Id = own(|row| Value::number(row.gid)), kernel "NFULA_GID";
-    /// Name of the process that sent the packet, or that it is for, the first one of several; null where the socket had
-    /// gone when it was looked for.
+    /// Name of the process that sent the packet or receives it (the first of several); null if its socket was already
+    /// closed when netwren looked it up.
     process: Text = own(|row| owner(row, |o| Value::Bytes(o.process.as_bytes()))), needs log_need::OWNERS;
     /// That process.
     pid: Id = own(|row| owner(row, |o| Value::U64(o.pid.into()))), needs log_need::OWNERS;
-    /// Every holder of the socket: pid, process, fd.
+    /// All owners of the socket: PID, name, file descriptor and start time (ms since boot).
     owners: Owners = own(|row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) }),
         needs log_need::OWNERS;
-    /// Command line of the first holder, its words joined by blanks.
+    /// Command line of the first owner, its arguments separated by spaces.
     cmdline: Text = joined(LookupId::Cmdlines, by_pid), needs log_need::OWNERS;
-    /// Container of the first holder: its name, else the start of its id.
+    /// Container of the first owner: its name, or the start of its ID.
     container: Text = joined(LookupId::Containers, by_pid), needs log_need::OWNERS;
-    /// Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown.
+    /// Kubernetes pod of the first owner as namespace/name; its UID if the name is unknown.
     pod: Text = joined(LookupId::Pods, by_pid), needs log_need::OWNERS;
-    /// Innermost systemd unit of the first holder.
+    /// Innermost systemd unit of the first owner.
     unit: Text = joined(LookupId::Units, by_pid), needs log_need::OWNERS;
-    /// What the packet is to its connection: new, established, related. By lookup: what one of its kind would be now,
-    /// so established if an answer has come since. Null without an entry: not confirmed (a first packet that was
-    /// dropped), invalid, untracked, gone.
+    /// Conntrack state of the packet: new, established or related. With `ct_source` lookup it is the state that such a
+    /// packet would have now: established if the connection has been answered since. Null without an entry: not
+    /// confirmed (its first packet was dropped), invalid, untracked or already removed.
     ct_state: Name(PacketState::NAMES) = own(|row| cells::state(row.entry)), kernel "NFULA_CT_INFO",
         needs log_need::ENTRY;
-    /// Which way the packet goes: original, as the first packet of its connection, or reply.
+    /// Direction of the packet in its connection: original (that of the first packet) or reply.
     ct_direction: Name(CtDirection::NAMES) = own(|row| cells::direction(row.entry)), kernel "NFULA_CT_INFO",
         needs log_need::ENTRY;
-    /// Status bits of the packet's entry of connection tracking. A filter holds if one of them is named.
+    /// Status bits of the packet's conntrack entry. A filter matches if the named bit is set.
     ct_status: Words(CtStatus::NAMES) = own(|row| cells::status(row.entry)), kernel "CTA_STATUS", needs log_need::ENTRY;
     /// Mark of that entry; `mark` is the packet's.
     ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))),
         kernel "CTA_MARK", needs log_need::ENTRY, zero_is_null true;
-    /// Zone of that entry; null for the usual one, 0, the only one in which entries are looked up.
+    /// Zone of that entry; null for the default zone, 0, the only one in which netwren looks up entries.
     ct_zone: Id = own(|row| entry(row, |ct| Value::number(ct.told_zone()))),
         kernel "CTA_ZONE", needs log_need::ENTRY, zero_is_null true;
-    /// Id of that entry, as `nat` has it.
+    /// ID of that entry, as in `nat`.
     ct_id: Id = own(|row| entry(row, |ct| Value::number(ct.id))), kernel "CTA_ID", needs log_need::ENTRY;
-    /// How the entry became known: with the packet, as it was then, or by a lookup after it, as it is now.
+    /// Where the entry comes from: packet (logged with the packet, as it was then) or lookup (read afterwards, as it is
+    /// now).
     ct_source: Name(EntrySource::NAMES) = own(|row| {
         row.entry.map_or(Value::Null, |logged| Value::Name(logged.source.name()))
     }), needs log_need::ENTRY;
-    /// Whose address the connection rewrites: none, snat (the client's), dnat (the service's), both. By lookup: also
-    /// what was decided after the rule.
+    /// Address translation of the connection: none, snat (of the client's address), dnat (of the service's address) or
+    /// both. A lookup also shows translation that was decided after the rule.
     nat: Name(NatKind::NAMES) = own(|row| cells::nat(row.entry)), needs log_need::ENTRY;
-    /// Who opened the connection.
+    /// Client that opened the connection: address and port.
     client: Endpoint = own(|row| cells::client(row.entry)), needs log_need::ENTRY;
-    /// The client's address as the other end sees it (source NAT); null where it is not rewritten.
+    /// Client's address and port after source NAT, as the backend sees them; null if they are not rewritten.
     mapped: Endpoint = own(|row| cells::mapped(row.entry)), needs log_need::ENTRY;
-    /// What the client connects to.
+    /// Address and port that the client connects to (before destination NAT).
     published: Endpoint = own(|row| cells::published(row.entry)), needs log_need::ENTRY;
-    /// Who answers: another than `published` where the destination is rewritten.
+    /// Address and port that answer; they differ from `published` after destination NAT.
     backend: Endpoint = own(|row| cells::backend(row.entry)), needs log_need::ENTRY;
-    /// Source of the connection's original direction.
+    /// Source address of the connection's original direction.
     orig_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.src))),
         kernel "CTA_TUPLE_ORIG", needs log_need::ENTRY;
     /// Source port of the original direction.
     orig_sport: Port = own(|row| entry(row, |ct| Value::number(ct.orig.sport()))), needs log_need::ENTRY;
-    /// Destination of the original direction.
+    /// Destination address of the original direction.
     orig_dst: Addr = own(|row| entry(row, |ct| Value::Addr(ct.orig.dst))), needs log_need::ENTRY;
     /// Destination port of the original direction.
     orig_dport: Port = own(|row| entry(row, |ct| Value::number(ct.orig.dport()))), needs log_need::ENTRY;
-    /// Source of the connection's answers.
+    /// Source address of the connection's reply direction.
     reply_src: Addr = own(|row| entry(row, |ct| Value::Addr(ct.reply.src))),
         kernel "CTA_TUPLE_REPLY", needs log_need::ENTRY;
-    /// Source port of the answers.
+    /// Source port of the reply direction.
     reply_sport: Port = own(|row| entry(row, |ct| Value::number(ct.reply.sport()))), needs log_need::ENTRY;
-    /// Destination of the answers: where the source is rewritten, what the client looks like.
+    /// Destination address of the reply direction: after source NAT, the client's rewritten address.
     reply_dst: Addr = own(|row| entry(row, |ct| Value::Addr(ct.reply.dst))), needs log_need::ENTRY;
-    /// Destination port of the answers.
+    /// Destination port of the reply direction.
     reply_dport: Port = own(|row| entry(row, |ct| Value::number(ct.reply.dport()))), needs log_need::ENTRY;
-    /// VLAN id of a bridged packet.
+    /// VLAN ID of a bridged packet.
     vlan: Id = own(|row| Value::number(row.vlan)), kernel "NFULA_VLAN_TCI";
     /// EtherType: 0x800 IPv4, 0x86dd IPv6, 0x806 ARP.
     ether_type: Hex = own(|row| Value::number(Some(row.ether_type).filter(|kind| *kind != 0))),
         kernel "nfulnl_msg_packet_hdr.hw_protocol";
     /// Bytes of the packet that were copied.
     payload_bytes: Bytes = own(|row| Value::U64(row.payload.len() as u64)), kernel "NFULA_PAYLOAD";
-    /// Number of the record in its group; gaps are records that the kernel could not deliver.
+    /// Sequence number of the record in its group; gaps are records that the kernel could not deliver.
     seq: Id = own(|row| Value::number(row.seq)), kernel "NFULA_SEQ";
 }
 

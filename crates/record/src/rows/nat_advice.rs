@@ -71,41 +71,41 @@ macro_rules! numbers {
 type F = Field<NatAdvices>;
 
 numbers! {
-    Entries "entries" Count Default "Entries in the last sample.";
-    Max "max" Count Default "The limit (nf_conntrack_max).";
+    Entries "entries" Count Default "Entries at the last sample.";
+    Max "max" Count Default "Limit of entries (nf_conntrack_max).";
     Buckets "buckets" Count Wide "Buckets of the hash table.";
-    Samples "samples" Count Wide "How often the counters were read.";
+    Samples "samples" Count Wide "Number of samples: how often the counters were read.";
     IntervalMs "interval_ms" DurationMs Wide "Time between the first and the last sample.";
-    Peak "peak" Count Wide "Most entries of all samples.";
+    Peak "peak" Count Wide "Largest number of entries in any sample.";
     GrowthPerS "growth_per_s" Count Wide "Growth of the entries per second.";
-    SteadyGrowthPerS "steady_growth_per_s" Count Wide "The growth that all samples share.";
-    FullInS "full_in_s" DurationS Default "Time until the table is full if the growth goes on.";
-    Expired "expired" Count Wide "Entries that have expired and still count.";
-    Drop "drop" Count Wide "Packets dropped because the table was full.";
-    DropDelta "drop_delta" Count Wide "The same between the samples.";
-    EarlyDrop "early_drop" Count Wide "Entries thrown out to make room.";
-    EarlyDropDelta "early_drop_delta" Count Wide "The same between the samples.";
-    InsertFailed "insert_failed" Count Wide "Entries that could not go in.";
-    InsertFailedDelta "insert_failed_delta" Count Wide "The same between the samples.";
+    SteadyGrowthPerS "steady_growth_per_s" Count Wide "Growth per second that continued through all samples.";
+    FullInS "full_in_s" DurationS Default "Time until the table is full if the growth continues.";
+    Expired "expired" Count Wide "Expired entries that still count towards the limit.";
+    Drop "drop" Count Wide "Packets dropped because no entry could be created: the table was full or memory ran out.";
+    DropDelta "drop_delta" Count Wide "Increase of `drop` between the first and last sample.";
+    EarlyDrop "early_drop" Count Wide "Entries evicted early to make room for new ones.";
+    EarlyDropDelta "early_drop_delta" Count Wide "Increase of `early_drop` between the first and last sample.";
+    InsertFailed "insert_failed" Count Wide "Entries that could not be inserted.";
+    InsertFailedDelta "insert_failed_delta" Count Wide "Increase of `insert_failed` between the first and last sample.";
     ChainTooLong "chaintoolong" Count Wide "Entries refused because their hash chain was too long.";
-    ChainTooLongDelta "chaintoolong_delta" Count Wide "The same between the samples.";
+    ChainTooLongDelta "chaintoolong_delta" Count Wide "Increase of `chaintoolong` between the first and last sample.";
     LongestChain "longest_chain" Count Wide "Entries in the longest hash chain.";
     MeanChain "mean_chain" Thousandths Wide "Entries per bucket.";
     NatEntries "nat_entries" Count Wide "Entries whose address is rewritten.";
-    BytesPerEntry "bytes_per_entry" Bytes Wide "Memory of an entry, mean of the table.";
+    BytesPerEntry "bytes_per_entry" Bytes Wide "Mean memory per entry in this table.";
     BytesPerEntryPlain "bytes_per_entry_plain" Bytes Wide "Memory of an entry without NAT.";
     BytesPerEntryNat "bytes_per_entry_nat" Bytes Wide "Memory of a masqueraded entry.";
-    AdvisedMax "advised_max" Count Default "What the limit should be.";
-    AdvisedBuckets "advised_buckets" Count Default "What the buckets should be.";
-    MemoryBytes "memory_bytes" Bytes Wide "Memory of the full table at the advised sizes.";
-    MemoryNowBytes "memory_now_bytes" Bytes Wide "Memory of the full table at the present sizes.";
-    MemoryBytesMax "memory_bytes_max" Bytes Wide "Memory that the advised table may take.";
-    IsCapped "is_capped" Bool Wide "True if that memory limits the advice.";
-    IsEstimate "is_estimate" Bool Wide "True if the advice rests on few samples.";
-    TimeoutS "timeout_s" DurationS Wide "That timeout as it is.";
-    TimeoutEntries "timeout_entries" Count Wide "Entries that it holds.";
-    TimeoutAdvisedS "timeout_advised_s" DurationS Wide "What it should be.";
-    TimeoutFrees "timeout_frees" Count Wide "Entries that the advised timeout frees.";
+    AdvisedMax "advised_max" Count Default "Recommended limit of entries.";
+    AdvisedBuckets "advised_buckets" Count Default "Recommended number of buckets.";
+    MemoryBytes "memory_bytes" Bytes Wide "Memory of the full table at the recommended sizes.";
+    MemoryNowBytes "memory_now_bytes" Bytes Wide "Memory of the full table at the current sizes.";
+    MemoryBytesMax "memory_bytes_max" Bytes Wide "Memory that the recommended table may take.";
+    IsCapped "is_capped" Bool Wide "True if `memory_bytes_max` limits the recommendation.";
+    IsEstimate "is_estimate" Bool Wide "True if the recommendation is based on few samples.";
+    TimeoutS "timeout_s" DurationS Wide "Current value of that timeout.";
+    TimeoutEntries "timeout_entries" Count Wide "Entries to which it applies.";
+    TimeoutAdvisedS "timeout_advised_s" DurationS Wide "Recommended value of that timeout.";
+    TimeoutFrees "timeout_frees" Count Wide "Entries that the recommended timeout would free.";
 }
 
 /// How many of the numbers come before `timeout`.
@@ -116,17 +116,17 @@ const OTHERS: &[F] = fields! { F:
     netns: Text = own(|row| Value::Bytes(row.netns)), show Show::Default;
     /// Inode of the namespace.
     netns_id: Id = own(|row| Value::U64(row.netns_id)), show Show::Wide;
-    /// The state of the table in one word.
+    /// State of the table in one word.
     verdict: Name(NatAdvice::VERDICTS) = own(|row| Value::Name(row.verdict)), show Show::Default;
-    /// Ranges of source ports that are used up.
+    /// Ranges of source ports that are exhausted.
     ports_used_up: Objects(OF_PORTS) = own(|row| Value::List(row.ports_used_up)), show Show::Wide;
-    /// The timeout that holds most entries.
+    /// The timeout that applies to most entries.
     timeout: Text = own(|row| Value::text(row.timeout.map(str::as_bytes))), show Show::Wide;
-    /// What sysctl -w takes to set limit and buckets; in the row of the namespace where they can be set.
+    /// Arguments of `sysctl -w` that set limit and buckets; in the row of the namespace where they can be set.
     sysctl: Texts = own(|row| Value::List(row.sysctl)), show Show::Wide;
-    /// What sysctl -w takes to set the timeout.
+    /// Arguments of `sysctl -w` that set the timeout.
     sysctl_timeouts: Texts = own(|row| Value::List(row.sysctl_timeouts)), show Show::Wide;
-    /// Why, in sentences; the gravest first.
+    /// Reasons in sentences, the most serious first.
     reasons: Texts = own(|row| Value::List(row.reasons)), show Show::Wide;
 };
 

@@ -121,28 +121,28 @@ const fn of<const INDEX: usize>(show: Show) -> F {
 const FIELDS: &[F] = &[
     F::own("event", Kind::Name(NatEventKind::NAMES), |row| Value::Name(row.kind.name()))
         .doc(
-            "new, update (of state, status, mark), destroy; live: reported by a dump after events were lost \
-              (--resync).",
+            "Event: new, update (of state, status or mark), destroy, or live (found by a dump after events were lost, \
+              with --resync).",
         )
         .show(Show::Default),
     F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
         .doc(
-            "When it happened, else when it was heard. A filter takes 10:30 (local time today), -5m (relative to now, \
-             in a replay to its start), 2026-11-22T10:30:00Z.",
+            "Time of the event if the kernel reports it, otherwise of its arrival. A filter accepts 10:30 (local time \
+             today), -5m (relative to now; in a replay, to its start) and 2026-11-22T10:30:00Z.",
         )
         .show(Show::Default),
     F::own("duration_us", Kind::DurationUs, |row| Value::number(row.duration_us))
         .needs(nat_event_need::DURATION)
         .doc(
-            "How long the entry lasted; null until it is gone, and if it is older than this program, unless the \
-              kernel remembers (nf_conntrack_timestamp).",
+            "Lifetime of the entry; null until it is destroyed, and if it is older than netwren, unless timestamps are \
+              on (nf_conntrack_timestamp).",
         )
         .show(Show::Default),
     F::own("start", Kind::Time, |row| row.began_ns().map_or(Value::Null, Value::Time))
         .needs(nat_event_need::DURATION)
-        .doc("When the entry was made; null where `duration_us` is, and for one that is not gone."),
+        .doc("Time at which the entry was created; null if `duration_us` is null or the entry still exists."),
     F::own("external", Kind::Endpoint, |row| row.external())
-        .doc("What the client looks like behind the NAT: its address and port, rewritten or not; null where unknown."),
+        .doc("Client's address and port as the destination sees them, whether rewritten or not; null if unknown."),
     of::<{ at("netns") }>(Show::Wide),
     of::<{ at("netns_id") }>(Show::Asked),
     of::<{ at("proto") }>(Show::Default),
@@ -184,8 +184,8 @@ const FIELDS: &[F] = &[
         .needs(nat_event_need::MESSAGE)
         .kernel("nlmsg_pid")
         .doc(
-            "Port id of the netlink socket through which a process made the change; null if a packet or the clock \
-              did.",
+            "Port ID of the netlink socket through which a process made the change; null if a packet or a timeout \
+              caused it.",
         ),
     of::<{ at("process") }>(Show::Asked),
     of::<{ at("pid") }>(Show::Asked),

@@ -52,40 +52,44 @@ macro_rules! counters {
 // Variant, word, the kernel's name, sentence. Counters without CTA_… are only in /proc/net/stat/nf_conntrack.
 counters! {
     Drop "drop" "CTA_STATS_DROP"
-        "Packets dropped because no entry could be made: the table was full, or memory." .show(Show::Default);
+        "Packets dropped because no entry could be created: the table was full or memory ran out." .show(Show::Default);
     EarlyDrop "early_drop" "CTA_STATS_EARLY_DROP"
-        "Entries thrown out before their time to make room for new ones." .show(Show::Default);
+        "Entries evicted early to make room for new ones." .show(Show::Default);
     InsertFailed "insert_failed" "CTA_STATS_INSERT_FAILED"
-        "Entries that could not go in: another one has the same tuple, or the chain is too long. The packet is \
+        "Entries that could not be inserted because the tuple was taken or the hash chain was too long. The packet is \
          dropped." .show(Show::Default);
     Invalid "invalid" "CTA_STATS_INVALID"
-        "Packets that belong to no connection in a way that could be." .show(Show::Default);
+        "Packets classified as invalid: malformed, or impossible in the connection's state." .show(Show::Default);
     SearchRestart "search_restart" "CTA_STATS_SEARCH_RESTART"
-        "Searches begun again because the table was resized meanwhile." .show(Show::Default);
+        "Lookups restarted because the table was resized during the search." .show(Show::Default);
     ClashResolve "clash_resolve" "CTA_STATS_CLASH_RESOLVE"
-        "Entries that two CPUs made at once, and that were made one." .show(Show::Default);
+        "Clashes resolved: two CPUs created the same entry at once, and the kernel merged them." .show(Show::Default);
     ChainTooLong "chaintoolong" "CTA_STATS_CHAIN_TOOLONG"
-        "Entries not made because their hash chain was too long: the table has too few buckets, or somebody chooses \
-         tuples to that end. Since Linux 5.15." .show(Show::Default);
-    Error "error" "CTA_STATS_ERROR" "ICMP messages about errors that could not be tracked.";
+        "Entries not inserted because their hash chain was too long: the table has too few buckets, or a sender \
+         chooses colliding tuples on purpose. Since Linux 5.15." .show(Show::Default);
+    Error "error" "CTA_STATS_ERROR" "ICMP messages that could not be tracked: malformed ones, and errors about unknown \
+        connections.";
     ExpectNew "expect_new" "CTA_STATS_EXP_NEW"
-        "Connections that came as a helper had expected them." .needs(stat_need::EXPECTATIONS);
-    ExpectCreate "expect_create" "CTA_STATS_EXP_CREATE" "Expectations made by helpers." .needs(stat_need::EXPECTATIONS);
+        "Connections that matched a helper's expectation." .needs(stat_need::EXPECTATIONS);
+    ExpectCreate "expect_create" "CTA_STATS_EXP_CREATE"
+        "Expectations created by helpers." .needs(stat_need::EXPECTATIONS);
     ExpectDelete "expect_delete" "CTA_STATS_EXP_DELETE" "Expectations removed." .needs(stat_need::EXPECTATIONS);
     Found "found" "CTA_STATS_FOUND"
-        "Means little: searches for a free tuple by NAT that hit another entry, not packets of known connections.";
-    Insert "insert" "CTA_STATS_INSERT" "Means little: entries made through ctnetlink, not those of traffic.";
-    New "new" "new" "Means nothing: always 0 in kernels of today.";
-    Ignore "ignore" "ignore" "Means nothing: always 0 in kernels of today.";
-    Delete "delete" "delete" "Means nothing: always 0 in kernels of today.";
+        "Searches of NAT for a free tuple that hit an existing entry; not packets of known connections, so of little \
+        use.";
+    Insert "insert" "CTA_STATS_INSERT" "Entries created through ctnetlink; not those that traffic creates, so of \
+        little use.";
+    New "new" "new" "Always 0 in current kernels.";
+    Ignore "ignore" "ignore" "Always 0 in current kernels.";
+    Delete "delete" "delete" "Always 0 in current kernels.";
 }
 
 macro_rules! deltas {
     ($($variant:ident $name:literal),*) => {
         const DELTAS: &[F] = &[$(
             F::own(concat!($name, "_delta"), Kind::Count, |row| Value::number(row.grown.get(StatCounter::$variant)))
-                .doc(concat!("What `", $name, "` grew by since the round before; null in the first, and where it went \
-                    backwards."))
+                .doc(concat!("Increase of `", $name, "` since the previous round; null in the first round, and if the \
+                    counter decreased."))
         ),*];
     };
 }
@@ -142,42 +146,45 @@ macro_rules! settings {
 
 // Variant, kind, file name without `nf_conntrack_` (the column of a time ends in `_s`), sentence.
 settings! {
-    Acct Count "acct" "Packets and bytes of each entry are counted; costs its extension (see `nat advise`).";
-    Events Count "events" "Events are sent to listeners: 0 never, 1 always, 2 while a program listens.";
-    Timestamp Count "timestamp" "Each entry keeps when it began.";
-    Checksum Count "checksum" "Packets with a wrong checksum are invalid.";
-    LogInvalid Count "log_invalid" "Protocol whose invalid packets are logged; 255 all, 0 none.";
-    Helper Count "helper" "Helpers are assigned by port alone; gone since Linux 6.0.";
-    TcpBeLiberal Count "tcp_be_liberal" "Only resets outside the window are invalid.";
-    TcpLoose Count "tcp_loose" "Connections are picked up in the middle.";
-    TcpMaxRetrans Count "tcp_max_retrans" "Retransmissions without an answer before the shorter timeout applies.";
-    TcpIgnoreInvalidRst Count "tcp_ignore_invalid_rst" "Resets outside the window are not invalid.";
-    TcpSynSent DurationS "tcp_timeout_syn_sent" "Seconds that a TCP entry without an answer is kept.";
-    TcpSynRecv DurationS "tcp_timeout_syn_recv" "Seconds for a TCP handshake that was answered.";
-    TcpEstablished DurationS "tcp_timeout_established" "Seconds that an open, silent TCP connection is kept.";
-    TcpFinWait DurationS "tcp_timeout_fin_wait" "Seconds after the first FIN.";
-    TcpCloseWait DurationS "tcp_timeout_close_wait" "Seconds after a FIN that was acknowledged.";
-    TcpLastAck DurationS "tcp_timeout_last_ack" "Seconds after the second FIN.";
-    TcpTimeWait DurationS "tcp_timeout_time_wait" "Seconds after a connection was closed by both.";
-    TcpClose DurationS "tcp_timeout_close" "Seconds after a reset.";
-    TcpMaxRetransTimeout DurationS "tcp_timeout_max_retrans" "Seconds after too many retransmissions.";
-    TcpUnacknowledged DurationS "tcp_timeout_unacknowledged" "Seconds while what was sent is not acknowledged.";
-    Udp DurationS "udp_timeout" "Seconds for UDP that has not become a stream.";
-    UdpStream DurationS "udp_timeout_stream" "Seconds for UDP in both directions over more than two seconds.";
-    Icmp DurationS "icmp_timeout" "Seconds for ICMP queries.";
-    Icmpv6 DurationS "icmpv6_timeout" "Seconds for ICMPv6 queries.";
-    SctpClosed DurationS "sctp_timeout_closed" "Seconds for SCTP that is closed.";
-    SctpCookieWait DurationS "sctp_timeout_cookie_wait" "Seconds after INIT.";
-    SctpCookieEchoed DurationS "sctp_timeout_cookie_echoed" "Seconds after COOKIE ECHO.";
-    SctpEstablished DurationS "sctp_timeout_established" "Seconds for an SCTP association.";
-    SctpShutdownSent DurationS "sctp_timeout_shutdown_sent" "Seconds after SHUTDOWN.";
-    SctpShutdownRecd DurationS "sctp_timeout_shutdown_recd" "Seconds after SHUTDOWN of the other side.";
-    SctpShutdownAckSent DurationS "sctp_timeout_shutdown_ack_sent" "Seconds after SHUTDOWN ACK.";
+    Acct Count "acct" "1 if packets and bytes of each entry are counted; each entry then takes more memory (see `nat \
+        advise`).";
+    Events Count "events" "When events are sent to listening programs: 0 never, 1 always, 2 while a program is \
+        listening.";
+    Timestamp Count "timestamp" "1 if each entry records its start time.";
+    Checksum Count "checksum" "1 if packets with a wrong checksum are invalid.";
+    LogInvalid Count "log_invalid" "Number of the protocol whose invalid packets are logged; 255 for all, 0 for none.";
+    Helper Count "helper" "1 if helpers are assigned by port number alone; removed in Linux 6.0.";
+    TcpBeLiberal Count "tcp_be_liberal" "1 if only resets outside the window are invalid.";
+    TcpLoose Count "tcp_loose" "1 if connections that are already established are picked up.";
+    TcpMaxRetrans Count "tcp_max_retrans" "Unanswered retransmissions before the shorter timeout applies.";
+    TcpIgnoreInvalidRst Count "tcp_ignore_invalid_rst" "1 if resets outside the window are not invalid.";
+    TcpSynSent DurationS "tcp_timeout_syn_sent" "Timeout of a TCP connection whose SYN has not been answered.";
+    TcpSynRecv DurationS "tcp_timeout_syn_recv" "Timeout of a TCP handshake that has been answered.";
+    TcpEstablished DurationS "tcp_timeout_established" "Timeout of an established TCP connection without traffic.";
+    TcpFinWait DurationS "tcp_timeout_fin_wait" "Timeout after the first FIN.";
+    TcpCloseWait DurationS "tcp_timeout_close_wait" "Timeout after a FIN that was acknowledged.";
+    TcpLastAck DurationS "tcp_timeout_last_ack" "Timeout after the second FIN.";
+    TcpTimeWait DurationS "tcp_timeout_time_wait" "Timeout after both sides have closed the connection.";
+    TcpClose DurationS "tcp_timeout_close" "Timeout after a reset.";
+    TcpMaxRetransTimeout DurationS "tcp_timeout_max_retrans" "Timeout after too many retransmissions.";
+    TcpUnacknowledged DurationS "tcp_timeout_unacknowledged" "Timeout while sent data are not acknowledged.";
+    Udp DurationS "udp_timeout" "Timeout of UDP traffic that is not a stream yet.";
+    UdpStream DurationS "udp_timeout_stream" "Timeout of a UDP stream: traffic in both directions for more than two \
+        seconds.";
+    Icmp DurationS "icmp_timeout" "Timeout of ICMP queries.";
+    Icmpv6 DurationS "icmpv6_timeout" "Timeout of ICMPv6 queries.";
+    SctpClosed DurationS "sctp_timeout_closed" "Timeout of a closed SCTP association.";
+    SctpCookieWait DurationS "sctp_timeout_cookie_wait" "Timeout after INIT.";
+    SctpCookieEchoed DurationS "sctp_timeout_cookie_echoed" "Timeout after COOKIE ECHO.";
+    SctpEstablished DurationS "sctp_timeout_established" "Timeout of an established SCTP association.";
+    SctpShutdownSent DurationS "sctp_timeout_shutdown_sent" "Timeout after SHUTDOWN was sent.";
+    SctpShutdownRecd DurationS "sctp_timeout_shutdown_recd" "Timeout after SHUTDOWN was received.";
+    SctpShutdownAckSent DurationS "sctp_timeout_shutdown_ack_sent" "Timeout after SHUTDOWN ACK.";
     SctpHeartbeatSent DurationS "sctp_timeout_heartbeat_sent"
-        "Seconds for an association known by its heartbeats only.";
-    Gre DurationS "gre_timeout" "Seconds for GRE that was not answered.";
-    GreStream DurationS "gre_timeout_stream" "Seconds for GRE in both directions.";
-    Generic DurationS "generic_timeout" "Seconds for every other protocol.";
+        "Timeout of an SCTP association of which only heartbeats were seen.";
+    Gre DurationS "gre_timeout" "Timeout of GRE traffic in one direction.";
+    GreStream DurationS "gre_timeout_stream" "Timeout of GRE traffic in both directions.";
+    Generic DurationS "generic_timeout" "Timeout of all other protocols.";
 }
 
 /// The settings of a namespace; `None` for settings that this kernel does not have.
@@ -260,23 +267,24 @@ const FIELDS: &[F] = &joined::<_, { SIZES.len() + COUNTERS.len() + DELTAS.len() 
 ]);
 
 const SIZES: &[F] = fields! { F:
-    /// With --watch: new, kept, or gone since the round before.
+    /// With --watch: new, kept or gone since the previous round.
     change: Name(Change::NAMES) = own(|row| { row.change.map_or(Value::Null, |change| Value::Name(change.name())) });
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| Value::U64(row.netns_id));
-    /// The CPU, with --per-cpu; null for the sum of all. Sizes and settings are the namespace's: null for a CPU.
+    /// CPU, with --per-cpu; null for the sum of all CPUs. Sizes and settings belong to the namespace and are null in a
+    /// CPU's row.
     cpu: Id = own(|row| Value::number(row.cpu)), show Show::Wide;
-    /// Entries in the table, including expired ones that are not collected yet.
+    /// Entries in the table, including expired entries that the kernel has not collected yet.
     entries: Count = own(|row| Value::number(row.entries)), kernel "nf_conntrack_count", show Show::Default;
-    /// Most entries there may be: one number for the host, compared with the entries of each namespace.
+    /// Maximum number of entries: one limit for the whole host, applied to each namespace separately.
     max: Count = own(|row| Value::number(row.max)), kernel "nf_conntrack_max", show Show::Default;
     /// `entries` in percent of `max`, rounded down.
     fill_percent: Count = own(|row| Value::number(row.fill_percent())), show Show::Default;
     /// Buckets of the hash table, which all namespaces share.
     buckets: Count = own(|row| Value::number(row.buckets)), kernel "nf_conntrack_buckets", show Show::Wide;
-    /// Most expectations of helpers there may be.
+    /// Maximum number of helper expectations.
     expect_max: Count = own(|row| Value::number(row.expect_max)), kernel "nf_conntrack_expect_max";
 };
 

@@ -198,40 +198,40 @@ table! {
     /// The table of dropped packets (`drops`).
     pub enum Drops of PacketDrop = "drops";
 
-    /// Packets lost: in the run, with --watch in the round.
+    /// Packets lost during the run, or with --watch during the round.
     count: Count = own(|row| Value::U64(row.count)), show Show::Default;
-    /// Packets dropped by the second in that time.
+    /// Packets lost per second during that time.
     per_s: Thousandths = own(|row| Value::Thousandths(row.per_s)), show Show::Default;
-    /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17. Of a
-    /// loss that is no dropped packet the name of its counter, of hardware the trap's.
+    /// Drop reason by the kernel's name, which may differ between kernels; null before Linux 5.17. For a loss that only
+    /// a counter shows, the counter's name; for hardware, the trap's name.
     reason: Text = own(|row| Value::nonempty(row.reason)), kernel "enum skb_drop_reason", show Show::Default;
-    /// packet: dropped at `place`; else what counts a loss that is no dropped packet, or is not seen as one: the source
+    /// What counted the loss: packet (a packet dropped at `place`), or for losses that only a counter shows, its source
     /// in `netwren counters`, or a socket.
     counted_in: Name(CountedIn::NAMES) = own(|row| Value::Name(row.counted_in.name())), show Show::Wide;
-    /// Function of the kernel that dropped the packets; the address where the kernel hides the names of its functions.
-    /// Of hardware the device.
+    /// Kernel function that dropped the packets, or its address if the kernel hides function names. For hardware, the
+    /// device.
     place: Text = own(|row| Value::nonempty(row.place)), kernel "kfree_skb:location", show Show::Default;
-    /// Netfilter hook at which a rule, or connection tracking, dropped them.
+    /// Netfilter hook at which a rule or conntrack dropped the packets.
     hook: Name(NetfilterHook::NAMES) = own(|row| row.hook()),
         show Show::Default;
-    /// Rule of nft that dropped them, with its place: `inet t chain handle 4: TEXT`. Where several can have, their
-    /// places after `one of N:`; null where no rule dropped them, or none that nft lists. Needs Linux 6.12.
+    /// nft rule that dropped the packets, with its location: `inet t chain handle 4: TEXT`. If several rules are
+    /// possible, their locations after `one of N:`; null if no rule listed by nft dropped them. Needs Linux 6.12.
     rule: Text = own(|row| Value::text(row.rule.map(|rule| rule.text))), show Show::Default, needs drop_need::RULE;
-    /// How certain that rule is: no other can have dropped them, its counter has moved by as many packets, or it is one
-    /// of several candidates.
+    /// How certain the rule is: certain (no other rule can have dropped them), counter (its counter grew by the same
+    /// number of packets) or candidates (one of several).
     rule_basis: Name(RuleBasis::NAMES) = own(|row| row.basis()), show Show::Wide, needs drop_need::RULE;
-    /// How many rules and policies of chains can have dropped them.
+    /// Number of rules and chain policies that can have dropped the packets.
     rule_candidates: Count = own(|row| Value::number(row.of_rule(|rule| Some(rule.candidates)))),
         needs drop_need::RULE;
-    /// Table of that rule, with its family; null where several rules can have dropped them.
+    /// Table of that rule, with its family; null if several rules can have dropped the packets.
     rule_table: Text = own(|row| text(row.of_rule(|rule| rule.table))), needs drop_need::RULE;
     /// Chain of that rule.
     rule_chain: Text = own(|row| text(row.of_rule(|rule| rule.chain))), needs drop_need::RULE;
-    /// Number of that rule in its table (nft -a list ruleset); null of a policy.
+    /// Handle of that rule (nft -a list ruleset); null for a chain's policy.
     rule_handle: Id = own(|row| Value::number(row.of_rule(|rule| rule.handle))), needs drop_need::RULE;
-    /// Protocol: that of IP, arp, or other.
+    /// IP protocol, arp or other.
     proto: Name(PROTOCOLS) = own(|row| row.proto()), show Show::Default;
-    /// Interface that the packets came by, or would have left by.
+    /// Interface on which the packets arrived, or through which they would have left.
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.netns_id, row.ifindex)),
         kernel "sk_buff:dev, skb_iif", show Show::Default;
     /// Source address of the first packet.
@@ -242,48 +242,49 @@ table! {
     sport: Port = own(|row| row.port(0)), show Show::Wide;
     /// Destination port of the first packet.
     dport: Port = own(|row| row.port(1)), show Show::Default;
-    /// Process that holds the socket which the first packet was for, or which sent it, when the round ended.
+    /// Process that sent the first packet, or would have received it: the owner of its socket at the end of the round.
     process: Text = owners(owners_key, Some(|o| Value::Bytes(o.process.as_bytes()))), show Show::Default;
-    /// Number of that process.
+    /// PID of that process.
     pid: Id = owners(owners_key, Some(|o| Value::U64(o.pid.into()))), show Show::Wide;
-    /// Container of that process (docker, podman, containerd, LXC): its name, else the start of its id.
+    /// Container of that process (docker, podman, containerd, LXC): its name, or the start of its ID.
     container: Text = owners_joined(LookupId::Containers, owners_key, by_pid, no_key), show Show::Wide;
-    /// The meaning of the reason at this place.
+    /// Meaning of the drop reason at this place.
     meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
-    /// The role that can act.
+    /// Role that can act on it.
     ask: Text = own(|row| Value::nonempty(row.ask.as_bytes())), show Show::Wide;
-    /// The next thing to look at, and the remedy.
+    /// What to look at next, and the remedy.
     remedy: Text = own(|row| Value::nonempty(row.remedy.as_bytes())), show Show::Wide;
-    /// True if such drops are routine and no fault: rows of them are shown with --all or by a filter with `benign`.
+    /// True if such drops are routine and harmless: shown only with --all or a filter on `benign`.
     benign: Bool = own(|row| Value::Bool(row.benign)), show Show::Wide;
-    /// Name of the network namespace; its number where it has none, null if the packets belonged to none.
+    /// Name of the network namespace, or its inode number if it is unnamed; null if the packets belonged to no
+    /// namespace.
     netns: Text = joined(LookupId::Netns, |row| row.netns()),
         show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| optional(row.netns_id));
-    /// Number of the user of the socket that the first packet was for, or that sent it.
+    /// User ID of the socket that sent the first packet or would have received it.
     uid: Id = own(|row| Value::number(row.uid)), kernel "sk_uid";
-    /// Name of that user.
+    /// User name for `uid`.
     user: Text = joined(LookupId::Users, |row| row.user());
-    /// Inode of that socket, by which processes hold it.
+    /// Inode of that socket.
     socket_inode: Id = own(|row| optional(row.socket_inode.into())), zero_is_null true;
-    /// Packets dropped since the run began; null of losses that are no dropped packet.
+    /// Packets dropped since the run began; null for losses that only a counter shows.
     total: Count = own(|row| optional(row.total)), show Show::Wide;
-    /// Bytes of the packets, as far as they were left when they were dropped: in the run, with --watch in the round.
+    /// Length of the packets, as it was when they were dropped, summed over the run, or with --watch over the round.
     bytes: Bytes = own(|row| optional(row.bytes)), kernel "sk_buff:len", show Show::Wide;
-    /// Number of the interface.
+    /// Index of the interface.
     ifindex: Id = own(|row| optional(row.ifindex.into())), kernel "sk_buff:dev, skb_iif", zero_is_null true;
-    /// The kernel's number of the reason: another one in another kernel.
+    /// The kernel's number for the reason, which differs between kernels.
     reason_number: Id = own(|row| optional(row.reason_number.into())), kernel "enum skb_drop_reason";
-    /// Address in the function that dropped the packets.
+    /// Address at which the kernel function dropped the packets.
     place_address: Hex = own(|row| optional(row.place_address)), kernel "kfree_skb:location";
-    /// Functions that led to the first drop, the innermost first.
+    /// Call stack of the first drop, innermost function first.
     stack: Words(&[]) = own(|row| row.stack());
     /// EtherType of the first packet.
     ethertype: Hex = own(|row| optional(row.ethertype.into())), kernel "sk_buff:protocol";
-    /// Number of the first packet's IP protocol.
+    /// IP protocol number of the first packet.
     l4_number: Id = own(|row| Value::number(row.l4));
-    /// Length of the first packet, as far as it was left when it was dropped.
+    /// Length of the first packet when it was dropped.
     first_bytes: Bytes = own(|row| optional(row.first_bytes.into())), kernel "sk_buff:len";
 }
 
@@ -328,34 +329,34 @@ table! {
     /// The table of single dropped packets (`drops --events`).
     pub enum DropEvents of DropEvent = "drops --events", ENDLESS = true;
 
-    /// When the packet was dropped.
+    /// Time at which the packet was dropped.
     time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
-    /// Why, by the kernel's name of the reason, which may differ from kernel to kernel; null before Linux 5.17. Of
-    /// hardware the trap.
+    /// Drop reason by the kernel's name, which may differ between kernels; null before Linux 5.17. For hardware, the
+    /// trap's name.
     reason: Text = own(|row| Value::nonempty(row.packet.reason)), kernel "enum skb_drop_reason", show Show::Default;
-    /// Function of the kernel that dropped it; the address where the kernel hides the names of its functions. Of
-    /// hardware `devlink` and the group of the trap.
+    /// Kernel function that dropped the packet, or its address if the kernel hides function names. For hardware,
+    /// `devlink` and the trap's group.
     place: Text = own(|row| Value::nonempty(row.packet.place)), kernel "kfree_skb:location", show Show::Default;
-    /// Netfilter hook at which a rule, or connection tracking, dropped it.
+    /// Netfilter hook at which a rule or conntrack dropped the packet.
     hook: Name(NetfilterHook::NAMES) = own(|row| row.packet.hook()), show Show::Default;
-    /// Rule of nft that dropped it, with its place: `inet t chain handle 4: TEXT`. Where several can have, their
-    /// places after `one of N:`; null where no rule dropped it, or none that nft lists. Needs Linux 6.12.
+    /// nft rule that dropped the packet, with its location: `inet t chain handle 4: TEXT`. If several rules are
+    /// possible, their locations after `one of N:`; null if no rule listed by nft dropped it. Needs Linux 6.12.
     rule: Text = own(|row| Value::text(row.packet.rule.map(|rule| rule.text))), show Show::Wide, needs drop_need::RULE;
-    /// How certain that rule is: no other can have dropped it, its counter has moved by as many packets, or it is one
-    /// of several candidates.
+    /// How certain the rule is: certain (no other rule can have dropped it), counter (its counter grew by the same
+    /// number of packets) or candidates (one of several).
     rule_basis: Name(RuleBasis::NAMES) = own(|row| row.packet.basis()), show Show::Wide, needs drop_need::RULE;
-    /// How many rules and policies of chains can have dropped it.
+    /// Number of rules and chain policies that can have dropped the packet.
     rule_candidates: Count = own(|row| Value::number(row.packet.of_rule(|rule| Some(rule.candidates)))),
         needs drop_need::RULE;
-    /// Table of that rule, with its family; null where several rules can have dropped it.
+    /// Table of that rule, with its family; null if several rules can have dropped the packet.
     rule_table: Text = own(|row| text(row.packet.of_rule(|rule| rule.table))), needs drop_need::RULE;
     /// Chain of that rule.
     rule_chain: Text = own(|row| text(row.packet.of_rule(|rule| rule.chain))), needs drop_need::RULE;
-    /// Number of that rule in its table (nft -a list ruleset); null of a policy.
+    /// Handle of that rule (nft -a list ruleset); null for a chain's policy.
     rule_handle: Id = own(|row| Value::number(row.packet.of_rule(|rule| rule.handle))), needs drop_need::RULE;
-    /// Protocol: that of IP, arp, or other.
+    /// IP protocol, arp or other.
     proto: Name(PROTOCOLS) = own(|row| row.packet.proto()), show Show::Default;
-    /// Interface that it came by, or would have left by.
+    /// Interface on which the packet arrived, or through which it would have left.
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.packet.netns_id, row.packet.ifindex)),
         kernel "sk_buff:dev, skb_iif", show Show::Default;
     /// Source address.
@@ -366,49 +367,50 @@ table! {
     dst: Addr = own(|row| row.packet.end(1)), show Show::Default;
     /// Destination port.
     dport: Port = own(|row| row.packet.port(1)), show Show::Default;
-    /// Process that holds the socket which the packet was for, or which sent it, the first one of several; null where
-    /// the socket had gone when it was looked for. Looking costs a reading of all sockets, ten a second at most.
+    /// Process that sent the packet or would have received it (the first of several); null if its socket was already
+    /// closed when netwren looked it up. A lookup reads all sockets, at most ten times per second.
     process: Text = own(|row| holder(row, |o| Value::Bytes(o.process.as_bytes()))), show Show::Wide,
         needs drop_need::OWNERS;
-    /// Number of that process.
+    /// PID of that process.
     pid: Id = own(|row| holder(row, |o| Value::U64(o.pid.into()))), show Show::Wide, needs drop_need::OWNERS;
-    /// Container of that process: its name, else the start of its id.
+    /// Container of that process: its name, or the start of its ID.
     container: Text = joined(LookupId::Containers, by_holder), show Show::Wide, needs drop_need::OWNERS;
-    /// Kubernetes pod of that process as namespace/name; its uid where the name is unknown.
+    /// Kubernetes pod of that process as namespace/name; its UID if the name is unknown.
     pod: Text = joined(LookupId::Pods, by_holder), needs drop_need::OWNERS;
     /// Innermost systemd unit of that process.
     unit: Text = joined(LookupId::Units, by_holder), needs drop_need::OWNERS;
-    /// Length in bytes, as far as it was left when it was dropped.
+    /// Length of the packet when it was dropped.
     len: Bytes = own(|row| optional(row.packet.first_bytes.into())), kernel "sk_buff:len", show Show::Default;
-    /// The meaning of the reason at this place.
+    /// Meaning of the drop reason at this place.
     meaning: Text = own(|row| Value::nonempty(row.packet.meaning.as_bytes())), show Show::Wide;
-    /// The role that can act.
+    /// Role that can act on it.
     ask: Text = own(|row| Value::nonempty(row.packet.ask.as_bytes()));
-    /// The next thing to look at, and the remedy.
+    /// What to look at next, and the remedy.
     remedy: Text = own(|row| Value::nonempty(row.packet.remedy.as_bytes()));
-    /// True if such drops are routine and no fault: they are shown with --all or by a filter with `benign`.
+    /// True if such drops are routine and harmless: shown only with --all or a filter on `benign`.
     benign: Bool = own(|row| Value::Bool(row.packet.benign)), show Show::Wide;
-    /// Name of the network namespace; its number where it has none, null if the packet belonged to none.
+    /// Name of the network namespace, or its inode number if it is unnamed; null if the packet belonged to no
+    /// namespace.
     netns: Text = joined(LookupId::Netns, |row| row.packet.netns()), show Show::Wide;
-    /// Number of the user of the socket that the packet was for, or that sent it.
+    /// User ID of the socket that sent the packet or would have received it.
     uid: Id = own(|row| Value::number(row.packet.uid)), kernel "sk_uid";
-    /// Name of that user.
+    /// User name for `uid`.
     user: Text = joined(LookupId::Users, |row| row.packet.user());
-    /// Inode of that socket, by which processes hold it.
+    /// Inode of that socket.
     socket_inode: Id = own(|row| optional(row.packet.socket_inode.into()));
     /// Inode of the network namespace.
     netns_id: Id = own(|row| optional(row.packet.netns_id));
-    /// Number of the interface.
+    /// Index of the interface.
     ifindex: Id = own(|row| optional(row.packet.ifindex.into())), kernel "sk_buff:dev, skb_iif";
-    /// The kernel's number of the reason: another one in another kernel.
+    /// The kernel's number for the reason, which differs between kernels.
     reason_number: Id = own(|row| Value::U64(row.packet.reason_number.into())), kernel "enum skb_drop_reason";
-    /// Address in the function that dropped it.
+    /// Address at which the kernel function dropped the packet.
     place_address: Hex = own(|row| optional(row.packet.place_address)), kernel "kfree_skb:location";
-    /// Functions that led to the drop, the innermost first: 3 us more for each dropped packet.
+    /// Call stack of the drop, innermost function first; costs 3 microseconds more per dropped packet.
     stack: Words(&[]) = own(|row| row.packet.stack()), needs drop_need::STACK;
     /// EtherType.
     ethertype: Hex = own(|row| optional(row.packet.ethertype.into())), kernel "sk_buff:protocol";
-    /// Number of the IP protocol.
+    /// IP protocol number.
     l4_number: Id = own(|row| Value::number(row.packet.l4));
 }
 

@@ -45,16 +45,16 @@ impl StageName {
     /// A sentence about the code of the stage.
     pub fn about(self) -> &'static str {
         match self {
-            StageName::Empty => "nothing is between these two places: what measuring a stage itself shows",
-            StageName::Defrag => "fragments wait here to be put together (held ones count as lost)",
+            StageName::Empty => "no code between these two points: shows the cost of the measurement itself",
+            StageName::Defrag => "fragments are held here for reassembly (held fragments count as lost)",
             StageName::Raw => "chains `raw` of nftables and iptables: notrack, early drops",
-            StageName::Conntrack => "connection tracking finds or makes the packet's entry",
+            StageName::Conntrack => "connection tracking finds or creates the packet's entry",
             StageName::Mangle => "chains `mangle` of nftables and iptables",
-            StageName::Dstnat => "destination NAT: chains `nat` that publish or redirect",
+            StageName::Dstnat => "destination NAT: chains `nat` that publish or redirect services services",
             StageName::Filter => "chains `filter` of nftables and iptables",
             StageName::Srcnat => "source NAT: chains `nat` that masquerade",
-            StageName::Late => "what stands after the usual priorities: security, helpers",
-            StageName::Routing => "between two hooks: route, forwarding, the IP layer's own work",
+            StageName::Late => "code after the usual priorities: security, helpers",
+            StageName::Routing => "between two hooks: routing, forwarding and other work of the IP layer",
         }
     }
 }
@@ -118,40 +118,40 @@ impl Table for PathStages {
     type Row<'b> = PathStage;
     const NAME: &'static str = "doctor path";
     const FIELDS: &'static [F] = fields! { F:
-        /// Name of the network namespace; its number where it has none.
+        /// Name of the network namespace, or its inode number if it is unnamed.
         netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
         /// Inode of the network namespace.
         netns_id: Id = own(|row| Value::U64(row.netns_id));
-        /// Packets of IPv4 or IPv6.
+        /// Address family: ip (IPv4) or ip6 (IPv6).
         family: Name(PathFamily::NAMES) = own(|row| Value::Name(row.family.name())), show Show::Default;
-        /// The netfilter hook. Stage routing: of prerouting the way from it to input or forward, of postrouting the way
-        /// to it from forward or output.
+        /// Netfilter hook. In stage routing, prerouting means the path from that hook to input or forward, and
+        /// postrouting the path to that hook from forward or output.
         hook: Name(NetfilterHook::NAMES) = own(|row| Value::Name(row.hook.name())), show Show::Default;
-        /// What has its place there; empty: nothing, which shows what measuring itself takes.
+        /// Stage of the hook; empty is a stage without work and shows the cost of the measurement itself.
         stage: Name(StageName::NAMES) = own(|row| Value::Name(row.stage.name())), show Show::Default;
-        /// Packets that came to the stage.
+        /// Packets that entered the stage.
         packets: Count = own(|row| Value::U64(row.packets)), show Show::Default;
-        /// Packets that did not come out of it: dropped, queued for a program, or held as fragments.
+        /// Packets that did not leave the stage: dropped, queued for a program, or held as fragments.
         lost: Count = own(|row| Value::U64(row.lost)), show Show::Default;
-        /// The mean time in the stage, in microseconds.
+        /// Mean time in the stage, in microseconds.
         mean_us: Thousandths = own(|row| us(row.mean_ns())), show Show::Default;
-        /// The time that half of the packets do not exceed, in microseconds, exact to an eighth.
+        /// Median time in the stage, in microseconds, accurate to 12.5 %.
         median_us: Thousandths = own(|row| us(row.median_ns)), show Show::Wide;
-        /// The time that 99 of 100 packets do not exceed, in microseconds, exact to an eighth.
+        /// 99th percentile of the time in the stage, in microseconds, accurate to 12.5 %.
         p99_us: Thousandths = own(|row| us(row.p99_ns)), show Show::Default;
-        /// The longest time, in microseconds.
+        /// Longest time in the stage, in microseconds.
         max_us: Thousandths = own(|row| us(row.max_ns)), show Show::Default;
-        /// Packets whose time is known: not of those that changed the CPU or the buffer on the way.
+        /// Packets whose time was measured; excludes packets that changed CPU or buffer in the stage.
         measured: Count = own(|row| Value::U64(row.measured)), show Show::Wide;
-        /// The sum of these times.
+        /// Sum of the measured times, in microseconds.
         sum_us: Thousandths = own(|row| Value::Thousandths(row.sum_ns)), show Show::Wide;
-        /// The first priority that belongs to the stage; null between two hooks.
+        /// First hook priority that belongs to the stage; null for stage routing, which is between two hooks.
         first_priority: Count = own(|row| row.priority(|(first, _)| first)), show Show::Wide;
-        /// The last priority that belongs to the stage; null between two hooks.
+        /// Last hook priority that belongs to the stage; null for stage routing, which is between two hooks.
         last_priority: Count = own(|row| row.priority(|(_, last)| last)), show Show::Wide;
-        /// What happens there.
+        /// Description of the stage.
         about: Text = own(|row| Value::nonempty(row.stage.about().as_bytes())), show Show::Default;
-        /// How long packets counted.
+        /// Time during which packets were counted.
         window_us: DurationUs = own(|row| Value::U64(row.window_ns / 1000)), show Show::Wide;
     };
 }

@@ -57,30 +57,30 @@ table! {
     /// The table of routes (`routes`).
     pub enum Routes of Route = "routes";
 
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| Value::U64(row.netns_id));
     /// Address family of the destination.
     family: Name(Addr::FAMILIES) = own(|row| Value::Name(row.dst.0.family())),
         kernel "rtm_family", show Show::Wide;
-    /// Destination as ip route writes it: default, a prefix, or a host.
+    /// Destination as `ip route` writes it: default, a prefix, or a host.
     destination: Text = own(|row| Value::nonempty(row.destination)), kernel "RTA_DST", show Show::Default;
     /// Address of the destination, for filters like `dst_addr in 192.0.2.0/24`.
     dst_addr: Addr = own(|row| Value::Addr(row.dst.0)), kernel "RTA_DST";
     /// Prefix length of the destination; 0 for a default route.
     prefix_len: Id = own(|row| Value::U64(row.dst.1.into())), kernel "rtm_dst_len";
-    /// Prefix that packets must come from; null for any.
+    /// Source prefix that packets must match; null for any.
     source: Text = own(|row| Value::nonempty(row.source)), kernel "RTA_SRC";
-    /// Address of the next hop; null where none is needed.
+    /// Address of the next hop; null if the route needs none.
     gateway: Addr = own(|row| row.gateway.map_or(Value::Null, Value::Addr)),
         kernel "RTA_GATEWAY, RTA_VIA", show Show::Default;
-    /// Interface that packets leave by; null for routes without one.
+    /// Outgoing interface; null for routes without one.
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.netns_id, row.ifindex.unwrap_or(0))),
         kernel "RTA_OIF", show Show::Default;
-    /// Number of that interface.
+    /// Index of that interface.
     ifindex: Id = own(|row| Value::number(row.ifindex)), kernel "RTA_OIF";
-    /// Metric: of routes to one destination the kernel takes the lowest.
+    /// Metric; among routes to one destination the kernel uses the one with the lowest.
     metric: Count = own(|row| Value::U64(row.metric.into())), kernel "RTA_PRIORITY", show Show::Default;
     /// Routing table: main, local, default, or its number.
     table: Text = own(|row| Value::nonempty(row.table)), kernel "RTA_TABLE", show Show::Default;
@@ -88,18 +88,18 @@ table! {
     table_id: Id = own(|row| Value::U64(row.table_id.into())), kernel "RTA_TABLE";
     /// Distance of the destination; global for every IPv6 route.
     scope: Name(SCOPES.names) = own(|row| SCOPES.value(row.scope)), kernel "rtm_scope", show Show::Default;
-    /// What installed the route; `other` without a word here.
+    /// What installed the route; `other` for a protocol without a name here.
     protocol: Name(PROTOCOLS.names) = own(|row| PROTOCOLS.value(row.protocol)),
         kernel "rtm_protocol", show Show::Default;
-    /// Number of what installed the route.
+    /// Protocol number of what installed the route.
     protocol_number: Id = own(|row| Value::U64(row.protocol.into())), kernel "rtm_protocol";
     /// What happens to packets: unicast, local, broadcast, blackhole, and so on.
     type: Name(TYPES.names) = own(|row| TYPES.value(row.kind)), kernel "rtm_type", show Show::Default;
-    /// Source address of packets whose socket is not bound to another one.
+    /// Preferred source address, used by sockets that are not bound to an address.
     prefsrc: Addr = own(|row| row.prefsrc.map_or(Value::Null, Value::Addr)), kernel "RTA_PREFSRC", show Show::Wide;
-    /// Share of the traffic that this next hop of a multipath route gets.
+    /// Weight of this next hop in a multipath route: its share of the traffic.
     weight: Count = own(|row| Value::number(row.weight)), kernel "rtnh_hops", show Show::Wide;
-    /// Largest packet, if the route limits it.
+    /// MTU of the route, if it sets one.
     mtu: Bytes = own(|row| Value::number(row.mtu)), kernel "RTAX_MTU";
     /// State of the next hop: dead, linkdown, onlink, …
     flags: Words(FLAGS) = own(|row| Value::Bits(row.flags, FLAGS)), kernel "rtnh_flags", show Show::Wide;

@@ -10,24 +10,24 @@ type F = Field<Sockets>;
 
 /// The fields that compare a round with the previous one.
 pub(super) const ROUNDS: &[F] = fields! { F:
-    /// With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is
-    /// gone is not shown.
+    /// With --watch: new, kept or gone since the previous round; null in the first round. Rows that are gone are shown
+    /// only if this column is.
     change: Name(Change::NAMES) = own(|row| RowDiff::change(row.diff)), needs need::INODE;
-    /// With --watch: bytes received per second since the round before; null for what was not there.
+    /// With --watch: bytes received per second since the previous round; null for a new row.
     bytes_in_per_s: Bytes = own(|row| RowDiff::rate(row.diff, Rate::bytes_in_per_s)),
         needs need::COUNTERS | need::INODE;
-    /// With --watch: bytes sent per second since the round before, retransmitted ones included.
+    /// With --watch: bytes sent per second since the previous round, retransmitted bytes included.
     bytes_out_per_s: Bytes = own(|row| RowDiff::rate(row.diff, Rate::bytes_out_per_s)),
         needs need::COUNTERS | need::INODE;
-    /// With --watch: bytes received and sent per second; the table is ordered by it.
+    /// With --watch: bytes received and sent per second; the table is sorted by it.
     bytes_per_s: Bytes = own(|row| RowDiff::rate(row.diff, Rate::bytes_per_s)),
         needs need::COUNTERS | need::INODE;
-    /// With --watch: segments received per second since the round before.
+    /// With --watch: segments received per second since the previous round.
     segs_in_per_s: Count = own(|row| RowDiff::rate(row.diff, Rate::segs_in_per_s)), needs need::COUNTERS | need::INODE;
-    /// With --watch: segments sent per second since the round before.
+    /// With --watch: segments sent per second since the previous round.
     segs_out_per_s: Count = own(|row| RowDiff::rate(row.diff, Rate::segs_out_per_s)),
         needs need::COUNTERS | need::INODE;
-    /// With --watch: segments retransmitted per second since the round before.
+    /// With --watch: segments retransmitted per second since the previous round.
     retrans_per_s: Count = own(|row| RowDiff::rate(row.diff, Rate::retrans_per_s)),
         needs need::COUNTERS | need::INODE | need::RESENT;
 };

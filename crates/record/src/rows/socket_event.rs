@@ -155,14 +155,14 @@ fn pid_key(row: &SocketEvent) -> Key {
 }
 
 const FIELDS: &[F] = fields! { F:
-    /// open (the connection is established) or close.
+    /// Event: open (the connection was established) or close.
     event: Name(EventKind::NAMES) = own(|row| Value::Name(row.kind.name())), show Show::Default;
-    /// When it happened. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its start),
-    /// 2026-11-22T10:30:00Z.
+    /// Time of the event. A filter accepts 10:30 (local time today), -5m (relative to now; in a replay, to its start)
+    /// and 2026-11-22T10:30:00Z.
     time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
-    /// How long the connection lasted; null while it is open, and if it was older than this program.
+    /// Duration of the connection; null while it is open, and if it began before netwren did.
     duration_us: DurationUs = own(|row| Value::number(row.duration_us)), show Show::Default;
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| Value::U64(row.netns_id));
@@ -173,38 +173,38 @@ const FIELDS: &[F] = fields! { F:
         10 => Value::Name("inet6"),
         _ => Value::Name("inet"),
     }), show Show::Wide;
-    /// Who opened the connection: in (the peer), out (we), unknown (older than this program).
+    /// Who opened the connection: in (the peer), out (this host) or unknown (it began before netwren did).
     direction: Name(Direction::NAMES) = own(|row| Value::Name(row.direction.name())), show Show::Default;
-    /// Our address; IPv4-mapped ones as IPv4.
+    /// Local address; an IPv4-mapped address is shown as IPv4.
     local_addr: Addr = own(|row| addr(row.local.addr)), show Show::Default;
-    /// Our port.
+    /// Local port.
     local_port: Port = own(|row| Value::U64(row.local.port.into())), show Show::Default;
-    /// The other end's address.
+    /// Peer's address.
     peer_addr: Addr = own(|row| addr(row.peer.addr)), show Show::Default;
-    /// The other end's port.
+    /// Peer's port.
     peer_port: Port = own(|row| Value::U64(row.peer.port.into())), show Show::Default;
-    /// Name of the process that connected or accepted; at the close, of the one that let go of it last.
+    /// Name of the process that connected or accepted; in a close event, of the last process to close the socket.
     process: Text = own(|row| holder(row, |h| Value::Bytes(h.process.as_bytes()))),
         needs Flow::NEED_OWNERS, show Show::Default;
     /// That process.
     pid: Id = own(|row| holder(row, |h| Value::U64(h.pid.into()))), needs Flow::NEED_OWNERS, show Show::Default;
-    /// Command line of that process, if it still ran when it was looked at.
+    /// Command line of that process, if it was still running when netwren read it.
     cmdline: Text = joined(LookupId::Cmdlines, pid_key);
-    /// The pid that it has in its innermost pid namespace; null in the host's.
+    /// PID of that process in its innermost PID namespace; null if that is the host's.
     container_pid: Id = joined(LookupId::ContainerPids, pid_key);
-    /// User id that the process runs as.
+    /// User ID of the process.
     uid: Id = own(|row| Value::number(row.uid)), show Show::Wide;
-    /// User that the process runs as.
+    /// User name of the process.
     user: Text = joined(LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into()))), show Show::Wide;
-    /// Container of the process (docker, podman, containerd, LXC): its name, else the start of its id.
+    /// Container of the process (docker, podman, containerd, LXC): its name, or the start of its ID.
     container: Text = joined(LookupId::Containers, group_key);
-    /// Kubernetes pod of the process as namespace/name; its uid where the name is unknown.
+    /// Kubernetes pod of the process as namespace/name; its UID if the name is unknown.
     pod: Text = joined(LookupId::Pods, group_key);
     /// Innermost systemd unit of the process.
     unit: Text = joined(LookupId::Units, group_key);
     /// Path of the process's cgroup (v2).
     cgroup: Text = joined(LookupId::Cgroups, |row| cgroup_id(row).map_or(Key::None, Key::Id));
-    /// Number of that cgroup.
+    /// ID of that cgroup.
     cgroup_id: Id = own(|row| Value::number(cgroup_id(row)));
     /// Bytes received so far.
     bytes_in: Bytes = own(|row| Value::number(row.bytes_in)), kernel "bytes_received", show Show::Default;
@@ -218,12 +218,12 @@ const FIELDS: &[F] = fields! { F:
     segs_in: Count = own(|row| Value::number(row.segs_in)), kernel "segs_in", show Show::Wide;
     /// Segments sent, acknowledgements included.
     segs_out: Count = own(|row| Value::number(row.segs_out)), kernel "segs_out", show Show::Wide;
-    /// The state after opening; the one that the close ended.
+    /// State after the open event, or before the close event.
     state: Name(State::NAMES) = own(|row| Value::Name(row.state.name(row.proto))), show Show::Wide;
-    /// How it ended: fin (both were done), reset (by the peer), abort (reset by us: unread data, no linger, never
-    /// accepted), timeout, killed (ss -K), error.
+    /// How the connection ended: fin (both sides closed it), reset (by the peer), abort (reset by this host: unread
+    /// data, no linger, never accepted), timeout, killed (ss -K) or error.
     reason: Name(Reason::NAMES) = own(|row| row.reason.map_or(Value::Null, |r| Value::Name(r.name()))), show Show::Wide;
-    /// Number of the socket that is never used twice: the same at both events, and in `netwren sockets`.
+    /// Socket cookie, a number that the kernel never reuses: the same in both events and in `netwren sockets`.
     cookie: Id = own(|row| if row.cookie == 0 { Value::Null } else { Value::U64(row.cookie) }),
         kernel "sk_cookie", show Show::Wide;
 };

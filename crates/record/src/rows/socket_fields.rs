@@ -104,7 +104,7 @@ fn family_name<'r>(family: u8) -> Value<'r> {
 }
 
 const FLAT: &[F] = fields! { F:
-    /// Name of the network namespace; its number where it has none.
+    /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
     netns_id: Id = own(|row| nonzero(row.netns_id));
@@ -112,108 +112,108 @@ const FLAT: &[F] = fields! { F:
     proto: Name(Proto::NAMES) = own(|row| Value::Name(row.proto.name())), show Show::Default;
     /// Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.
     family: Name(FAMILY_NAMES) = own(|row| family_name(row.family)), kernel "idiag_family", show Show::Wide;
-    /// State, in the kernel's words.
+    /// State, as the kernel names it.
     state: Name(State::NAMES) = own(|row| Value::Name(row.state.name(row.proto))),
         kernel "idiag_state", show Show::Default;
-    /// Bytes received that the program has not read.
+    /// Bytes received that the program has not read yet.
     recv_q: Bytes = own(|row| queue(row, false, Some(row.rqueue))),
         kernel "idiag_rqueue", needs need::QUEUES, show Show::Default;
-    /// Bytes written that the peer has not acknowledged.
+    /// Bytes sent or queued that the peer has not acknowledged yet.
     send_q: Bytes = own(|row| queue(row, false, row.wqueue)),
         kernel "idiag_wqueue", needs need::QUEUES, show Show::Default;
-    /// Connections of a listener that wait for accept.
+    /// Connections in a listener's accept queue, waiting for accept().
     accept_q: Count = own(|row| queue(row, true, Some(row.rqueue))),
         kernel "idiag_rqueue", needs need::QUEUES, show Show::Wide;
-    /// Backlog limit of a listener.
+    /// Limit of a listener's accept queue (backlog).
     accept_q_max: Count = own(|row| queue(row, true, row.wqueue)),
         kernel "idiag_wqueue", needs need::QUEUES | need::ACCEPT_MAX, show Show::Wide;
-    /// Our address; IPv4-mapped ones as IPv4.
+    /// Local address; an IPv4-mapped address is shown as IPv4.
     local_addr: Addr = own(|row| end_addr(row, &row.local)), kernel "idiag_src", show Show::Default;
-    /// Our port.
+    /// Local port.
     local_port: Port = own(|row| end_port(row, &row.local)), kernel "idiag_sport", show Show::Default;
-    /// True if the local port lies in the range that the kernel chooses from; of a unix socket, if it has no name of
-    /// its own. In a filter the kernel is asked as well whether it chose the port, as ss does.
+    /// True if the local port is in the range from which the kernel chooses ports; for a unix socket, true if the
+    /// program gave it no name. A filter on this field also asks the kernel whether it chose the port, as ss does.
     autobound: Bool = joined(LookupId::LocalPorts, autobound),
         kernel "ip_local_port_range", needs need::AUTOBOUND | need::UNIX_NAME;
-    /// The other end's address; null while not connected.
+    /// Peer's address; null if not connected.
     peer_addr: Addr = own(|row| if row.peer.is_none() { Value::Null } else { end_addr(row, &row.peer) }),
         kernel "idiag_dst", show Show::Default;
-    /// The other end's port.
+    /// Peer's port.
     peer_port: Port = own(|row| end_port(row, &row.peer)), kernel "idiag_dport", show Show::Default;
     /// Interface that the socket is bound to.
     iface: Text = joined(LookupId::Ifaces, iface_key), kernel "idiag_if", needs need::IFACE_MARK, show Show::Wide;
-    /// Number of that interface.
+    /// Index of that interface.
     ifindex: Id = own(|row| nonzero(row.ifindex.into())), kernel "idiag_if", needs need::IFACE_MARK, zero_is_null true;
-    /// Firewall mark of the socket (needs CAP_NET_ADMIN); null for none.
+    /// Firewall mark of the socket (needs CAP_NET_ADMIN); null if it is 0.
     mark: Hex = own(|row| nonzero(row.mark.unwrap_or(0).into())),
         kernel "INET_DIAG_MARK", needs need::IFACE_MARK | need::MARK, show Show::Wide, zero_is_null true;
-    /// Name of a unix socket; an abstract one starts with a NUL byte.
+    /// Path of a unix socket; an abstract name starts with a NUL byte.
     path: Text = own(|row| Value::text(row.unix.and_then(|u| u.path))),
         kernel "UNIX_DIAG_NAME", needs need::UNIX_NAME, show Show::Wide;
     /// Type of a unix socket.
     unix_type: Name(UnixType::NAMES) = own(|row| {
         row.unix.map_or(Value::Null, |u| Value::Name(u.kind.name()))
     }), kernel "udiag_type", show Show::Wide;
-    /// Inode of the unix socket at the other end.
+    /// Inode of the peer's unix socket.
     peer_inode: Id = own(|row| Value::number(row.unix.and_then(|u| u.peer_inode))),
         kernel "UNIX_DIAG_PEER", needs need::UNIX_PEER, show Show::Wide;
-    /// User id that the socket belongs to.
+    /// User ID of the socket's owner.
     uid: Id = own(|row| Value::number(row.uid)), kernel "idiag_uid", needs need::UID, show Show::Wide;
-    /// User that the socket belongs to.
+    /// User name of the socket's owner.
     user: Text = joined(LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into()))),
         needs need::UID, show Show::Wide;
-    /// Inode of the socket; null for time-wait and orphans.
+    /// Inode of the socket; null for time-wait sockets and orphans.
     inode: Id = own(|row| nonzero(row.inode.into())),
         kernel "idiag_inode", needs need::INODE, show Show::Wide, zero_is_null true;
-    /// Number of the socket that is never used twice.
+    /// Socket cookie, a number that the kernel never reuses.
     cookie: Id = own(|row| nonzero(row.cookie)),
         kernel "idiag_cookie", needs need::COOKIE, show Show::Wide, zero_is_null true;
-    /// The timer that runs.
+    /// The running timer.
     timer: Name(Timer::NAMES) = own(|row| {
         if row.timer.0 == 0 { Value::Null } else { Value::Name(row.timer.name()) }
     }), kernel "idiag_timer", needs need::TIMER, show Show::Wide;
-    /// Time until the timer ends.
+    /// Time until the timer expires.
     timer_ms: DurationMs = own(|row| {
             if row.timer.0 == 0 { Value::Null } else { Value::U64(row.timer_ms.into()) }
         }), kernel "idiag_expires", needs need::TIMER, show Show::Wide;
-    /// Unanswered retransmissions or probes of the running timer; those of the whole connection are `retrans_total`.
+    /// Unanswered retransmissions or probes of the running timer; `retrans_total` counts the whole connection.
     timer_retransmits: Count = own(|row| {
             if row.is_inet() { Value::U64(row.retrans.into()) } else { Value::Null }
         }), kernel "idiag_retrans", needs need::TIMER, show Show::Wide;
-    /// Name of the process that holds the socket. Of several, the oldest that does not merely pass it on; text adds the
-    /// number of the others (`nginx +3`), and a filter matches any of them.
+    /// Name of the process that owns the socket. If several do, the oldest that does not merely pass it on; text adds
+    /// the number of the others (`nginx +3`), and a filter matches any of them.
     process: Text = owners(owners_key, Some(|o| Value::Bytes(o.process.as_bytes()))),
         needs need::INODE, show Show::Default;
-    /// Process that holds the socket, of several the same one as in `process`.
+    /// PID of the process in `process`.
     pid: Id = owners(owners_key, Some(|o| Value::U64(o.pid.into()))), needs need::INODE, show Show::Default;
-    /// File descriptor of the socket in that process.
+    /// That process's file descriptor for the socket.
     fd: Id = owners(owners_key, Some(|o| Value::U64(o.fd.into()))), needs need::INODE, show Show::Wide;
-    /// Every holder of the socket: pid, process, fd, and when the process started (ms since boot).
+    /// All processes that own the socket: PID, name, file descriptor and start time (ms since boot).
     owners: Owners = owners(owners_key, None), needs need::INODE, show Show::Wide;
-    /// Thread whose descriptor that is; differs from the process only for a thread with descriptors of its own.
+    /// Thread that owns the descriptor; differs from `pid` only if the thread has its own descriptor table.
     tid: Id = owners_joined(LookupId::Owners, owners_key, by_descriptor, no_key), needs need::INODE;
-    /// Command line of that process, its words joined by blanks.
+    /// Command line of that process, its arguments separated by spaces.
     cmdline: Text = owners_joined(LookupId::Cmdlines, owners_key, by_pid, no_key), needs need::INODE;
-    /// Container of that process (docker, podman, containerd, LXC): its name, else the start of its id.
+    /// Container of that process (docker, podman, containerd, LXC): its name, or the start of its ID.
     container: Text = owners_joined(LookupId::Containers, owners_key, by_pid, group_key),
         needs need::INODE | need::CGROUP;
-    /// Kubernetes pod of that process as namespace/name; its uid where the name is unknown.
+    /// Kubernetes pod of that process as namespace/name; its UID if the name is unknown.
     pod: Text = owners_joined(LookupId::Pods, owners_key, by_pid, group_key), needs need::INODE | need::CGROUP;
     /// Innermost systemd unit of that process.
     unit: Text = owners_joined(LookupId::Units, owners_key, by_pid, group_key), needs need::INODE | need::CGROUP;
-    /// Number of that process in its own pid namespace; null where that is ours.
+    /// PID of that process in its own PID namespace; null if it shares netwren's.
     container_pid: Id = owners_joined(LookupId::ContainerPids, owners_key, by_pid, no_key), needs need::INODE;
-    /// Security context (SELinux, AppArmor) of that process; null where no policy is loaded.
+    /// Security context (SELinux, AppArmor) of that process; null if no policy is loaded.
     context: Text = owners_joined(LookupId::Contexts, owners_key, by_pid, no_key), needs need::INODE;
-    /// Path of the cgroup (v2) that the socket was made in.
+    /// Path of the cgroup (v2) in which the socket was created.
     cgroup: Text = joined(LookupId::Cgroups, |row| row.cgroup_id.map_or(Key::None, Key::Id)),
         kernel "INET_DIAG_CGROUP_ID", needs need::CGROUP;
-    /// Number of that cgroup.
+    /// ID of that cgroup.
     cgroup_id: Id = own(|row| Value::number(row.cgroup_id)), kernel "INET_DIAG_CGROUP_ID", needs need::CGROUP;
-    /// True if an IPv6 socket takes no IPv4.
+    /// True if an IPv6 socket does not accept IPv4.
     v6only: Bool = own(|row| row.v6only.map_or(Value::Null, Value::Bool)),
         kernel "INET_DIAG_SKV6ONLY", needs need::V6ONLY;
-    /// Directions that were shut down.
+    /// Directions that were shut down: none, recv, send or both.
     shutdown: Name(&["none", "recv", "send", "both"]) = own(|row| match row.shutdown.map(|s| s & 3) {
         None => Value::Null,
         Some(0) => Value::Name("none"),
@@ -229,21 +229,21 @@ const FLAT: &[F] = fields! { F:
     tclass: Hex = own(|row| Value::number(row.tclass)), kernel "INET_DIAG_TCLASS", needs need::TOS;
     /// net_cls class id or socket priority.
     class_id: Id = own(|row| Value::number(row.class_id)), kernel "INET_DIAG_CLASS_ID", needs need::TOS;
-    /// Memory of received packets.
+    /// Memory used by received packets.
     rmem_alloc: Bytes = own(|row| skmem(row, 0)), kernel "SK_MEMINFO_RMEM_ALLOC", needs need::SKMEM;
     /// Receive buffer limit.
     rcvbuf: Bytes = own(|row| skmem(row, 1)), kernel "SK_MEMINFO_RCVBUF", needs need::SKMEM;
-    /// Memory of packets handed to the lower layers.
+    /// Memory used by packets that were handed to the lower layers.
     wmem_alloc: Bytes = own(|row| skmem(row, 2)), kernel "SK_MEMINFO_WMEM_ALLOC", needs need::SKMEM;
     /// Send buffer limit.
     sndbuf: Bytes = own(|row| skmem(row, 3)), kernel "SK_MEMINFO_SNDBUF", needs need::SKMEM;
     /// Memory reserved ahead.
     fwd_alloc: Bytes = own(|row| skmem(row, 4)), kernel "SK_MEMINFO_FWD_ALLOC", needs need::SKMEM;
-    /// Memory of the send queue.
+    /// Memory used by the send queue.
     wmem_queued: Bytes = own(|row| skmem(row, 5)), kernel "SK_MEMINFO_WMEM_QUEUED", needs need::SKMEM;
-    /// Memory of socket options.
+    /// Memory used by socket options.
     optmem: Bytes = own(|row| skmem(row, 6)), kernel "SK_MEMINFO_OPTMEM", needs need::SKMEM;
-    /// Memory of packets that wait while the socket is locked.
+    /// Memory used by packets that wait until the socket is unlocked.
     backlog_bytes: Bytes = own(|row| skmem(row, 7)), kernel "SK_MEMINFO_BACKLOG", needs need::SKMEM;
     /// Packets dropped at this socket.
     socket_drops: Count = own(drops), kernel "SK_MEMINFO_DROPS", needs need::SKMEM;

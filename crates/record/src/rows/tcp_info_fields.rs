@@ -35,21 +35,22 @@ macro_rules! members {
                     .needs(need::TCP_INFO).kernel(concat!("tcpi_", $kernel)).doc($doc),
             )*
             F::own("snd_wscale", Kind::Count, |row| Value::number(row.info(|i| i.snd_wscale())))
-                .needs(need::TCP_INFO).kernel("tcpi_snd_wscale").doc("Window scale that the peer announced."),
+                .needs(need::TCP_INFO).kernel("tcpi_snd_wscale").doc("Window scale announced by the peer."),
             F::own("rcv_wscale", Kind::Count, |row| Value::number(row.info(|i| i.rcv_wscale())))
-                .needs(need::TCP_INFO).kernel("tcpi_rcv_wscale").doc("Window scale that we announced."),
+                .needs(need::TCP_INFO).kernel("tcpi_rcv_wscale").doc("Window scale announced to the peer."),
             F::own("app_limited", Kind::Bool, |row| {
                 row.info(|i| i.delivery_rate_app_limited()).map_or(Value::Null, Value::Bool)
             })
             .needs(need::TCP_INFO)
             .kernel("tcpi_delivery_rate_app_limited")
-            .doc("The last delivery rate sample was limited by the application, not the network."),
+            .doc("True if the application, not the network, limited the last delivery rate sample."),
             F::own("fastopen_client_fail", Kind::Count, |row| {
                 Value::number(row.info(|i| i.fastopen_client_fail()))
             })
             .needs(need::TCP_INFO)
             .kernel("tcpi_fastopen_client_fail")
-            .doc("Why TCP Fast Open failed at the client: 0 not, 1 no cookie, 2 data not acked, 3 SYN retransmitted."),
+            .doc("Why TCP Fast Open failed at the client: 0 it did not, 1 no cookie, 2 data not acknowledged, 3 SYN \
+                retransmitted."),
         ];
     };
     (@read $info:ident u8 $at:literal) => { $info.u8_at($at) };
@@ -60,63 +61,67 @@ macro_rules! members {
 
 members! {
     ca_state u8 @ 1 "ca_state" Count "ca_state"
-        "State of congestion control: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.";
-    retransmits u8 @ 2 "rto_retransmits" Count "retransmits" "Timeouts in a row without an acknowledgement.";
-    probes u8 @ 3 "probes" Count "probes" "Window or keepalive probes that are unanswered.";
-    backoff u8 @ 4 "backoff" Count "backoff" "Doublings of the retransmission timeout.";
+        "Congestion control state: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.";
+    retransmits u8 @ 2 "rto_retransmits" Count "retransmits" "Consecutive retransmission timeouts without an \
+        acknowledgement.";
+    probes u8 @ 3 "probes" Count "probes" "Unanswered window or keepalive probes.";
+    backoff u8 @ 4 "backoff" Count "backoff" "Number of times that the retransmission timeout was doubled.";
     options u8 @ 5 "tcp_options" Hex "options"
-        "Bits: 1 timestamps, 2 SACK, 4 window scale, 8 ECN, 16 ECN seen, 32 SYN data, 64 microsecond timestamps.";
+        "TCP options in use, as bits: 1 timestamps, 2 SACK, 4 window scale, 8 ECN, 16 ECN seen, 32 SYN data, 64 \
+        microsecond timestamps.";
     rto_us u32 @ 8 "rto_us" DurationUs "rto" "Retransmission timeout.";
     ato_us u32 @ 12 "ato_us" DurationUs "ato" "Delayed-acknowledgement timeout.";
-    snd_mss u32 @ 16 "mss" Bytes "snd_mss" "Largest segment that is sent.";
-    rcv_mss u32 @ 20 "rcv_mss" Bytes "rcv_mss" "Largest segment that was received.";
+    snd_mss u32 @ 16 "mss" Bytes "snd_mss" "Maximum segment size for sending.";
+    rcv_mss u32 @ 20 "rcv_mss" Bytes "rcv_mss" "Estimated segment size of the peer.";
     unacked u32 @ 24 "unacked" Count "unacked"
-        "Segments sent and not yet acknowledged; at a listener the connections waiting for accept.";
-    sacked u32 @ 28 "sacked" Count "sacked" "Segments acknowledged selectively; at a listener the backlog limit.";
-    lost u32 @ 32 "lost_segments" Count "lost" "Segments believed lost.";
-    retrans u32 @ 36 "retrans" Count "retrans" "Retransmitted segments that are in flight.";
-    fackets u32 @ 40 "fackets" Count "fackets" "Forward acknowledged segments (always 0 since 4.15).";
+        "Segments sent and not yet acknowledged; for a listener, connections in the accept queue.";
+    sacked u32 @ 28 "sacked" Count "sacked" "Segments acknowledged selectively; for a listener, the limit of the \
+        accept queue.";
+    lost u32 @ 32 "lost_segments" Count "lost" "Segments considered lost.";
+    retrans u32 @ 36 "retrans" Count "retrans" "Retransmitted segments in flight.";
+    fackets u32 @ 40 "fackets" Count "fackets" "Forward-acknowledged segments (always 0 since Linux 4.15).";
     last_data_sent_ms u32 @ 44 "last_data_sent_ms" DurationMs "last_data_sent" "Time since data were last sent.";
-    last_ack_sent_ms u32 @ 48 "last_ack_sent_ms" DurationMs "last_ack_sent" "Not kept by the kernel: always 0.";
+    last_ack_sent_ms u32 @ 48 "last_ack_sent_ms" DurationMs "last_ack_sent" "Always 0: the kernel does not record it.";
     last_data_recv_ms u32 @ 52 "last_data_recv_ms" DurationMs "last_data_recv" "Time since data last arrived.";
     last_ack_recv_ms u32 @ 56 "last_ack_recv_ms" DurationMs "last_ack_recv"
         "Time since an acknowledgement last arrived.";
     pmtu u32 @ 60 "pmtu" Bytes "pmtu" "Path MTU.";
-    rcv_ssthresh u32 @ 64 "rcv_ssthresh" Bytes "rcv_ssthresh" "Clamp of the receive window.";
+    rcv_ssthresh u32 @ 64 "rcv_ssthresh" Bytes "rcv_ssthresh" "Current limit of the receive window.";
     rtt_us u32 @ 68 "rtt_us" DurationUs "rtt" "Smoothed round-trip time.";
     rtt_var_us u32 @ 72 "rtt_var_us" DurationUs "rttvar" "Mean deviation of the round-trip time.";
     snd_ssthresh u32 @ 76 "ssthresh" Count "snd_ssthresh" "Slow-start threshold in segments.";
     snd_cwnd u32 @ 80 "cwnd" Count "snd_cwnd" "Congestion window in segments.";
-    advmss u32 @ 84 "advmss" Bytes "advmss" "Segment size that we announced.";
-    reordering u32 @ 88 "reordering" Count "reordering" "Segments of reordering that are tolerated.";
-    rcv_rtt_us u32 @ 92 "rcv_rtt_us" DurationUs "rcv_rtt" "Round-trip time as the receiver estimates it.";
-    rcv_space u32 @ 96 "rcv_space" Bytes "rcv_space" "Space for receiving that auto-tuning aims at.";
+    advmss u32 @ 84 "advmss" Bytes "advmss" "Maximum segment size announced to the peer.";
+    reordering u32 @ 88 "reordering" Count "reordering" "Tolerated reordering, in segments.";
+    rcv_rtt_us u32 @ 92 "rcv_rtt_us" DurationUs "rcv_rtt" "Round-trip time estimated by the receiver.";
+    rcv_space u32 @ 96 "rcv_space" Bytes "rcv_space" "Receive buffer space that auto-tuning aims for.";
     total_retrans u32 @ 100 "retrans_total" Count "total_retrans" "Segments retransmitted since the socket was opened.";
     pacing_rate u64 @ 104 * 8 "pacing_bps" BitsPerSecond "pacing_rate" "Pacing rate.";
     max_pacing_rate u64 @ 112 * 8 "max_pacing_bps" BitsPerSecond "max_pacing_rate"
-        "Upper limit of the pacing rate; the largest number: none.";
+        "Upper limit of the pacing rate; the largest number means no limit.";
     bytes_acked u64 @ 120 "bytes_acked" Bytes "bytes_acked" "Bytes sent and acknowledged.";
     bytes_received u64 @ 128 "bytes_in" Bytes "bytes_received" "Bytes received in order.";
     segs_out u32 @ 136 "segs_out" Count "segs_out" "Segments sent, acknowledgements included.";
     segs_in u32 @ 140 "segs_in" Count "segs_in" "Segments received.";
-    notsent_bytes u32 @ 144 "notsent_bytes" Bytes "notsent_bytes" "Bytes in the queue that were not sent yet.";
-    min_rtt_us u32 @ 148 "min_rtt_us" DurationUs "min_rtt" "Smallest round-trip time seen.";
+    notsent_bytes u32 @ 144 "notsent_bytes" Bytes "notsent_bytes" "Bytes queued but not sent yet.";
+    min_rtt_us u32 @ 148 "min_rtt_us" DurationUs "min_rtt" "Smallest round-trip time measured.";
     data_segs_in u32 @ 152 "data_segs_in" Count "data_segs_in" "Segments received that carried data.";
     data_segs_out u32 @ 156 "data_segs_out" Count "data_segs_out" "Segments sent that carried data.";
-    delivery_rate u64 @ 160 * 8 "delivery_bps" BitsPerSecond "delivery_rate" "Latest goodput.";
+    delivery_rate u64 @ 160 * 8 "delivery_bps" BitsPerSecond "delivery_rate" "Most recent delivery rate (goodput).";
     busy_us u64 @ 168 "busy_us" DurationUs "busy_time" "Time with data in flight.";
     rwnd_limited_us u64 @ 176 "rwnd_limited_us" DurationUs "rwnd_limited" "Time limited by the peer's receive window.";
-    sndbuf_limited_us u64 @ 184 "sndbuf_limited_us" DurationUs "sndbuf_limited" "Time limited by our send buffer.";
+    sndbuf_limited_us u64 @ 184 "sndbuf_limited_us" DurationUs "sndbuf_limited" "Time limited by the local send \
+        buffer.";
     delivered u32 @ 192 "delivered" Count "delivered" "Data segments delivered, retransmitted ones included.";
-    delivered_ce u32 @ 196 "delivered_ce" Count "delivered_ce" "Data segments delivered with congestion marks.";
+    delivered_ce u32 @ 196 "delivered_ce" Count "delivered_ce" "Data segments delivered with congestion marks (ECN).";
     bytes_sent u64 @ 200 "bytes_out" Bytes "bytes_sent" "Bytes sent, retransmitted ones included.";
     bytes_retrans u64 @ 208 "bytes_retrans" Bytes "bytes_retrans" "Bytes retransmitted.";
-    dsack_dups u32 @ 216 "dsack_dups" Count "dsack_dups" "Duplicates that the peer reported.";
-    reord_seen u32 @ 220 "reord_seen" Count "reord_seen" "Times that reordering was seen.";
+    dsack_dups u32 @ 216 "dsack_dups" Count "dsack_dups" "Duplicate segments reported by the peer (DSACK).";
+    reord_seen u32 @ 220 "reord_seen" Count "reord_seen" "Number of reordering events.";
     rcv_ooopack u32 @ 224 "rcv_ooopack" Count "rcv_ooopack" "Packets received out of order.";
-    snd_wnd u32 @ 228 "snd_wnd" Bytes "snd_wnd" "Window that the peer offers.";
-    rcv_wnd u32 @ 232 "rcv_wnd" Bytes "rcv_wnd" "Window that we offer.";
-    rehash u32 @ 236 "rehash" Count "rehash" "Changes of the transmit hash after timeouts or path trouble.";
+    snd_wnd u32 @ 228 "snd_wnd" Bytes "snd_wnd" "Send window offered by the peer.";
+    rcv_wnd u32 @ 232 "rcv_wnd" Bytes "rcv_wnd" "Receive window offered to the peer.";
+    rehash u32 @ 236 "rehash" Count "rehash" "Changes of the transmit hash after timeouts or path problems.";
     total_rto u16 @ 240 "rto_total" Count "total_rto" "Retransmission timeouts since the socket was opened.";
     total_rto_recoveries u16 @ 242 "rto_recoveries" Count "total_rto_recoveries" "Recoveries from timeouts.";
     total_rto_time_ms u32 @ 244 "rto_time_ms" DurationMs "total_rto_time" "Time spent in recoveries from timeouts.";
@@ -131,7 +136,7 @@ members! {
     received_e0_bytes u32 @ 268 "received_e0_bytes" Bytes "received_e0_bytes" "Bytes received with ECT(0) (AccECN).";
     received_ce_bytes u32 @ 272 "received_ce_bytes" Bytes "received_ce_bytes"
         "Bytes received with congestion marks (AccECN).";
-    accecn_fail_mode u16 @ 276 "accecn_fail_mode" Hex "accecn_fail_mode" "Why AccECN fell back.";
+    accecn_fail_mode u16 @ 276 "accecn_fail_mode" Hex "accecn_fail_mode" "Why AccECN was disabled, as bits.";
     accecn_opt_seen u16 @ 278 "accecn_opt_seen" Count "accecn_opt_seen" "AccECN options seen.";
 }
 

@@ -71,7 +71,7 @@ fn root_what_has_gone_is_counted() {
     let host = Host::live();
     let (rows, why, incomplete) = read(&host, vec![deleted, here, renamed]);
     assert_eq!(rows, [(inode, 3)]);
-    assert_eq!(why, ["2 a network namespace went away before it was read"]);
+    assert_eq!(why, ["2 a network namespace was removed before it was read"]);
     assert!(!incomplete);
 }
 

@@ -164,7 +164,7 @@ fn root_without_bpf_the_kernels_trace_is_read() {
     assert!(ran.stderr.contains("read from the kernel's trace, not by BPF"), "{}", ran.stderr);
     let row = read.iter().find(|row| row["reason"] == "NO_SOCKET").unwrap();
     assert!(row["place"].as_str().unwrap().contains("udp") && row["netns_id"].is_null(), "{row}");
-    assert!(row["meaning"].as_str().unwrap().starts_with("nobody listens") && row["src"].is_null(), "{row}");
+    assert!(row["meaning"].as_str().unwrap().starts_with("no socket listens") && row["src"].is_null(), "{row}");
     assert!(tracefs.instance(pid).is_none(), "it is removed at the end");
 }
 

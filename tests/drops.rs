@@ -131,7 +131,7 @@ fn root_datagrams_to_a_closed_port() {
         (&"udp".into(), &"lo".into(), &"127.0.0.1".into(), &9.into())
     );
     assert!(row["place"].as_str().unwrap().contains("udp") && row["per_s"].as_f64().unwrap() > 0.0, "{row}");
-    assert!(row["meaning"].as_str().unwrap().starts_with("nobody listens") && row["benign"] == false, "{row}");
+    assert!(row["meaning"].as_str().unwrap().starts_with("no socket listens") && row["benign"] == false, "{row}");
     assert_eq!(rows.last().unwrap()["total"], 500);
 }
 
@@ -191,7 +191,7 @@ fn root_connection_tracking_is_told_from_rules() {
     assert_eq!(parse(stats)["drop"], 40);
     let row = &rows[0];
     assert_eq!((&row["place"], &row["hook"]), (&"nf_hook_slow".into(), &"postrouting".into()));
-    assert!(row["meaning"].as_str().unwrap().starts_with("connection tracking"), "{row}");
+    assert!(row["meaning"].as_str().unwrap().starts_with("dropped by connection tracking"), "{row}");
 }
 
 /// The table is full of entries that may not be evicted, so every new connection is dropped, as ctnetlink also counts.
@@ -215,7 +215,7 @@ fn root_a_full_table_of_connection_tracking() {
     assert_eq!(parse(stats)["drop"], 50);
     let row = &rows[0];
     assert_eq!((&row["place"], &row["hook"]), (&"nf_hook_slow".into(), &"output".into()));
-    assert!(row["meaning"].as_str().unwrap().starts_with("connection tracking"), "{row}");
+    assert!(row["meaning"].as_str().unwrap().starts_with("dropped by connection tracking"), "{row}");
 }
 
 #[test]

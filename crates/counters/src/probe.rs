@@ -28,7 +28,7 @@ pub fn probe_drivers(host: &Host) -> Tried {
         ifaces += 1;
         counting += u32::from(!bytes.is_empty());
     }
-    Tried::works(format!("by ethtool's ioctls; drivers of {counting} of {ifaces} interfaces here have some"))
+    Tried::works(format!("via ethtool ioctls; the drivers of {counting} of {ifaces} interfaces have statistics"))
 }
 
 /// The number of traps of this namespace's devices, or why these cannot be read. Loads no module.
@@ -47,5 +47,5 @@ pub fn probe_traps(host: &Host) -> Tried {
         return Tried::refused(error.errno(), error.to_string());
     }
     let devices: BTreeSet<&[u8]> = reading.objects().iter().map(|object| &*object.label).collect();
-    Tried::works(format!("by devlink; {} devices here have {found} traps", devices.len()))
+    Tried::works(format!("via devlink; {} devices have {found} traps", devices.len()))
 }

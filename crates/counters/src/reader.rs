@@ -204,7 +204,7 @@ impl<'h> NetnsReading<'h> {
                 }
                 Err(error) => {
                     let name = sys::escaped(&iface.iface);
-                    self.stats.incomplete(1, format!("no statistics of the driver of an interface ({name}: {error})"));
+                    self.stats.incomplete(1, format!("the driver statistics of an interface could not be read ({name}: {error})"));
                 }
             }
         }

@@ -93,7 +93,7 @@ impl<'h> CounterTable<'h> {
             NextReading::Missing => {
                 compared.memory.borrow_mut().replace(None, BTreeMap::new());
                 many.stats.unanswered = true;
-                many.stats.add_reason(0, "the recording holds one reading of the counters: no differences are known");
+                many.stats.add_reason(0, "the recording holds one reading of the counters: differences are unknown");
             }
         }
         Ok(true)
@@ -120,7 +120,7 @@ impl<'h> CounterTable<'h> {
             next
         });
         if differences.resets > 0 {
-            many.stats.add_reason(differences.resets, "a counter began anew: no difference is shown for it");
+            many.stats.add_reason(differences.resets, "a counter was reset: its difference is unknown");
         }
         if let Some(compared) = &self.compared {
             compared.memory.borrow_mut().replace(Some(now_ns), readings);
@@ -132,9 +132,9 @@ impl<'h> CounterTable<'h> {
 impl Source<KernelCounters> for CounterTable<'_> {
     fn prepare(&self, _: &Demand<KernelCounters>) -> Box<dyn Scan<KernelCounters> + '_> {
         let explain = "two readings: /proc/net/{snmp,netstat,snmp6,sockstat,sockstat6,softnet_stat,stat}; interfaces \
-                       and queueing disciplines by rtnetlink (RTM_GETLINK, RTM_GETQDISC); statistics of drivers by \
-                       ethtool's ioctls (ETHTOOL_GSTATS); traps of devices by devlink (DEVLINK_CMD_TRAP_GET); \
-                       connection tracking by ctnetlink or /proc/net/stat";
+                       and queueing disciplines via rtnetlink (RTM_GETLINK, RTM_GETQDISC); driver statistics via \
+                       ethtool ioctls (ETHTOOL_GSTATS); device traps via devlink (DEVLINK_CMD_TRAP_GET); connection \
+                       tracking via ctnetlink or /proc/net/stat";
         full_scan::<KernelCounters, _>("proc", explain, |each| self.read(each))
     }
 }

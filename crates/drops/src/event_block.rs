@@ -220,7 +220,7 @@ mod tests {
         for names in [true, false] {
             let header = decoder.decode(&block(names), |row, _| {
                 rows.push((row.time_ns, row.packet.reason.to_vec(), row.packet.place.to_vec()));
-                row.packet.meaning.starts_with("nobody")
+                row.packet.meaning.starts_with("no socket")
             });
             assert_eq!((header.as_ref().unwrap().lost, header.unwrap().missed), (5, 1));
         }

@@ -106,19 +106,21 @@ struct SocketKind {
 
 const UDP: SocketKind = SocketKind {
     name: "udp_socket_drops",
-    meaning: "datagrams that a socket refused, nearly always for a full receive buffer: its program reads too slowly",
+    meaning: "datagrams that a socket rejected, nearly always because its receive buffer was full: the program reads \
+        too slowly",
     remedy: "SO_RCVBUF, net.core.rmem_max; `netwren sockets 'socket_drops > 0'`",
     places: &[],
 };
 const PACKET: SocketKind = SocketKind {
     name: "packet_socket_drops",
-    meaning: "packets that a capture lost: its ring or buffer was full; the packets themselves went their way",
+    meaning: "packets missing from a capture because its ring or buffer was full; the packets themselves were not \
+        dropped",
     remedy: "a larger ring, a filter, a faster reader; `netwren capture latency`",
     places: &["tpacket_rcv", "packet_rcv"],
 };
 const NETLINK: SocketKind = SocketKind {
     name: "netlink_socket_drops",
-    meaning: "messages of the kernel that a program missed, as its buffer was full: it works on a false picture",
+    meaning: "kernel messages that a program missed because its buffer was full: its view of the kernel is out of date",
     remedy: "a larger SO_RCVBUFFORCE; `netwren sockets 'proto = netlink and socket_drops > 0'`",
     places: &["netlink_"],
 };
@@ -284,9 +286,9 @@ impl Losses {
             netns_id,
             counted_in: CountedIn::Trap,
             count: grown,
-            meaning: "hardware dropped them by the trap of this name (devlink)",
+            meaning: "dropped by hardware: the devlink trap of this name",
             ask: "network",
-            remedy: "devlink trap show DEVICE trap NAME; with `action trap`: netwren drops --events --via net-dm",
+            remedy: "devlink trap show DEVICE trap NAME; after `action trap`: netwren drops --events --via net-dm",
             ..PacketDrop::default()
         };
         let trap = Some(TrapOfDevice { trap: trap.into(), device: counter.object.into() });

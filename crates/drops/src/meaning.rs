@@ -23,12 +23,12 @@ pub(crate) const BY_HARDWARE: &str = "devlink ";
 /// Suffix of trap groups whose packets the kernel takes over: it answers them, or forwards them in the end.
 const TAKEN_OVER: &[u8] = b"_exceptions";
 const HARDWARE: DropMeaning = of(
-    "hardware dropped it by the trap of this name (devlink)",
+    "dropped by hardware: the devlink trap of this name",
     "network",
     "`netwren counters source = trap`; devlink trap show",
 );
 const EXCEPTION: DropMeaning =
-    of("hardware could not forward it and left it to the kernel, which decides: no loss", "", "");
+    of("passed to the kernel by hardware that could not forward the packet: not lost", "", "");
 
 /// Explains a reason for a packet that the function `place` dropped.
 pub fn meaning_of(reason: &[u8], place: &[u8]) -> DropMeaning {
@@ -73,35 +73,31 @@ const AT_PLACES: &[(&str, &str, DropMeaning)] = &[
     (
         "NETFILTER_DROP",
         "nft_do_chain",
-        of(
-            "an nftables rule or the policy of a chain dropped it",
-            "firewall owner",
-            "`nft list ruleset` with counters",
-        ),
+        of("dropped by an nftables rule or a chain's policy", "firewall owner", "`nft list ruleset` with counters"),
     ),
     (
         "NETFILTER_DROP",
         "ipt_do_table",
-        of("an iptables rule or the policy of a chain dropped it", "firewall owner", "`iptables-save -c`"),
+        of("dropped by an iptables rule or a chain's policy", "firewall owner", "`iptables-save -c`"),
     ),
     (
         "NETFILTER_DROP",
         "ip6t_do_table",
-        of("an ip6tables rule or the policy of a chain dropped it", "firewall owner", "`ip6tables-save -c`"),
+        of("dropped by an ip6tables rule or a chain's policy", "firewall owner", "`ip6tables-save -c`"),
     ),
     (
         "NETFILTER_DROP",
         "nf_hook_slow",
         of(
-            "connection tracking had no room or no free port for it, or a hook without a rule of its own dropped it",
+            "dropped by connection tracking (no room or no free port), or by a hook function other than rules",
             "firewall owner, administrator",
-            "`netwren nat stats`: drop, insert_failed; before Linux 6.12 rules are dropped here, too",
+            "`netwren nat stats`: drop, insert_failed; before Linux 6.12 also drops by rules",
         ),
     ),
     ("NOT_SPECIFIED", "udp_destruct_common", of("a UDP socket was closed with unread data", "", "")),
     ("NOT_SPECIFIED", "inet_sock_destruct", of("a socket was closed with unread data", "", "")),
     ("NOT_SPECIFIED", "netlink_release", of("a netlink socket was closed with unread messages", "", "")),
-    ("NOT_SPECIFIED", "ip6_mc_input", of("it is for a multicast group that has no member here", "", "")),
+    ("NOT_SPECIFIED", "ip6_mc_input", of("the packet's multicast group has no member on this host", "", "")),
     (
         "NOT_SPECIFIED",
         "netlink_attachskb",
@@ -121,12 +117,20 @@ const AT_PLACES: &[(&str, &str, DropMeaning)] = &[
     (
         "IP_INHDR",
         "ip_forward",
-        of("its hop limit was used up here, or its header is malformed", "routing", "a loop: `traceroute -n DST`"),
+        of(
+            "the hop limit was exceeded here, or the header is malformed",
+            "routing",
+            "look for a routing loop: `traceroute -n DST`",
+        ),
     ),
     (
         "IP_INHDR",
         "ip6_forward",
-        of("its hop limit was used up here, or its header is malformed", "routing", "a loop: `traceroute -6 -n DST`"),
+        of(
+            "the hop limit was exceeded here, or the header is malformed",
+            "routing",
+            "look for a routing loop: `traceroute -6 -n DST`",
+        ),
     ),
 ];
 
@@ -134,27 +138,31 @@ const AT_PLACES: &[(&str, &str, DropMeaning)] = &[
 const REASONS: &[(&[&str], DropMeaning)] = &[
     (
         &["NOT_SPECIFIED"],
-        of("the kernel gives no reason here: the place tells", "", "--columns +stack shows how it came there"),
+        of(
+            "the kernel gives no reason; the place shows the function that dropped it",
+            "",
+            "`--columns +stack` shows the call stack",
+        ),
     ),
     (
         &["NO_SOCKET"],
         of(
-            "nobody listens at this address and port, or the connection is not known any more",
+            "no socket listens on this address and port, or the connection no longer exists",
             "sender, owner of the service",
-            "`netwren sockets 'state = listen'`: does the service run?",
+            "`netwren listeners`: is the service running?",
         ),
     ),
     (
         &["SOCKET_CLOSE", "UNIX_DISCONNECT"],
         of(
-            "data came for a socket that had just been closed",
+            "data arrived for a socket that had just been closed",
             "application",
-            "normal at its end; often: a peer that keeps writing",
+            "normal at the end of a connection; if frequent: a peer that keeps writing",
         ),
     ),
     (
         &["SOCKET_FILTER"],
-        of("a filter on the socket refused it", "application", "expected of programs that capture, and DHCP"),
+        of("rejected by the socket's filter", "application", "expected for capturing programs and DHCP"),
     ),
     (
         &["SOCKET_RCVBUFF"],
@@ -166,12 +174,16 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
     ),
     (
         &["SOCKET_BACKLOG"],
-        of("the queue behind a busy socket is full", "application", "bursts: larger receive buffers, several sockets"),
+        of(
+            "the backlog queue of a busy socket is full",
+            "application",
+            "against bursts: larger receive buffers, or several sockets",
+        ),
     ),
     (
         &["PROTO_MEM"],
         of(
-            "the memory that all sockets of the protocol may use is used up",
+            "the memory limit for all sockets of the protocol is reached",
             "administrator",
             "net.ipv4.udp_mem, net.ipv4.tcp_mem; `netwren sockets --sort recv_q`",
         ),
@@ -187,86 +199,101 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
     (
         &["TCP_CSUM", "UDP_CSUM", "ICMP_CSUM", "IP_CSUM", "SKB_CSUM", "CSUM", "CSUM_INVALID"],
         of(
-            "its checksum is wrong, or could not be computed",
+            "the checksum is wrong, or could not be computed",
             "network, NIC",
-            "count by interface: cable, tunnel, `ethtool -K IFACE rx off` as a test",
+            "count by interface; check cable and tunnel; test with `ethtool -K IFACE rx off`",
         ),
     ),
     (
         &["NETFILTER_DROP"],
         of(
-            "a firewall rule, or connection tracking, dropped it",
+            "dropped by a firewall rule or by connection tracking",
             "firewall owner",
-            "`netwren nat stats`, counters of rules",
+            "`netwren nat stats`, the counters of the rules",
         ),
     ),
-    (&["XDP"], of("an XDP program dropped it", "whoever loaded it", "`ip -d link`, `bpftool net`")),
+    (&["XDP"], of("dropped by an XDP program", "owner of the program", "`ip -d link`, `bpftool net`")),
     (
         &["TC_INGRESS", "TC_EGRESS"],
-        of("a tc filter dropped it", "whoever loaded it: CNI, QoS", "`tc -s filter show dev IFACE ingress`"),
+        of("dropped by a tc filter", "owner of the filter (CNI, QoS)", "`tc -s filter show dev IFACE ingress`"),
     ),
     (
         &["BPF_CGROUP_EGRESS"],
         of(
-            "a BPF program of the cgroup refused to send it",
+            "rejected on output by a BPF program of the cgroup",
             "container platform",
             "IPAddressDeny= of systemd, policy of the CNI",
         ),
     ),
-    (&["SECURITY_HOOK", "LSM"], of("a security module refused it", "security", "its audit log")),
+    (&["SECURITY_HOOK", "LSM"], of("rejected by a security module", "security", "audit log of the security module")),
     (
         &["XFRM_POLICY"],
-        of("an IPsec policy demands encryption, or forbids it", "VPN", "`ip xfrm policy`, /proc/net/xfrm_stat"),
+        of("an IPsec policy requires encryption or blocks the packet", "VPN", "`ip xfrm policy`, /proc/net/xfrm_stat"),
     ),
     (
         &["IP_RPFILTER"],
         of(
-            "its source address would be answered by another interface (reverse path filter)",
+            "the route to the source address uses another interface (reverse path filter)",
             "routing",
-            "asymmetric path: net.ipv4.conf.IFACE.rp_filter=2, or mend the routes",
+            "asymmetric path: net.ipv4.conf.IFACE.rp_filter=2, or correct the routes",
         ),
     ),
     (
         &["OTHERHOST"],
-        of("its MAC address is another host's", "", "normal while something captures; else a switch that floods"),
+        of(
+            "the destination MAC address belongs to another host",
+            "",
+            "normal during a capture; otherwise a switch that floods",
+        ),
     ),
     (
         &["UNICAST_IN_L2_MULTICAST"],
         of(
-            "a unicast IP packet came in a broadcast or multicast frame",
+            "a unicast IP packet arrived in a broadcast or multicast frame",
             "switch, cluster",
-            "an address of load balancing",
+            "check for a load balancer's multicast MAC address",
         ),
     ),
     (
         &["IP_INHDR", "HDR_TRUNC", "PKT_TOO_SMALL"],
         of(
-            "its header is malformed or cut, or (forwarded, by kernel) its hop limit was used up",
+            "the header is malformed or truncated, or (on some kernels, when forwarding) the hop limit was exceeded",
             "sender, driver",
             "capture it",
         ),
     ),
     (
         &["IP_NOPROTO", "UNHANDLED_PROTO"],
-        of("nothing here speaks its protocol", "sender", "LLDP and STP are noise; else a missing module"),
+        of(
+            "this host does not support the protocol",
+            "sender",
+            "LLDP and STP are harmless; otherwise a missing kernel module",
+        ),
     ),
     (
         &["IP_INADDRERRORS"],
         of(
-            "its address makes no sense here, or the host does not forward",
+            "the address is invalid here, or the host does not forward packets",
             "routing",
             "net.ipv4.ip_forward, `ip route get DST from SRC iif IFACE`",
         ),
     ),
-    (&["IP_INNOROUTES"], of("there is no route for it", "routing", "`ip route get DST from SRC iif IFACE`")),
+    (
+        &["IP_INNOROUTES"],
+        of("there is no route to the destination", "routing", "`ip route get DST from SRC iif IFACE`"),
+    ),
     (
         &["IP_OUTNOROUTES"],
-        of("an own packet has no route", "routing", "default route gone, a rule of policy routing: `netwren routes`"),
+        of(
+            "there is no route for a packet of this host",
+            "routing",
+            "missing default route, or a policy routing rule: `netwren routes`",
+        ),
     ),
     (
         &["IP_LOCAL_SOURCE", "IP_INVALID_SOURCE", "IP_INVALID_DEST", "IP_LOCALNET"],
         of(
-            "one of its addresses may not be there: own, zero, multicast or 127.0.0.0/8",
+            "a source or destination address is not allowed: this host's own, zero, multicast or 127.0.0.0/8",
             "network, sender",
             "a duplicate address, a loop, spoofing; DNAT to 127.0.0.1 needs route_localnet",
         ),
@@ -274,9 +301,9 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
     (
         &["IP_TTL_EXCEEDED", "TCP_MINTTL"],
         of(
-            "its hop limit was used up, or is lower than demanded",
+            "the hop limit was exceeded, or is lower than the socket requires",
             "routing",
-            "a loop: `traceroute -n DST`; TTL security of BGP",
+            "look for a routing loop: `traceroute -n DST`; or TTL security of BGP",
         ),
     ),
     (&["IPV6DISABLED"], of("IPv6 is off on this interface", "administrator", "net.ipv6.conf.IFACE.disable_ipv6")),
@@ -289,7 +316,7 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
             "IPV6_NDISC_BAD_OPTIONS",
             "IPV6_NDISC_NS_OTHERHOST",
         ],
-        of("its IPv6 headers, or its neighbour discovery, are wrong", "sender", "capture it"),
+        of("the IPv6 headers or the neighbour discovery message are invalid", "sender", "capture it"),
     ),
     (
         &["NEIGH_FAILED", "NEIGH_DEAD"],
@@ -302,29 +329,29 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
     (
         &["NEIGH_QUEUEFULL"],
         of(
-            "too many packets wait for one answer to ARP or neighbour discovery",
+            "too many packets are waiting for one answer to ARP or neighbour discovery",
             "network",
             "`ip neigh show`; unres_qlen_bytes",
         ),
     ),
     (
         &["NEIGH_CREATEFAIL"],
-        of("the table of neighbours is full", "administrator", "net.ipv4.neigh.default.gc_thresh1, 2, 3"),
+        of("the neighbour table is full", "administrator", "net.ipv4.neigh.default.gc_thresh1, 2, 3"),
     ),
     (
         &["QDISC_DROP", "QDISC_OVERLIMIT", "QDISC_BURST_DROP"],
         of(
             "the send queue of the interface is full",
             "capacity",
-            "`tc -s qdisc show dev IFACE`: link saturated, shaper",
+            "`tc -s qdisc show dev IFACE`: saturated link, or a shaper",
         ),
     ),
     (
         &["QDISC_CONGESTED", "CAKE_FLOOD", "DUALPI2_STEP_DROP"],
         of(
-            "the send queue dropped it on purpose, to slow its sender down",
+            "dropped on purpose by the send queue, to slow the sender down",
             "",
-            "healthy while few; ECN spares the packets",
+            "normal in small numbers; ECN avoids the drops",
         ),
     ),
     (
@@ -334,33 +361,37 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
     (
         &["FULL_RING"],
         of(
-            "the ring of a guest, a VPN or a reader is full",
-            "owner of the guest or program",
-            "it reads too slowly; a longer queue",
+            "the ring of a virtual machine, a VPN or a reading program is full",
+            "owner of the virtual machine or program",
+            "it reads too slowly; configure a longer queue",
         ),
     ),
     (
         &["DEV_READY", "DEV_HDR"],
-        of("the interface is not up, or could not take it", "administrator", "`ip link`: normal when it starts"),
+        of(
+            "the interface is not up, or could not accept the packet",
+            "administrator",
+            "`ip link`: normal while an interface starts",
+        ),
     ),
     (
         &["NOMEM", "PFMEMALLOC", "SKB_UCOPY_FAULT", "SKB_GSO_SEG"],
-        of("there was no memory for it", "administrator", "vm.min_free_kbytes, memory of the host"),
+        of("out of memory", "administrator", "vm.min_free_kbytes, memory of the host"),
     ),
     (
         &["PKT_TOO_BIG"],
         of(
-            "it is longer than the MTU and may not be fragmented",
+            "the packet is longer than the MTU and must not be fragmented",
             "network",
-            "do ICMP errors come through? clamp the MSS",
+            "check that ICMP errors pass the firewalls; clamp the MSS",
         ),
     ),
     (
         &["FRAG_REASM_TIMEOUT", "DUP_FRAG", "FRAG_TOO_FAR"],
         of(
-            "fragments are incomplete, double or too old",
+            "fragments are incomplete, duplicate or too old",
             "network",
-            "lost or reordered fragments: datagrams longer than the MTU",
+            "lost or reordered fragments of datagrams longer than the MTU",
         ),
     ),
     (
@@ -374,9 +405,9 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
     (
         &["TCP_RFC7323_PAWS", "TCP_RFC7323_PAWS_ACK", "TCP_RFC7323_TW_PAWS", "TCP_RFC7323_TSECR"],
         of(
-            "its TCP timestamp is older than one seen before",
+            "the TCP timestamp is older than an earlier one",
             "network",
-            "clients behind one NAT, a load balancer's clock",
+            "several clients behind one NAT, or a load balancer's clock",
         ),
     ),
     (
@@ -390,12 +421,12 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
             "TCP_TOO_OLD_ACK",
         ],
         of(
-            "it lies outside the window: double, late or forged",
+            "the segment is outside the window: duplicate, late or forged",
             "network",
-            "retransmissions that were not needed, a middlebox",
+            "unnecessary retransmissions, or a middlebox",
         ),
     ),
-    (&["TCP_OLD_DATA", "TCP_OFOMERGE"], of("its data had come before", "", "retransmissions that were not needed")),
+    (&["TCP_OLD_DATA", "TCP_OFOMERGE"], of("the data had already been received", "", "unnecessary retransmissions")),
     (
         &[
             "TCP_FLAGS",
@@ -406,19 +437,27 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
             "TCP_FASTOPEN",
             "TCP_LISTEN_RST",
         ],
-        of("it does not fit the state of its connection", "peer", "a scan, a peer that died, a NAT that forgot"),
+        of(
+            "the segment is not allowed in the state of its connection",
+            "peer",
+            "a port scan, a crashed peer, or a NAT that lost the connection",
+        ),
     ),
     (
         &["TCP_REQQFULLDROP"],
         of(
             "the queue of half-open connections is full",
             "administrator",
-            "a flood of SYN: net.ipv4.tcp_max_syn_backlog, tcp_syncookies",
+            "SYN flood: net.ipv4.tcp_max_syn_backlog, tcp_syncookies",
         ),
     ),
     (
         &["IP_TUNNEL_ECN", "TUNNEL_TXINFO", "NO_TX_TARGET"],
-        of("the overlay network has no target for it, or it was marked wrongly", "overlay, CNI", "`bridge fdb show`"),
+        of(
+            "the overlay network has no target for the packet, or its marks are invalid",
+            "overlay, CNI",
+            "`bridge fdb show`",
+        ),
     ),
     (
         &[
@@ -431,57 +470,54 @@ const REASONS: &[(&[&str], DropMeaning)] = &[
             "NO_PORT",
         ],
         of(
-            "a port of the bridge is blocked, or a MAC address is not where it should be",
+            "a bridge port is blocked, or a MAC address is at the wrong port",
             "switch, administrator",
-            "STP, a double MAC address",
+            "STP, or a duplicate MAC address",
         ),
     ),
-    (&["RECURSION_LIMIT"], of("virtual interfaces lie in a circle", "administrator", "stacked tunnels and bonds")),
+    (&["RECURSION_LIMIT"], of("virtual interfaces form a loop", "administrator", "stacked tunnels and bonds")),
     (
         &["PACKET_SOCK_ERROR"],
         of(
-            "a program that captures had no room for its copy: the packet itself went on",
-            "whoever captures",
+            "a capturing program had no room for its copy; the packet itself was not dropped",
+            "owner of the capture",
             "`netwren capture latency`, a larger ring, a filter",
         ),
     ),
     (
         &["TC_COOKIE_ERROR", "TC_CHAIN_NOTFOUND", "TC_RECLASSIFY_LOOP"],
         of(
-            "tc filters lead nowhere or in a circle",
-            "whoever loaded them: CNI, QoS",
+            "tc filters lead nowhere or form a loop",
+            "owner of the filters (CNI, QoS)",
             "`tc filter show dev IFACE ingress`",
         ),
     ),
-    (&["NEIGH_HH_FILLFAIL"], of("there was no room for its link-layer header", "driver", "capture it")),
-    (&["UNIX_SKIP_OOB"], of("urgent data of a unix socket was passed over by its reader", "", "")),
-    (&["QUEUE_PURGE"], of("a queue was emptied with the thing that it belonged to", "", "")),
-    (&["INVALID_PROTO"], of("its protocol does not fit the interface", "sender", "capture it")),
-    (&["TAP_FILTER", "TAP_TXFILTER"], of("a filter of the tap interface refused it", "VM", "")),
-    (&["DUPLICATE_SOURCE_ADDRESS"], of("another host uses its address", "network", "`ip neigh show`")),
+    (&["NEIGH_HH_FILLFAIL"], of("there was no room for the link-layer header", "driver", "capture it")),
+    (&["UNIX_SKIP_OOB"], of("urgent data of a unix socket was skipped by its reader", "", "")),
+    (&["QUEUE_PURGE"], of("a queue was emptied because its owner was removed", "", "")),
+    (&["INVALID_PROTO"], of("the protocol does not match the interface", "sender", "capture it")),
+    (&["TAP_FILTER", "TAP_TXFILTER"], of("rejected by a filter of the tap interface", "VM", "")),
+    (&["DUPLICATE_SOURCE_ADDRESS"], of("another host uses the same source address", "network", "`ip neigh show`")),
 ];
 
 /// Explanations of reasons with a common prefix.
 const FAMILIES: &[(&str, DropMeaning)] = &[
-    ("TCP_MD5", of("the signature of TCP (MD5) is missing or wrong", "routing", "key of the BGP session")),
-    ("TCP_AO", of("the signature of TCP (AO) is missing or wrong", "routing", "key and key number of the BGP session")),
-    ("TCP_AUTH", of("the signature of TCP is malformed", "routing", "key of the BGP session")),
-    (
-        "VXLAN_",
-        of("the overlay network does not know this network or target", "overlay, CNI", "VNI, `bridge fdb show`"),
-    ),
+    ("TCP_MD5", of("the TCP MD5 signature is missing or wrong", "routing", "key of the BGP session")),
+    ("TCP_AO", of("the TCP-AO signature is missing or wrong", "routing", "key and key ID of the BGP session")),
+    ("TCP_AUTH", of("the TCP signature is malformed", "routing", "key of the BGP session")),
+    ("VXLAN_", of("the network or target is unknown to the overlay network", "overlay, CNI", "VNI, `bridge fdb show`")),
     (
         "TUNNEL_",
-        of("the overlay network does not know this network or target", "overlay, CNI", "VNI, `bridge fdb show`"),
+        of("the network or target is unknown to the overlay network", "overlay, CNI", "VNI, `bridge fdb show`"),
     ),
     ("FQ_", of("the send queue of the interface is full", "capacity", "`tc -s qdisc show dev IFACE`")),
-    ("QDISC_", of("the send queue of the interface dropped it", "capacity", "`tc -s qdisc show dev IFACE`")),
-    ("MAC80211_", of("the wireless stack dropped it", "wireless", "")),
-    ("OPENVSWITCH_", of("a flow of Open vSwitch dropped it", "owner of the switch", "`ovs-dpctl dump-flows`")),
-    ("CAN_", of("a frame of the CAN bus is malformed", "sender", "")),
-    ("CANFD_", of("a frame of the CAN bus is malformed", "sender", "")),
-    ("CANXL_", of("a frame of the CAN bus is malformed", "sender", "")),
-    ("PSP_", of("encryption by PSP failed", "security", "")),
+    ("QDISC_", of("dropped by the send queue of the interface", "capacity", "`tc -s qdisc show dev IFACE`")),
+    ("MAC80211_", of("dropped by the wireless stack", "wireless", "")),
+    ("OPENVSWITCH_", of("dropped by an Open vSwitch flow", "owner of the switch", "`ovs-dpctl dump-flows`")),
+    ("CAN_", of("a CAN bus frame is malformed", "sender", "")),
+    ("CANFD_", of("a CAN bus frame is malformed", "sender", "")),
+    ("CANXL_", of("a CAN bus frame is malformed", "sender", "")),
+    ("PSP_", of("PSP encryption failed", "security", "")),
 ];
 
 #[cfg(test)]
@@ -491,9 +527,9 @@ mod tests {
     #[test]
     fn place_and_aliases_decide() {
         let says = |reason: &str, place: &str| meaning_of(reason.as_bytes(), place.as_bytes()).says;
-        assert!(says("NETFILTER_DROP", "nft_do_chain").starts_with("an nftables rule"));
-        assert!(says("NETFILTER_DROP", "nf_hook_slow").starts_with("connection tracking"));
-        assert!(says("NETFILTER_DROP", "ip_forward").starts_with("a firewall rule"));
+        assert!(says("NETFILTER_DROP", "nft_do_chain").starts_with("dropped by an nftables rule"));
+        assert!(says("NETFILTER_DROP", "nf_hook_slow").starts_with("dropped by connection tracking"));
+        assert!(says("NETFILTER_DROP", "ip_forward").starts_with("dropped by a firewall rule"));
         assert_eq!(says("SKB_CSUM", ""), says("CSUM", ""));
         assert!(!says("TCP_AONOTFOUND", "").is_empty() && !says("QDISC_NEW", "").is_empty());
         assert_eq!(says("UNKNOWN_99", "x"), "");

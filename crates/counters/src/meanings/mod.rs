@@ -126,10 +126,10 @@ fn nth(source: CounterSource, mut at: usize) -> Option<&'static Meaning> {
 
 /// Counters outside the tables, because their name contains a number, written as `#`.
 const NUMBERED: &[(&str, &str)] = &[
-    ("IcmpMsgInType#", "ICMP messages received of the type that ends the name."),
-    ("IcmpMsgOutType#", "ICMP messages sent of the type that ends the name."),
-    ("Icmp6InType#", "ICMPv6 messages received of the type that ends the name."),
-    ("Icmp6OutType#", "ICMPv6 messages sent of the type that ends the name."),
+    ("IcmpMsgInType#", "ICMP messages received of the type at the end of the name."),
+    ("IcmpMsgOutType#", "ICMP messages sent of the type at the end of the name."),
+    ("Icmp6InType#", "ICMPv6 messages received of the type at the end of the name."),
+    ("Icmp6OutType#", "ICMPv6 messages sent of the type at the end of the name."),
     driver::XDP_DROPS,
 ];
 

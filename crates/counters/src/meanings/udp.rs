@@ -4,14 +4,15 @@ use super::{Meaning, c};
 
 /// `Udp` of /proc/net/snmp.
 pub(super) const UDP: &[Meaning] = &[
-    c("UdpInDatagrams", "UDP datagrams that programs received over IPv4."),
+    c("UdpInDatagrams", "UDP datagrams delivered to programs over IPv4."),
     c(
         "UdpNoPorts",
-        "UDP datagrams over IPv4 for a port that no socket has: a service is missing, or a sender is wrong.",
+        "UDP datagrams over IPv4 for a port without a socket: a service is not running, or a sender uses the wrong \
+        port.",
     ),
     c(
         "UdpInErrors",
-        "UDP datagrams over IPv4 that were dropped: full receive buffers, wrong checksums and others together.",
+        "UDP datagrams over IPv4 that were dropped: full receive buffers, wrong checksums and other reasons together.",
     ),
     c("UdpOutDatagrams", "UDP datagrams sent over IPv4."),
     c(
@@ -23,7 +24,7 @@ pub(super) const UDP: &[Meaning] = &[
         "UdpSndbufErrors",
         "UDP datagrams over IPv4 not sent because the send buffer, or the queue of the device, was full.",
     ),
-    c("UdpInCsumErrors", "UDP datagrams over IPv4 dropped because their checksum is wrong: damaged on the way."),
+    c("UdpInCsumErrors", "UDP datagrams over IPv4 dropped because of a wrong checksum: damaged on the path."),
     c("UdpIgnoredMulti", "Multicast UDP datagrams over IPv4 that no socket wanted."),
     c(
         "UdpMemErrors",
@@ -33,8 +34,8 @@ pub(super) const UDP: &[Meaning] = &[
 
 /// `UdpLite` of /proc/net/snmp.
 pub(super) const UDPLITE: &[Meaning] = &[
-    c("UdpLiteInDatagrams", "UDP-Lite datagrams that programs received over IPv4."),
-    c("UdpLiteNoPorts", "UDP-Lite datagrams over IPv4 for a port that no socket has."),
+    c("UdpLiteInDatagrams", "UDP-Lite datagrams delivered to programs over IPv4."),
+    c("UdpLiteNoPorts", "UDP-Lite datagrams over IPv4 for a port without a socket."),
     c("UdpLiteInErrors", "UDP-Lite datagrams over IPv4 that were dropped, for all reasons."),
     c("UdpLiteOutDatagrams", "UDP-Lite datagrams sent over IPv4."),
     c("UdpLiteRcvbufErrors", "UDP-Lite datagrams over IPv4 dropped because the receive buffer was full."),
@@ -46,14 +47,15 @@ pub(super) const UDPLITE: &[Meaning] = &[
 
 /// `Udp6` of /proc/net/snmp6.
 pub(super) const UDP6: &[Meaning] = &[
-    c("Udp6InDatagrams", "UDP datagrams that programs received over IPv6."),
+    c("Udp6InDatagrams", "UDP datagrams delivered to programs over IPv6."),
     c(
         "Udp6NoPorts",
-        "UDP datagrams over IPv6 for a port that no socket has: a service is missing, or a sender is wrong.",
+        "UDP datagrams over IPv6 for a port without a socket: a service is not running, or a sender uses the wrong \
+        port.",
     ),
     c(
         "Udp6InErrors",
-        "UDP datagrams over IPv6 that were dropped: full receive buffers, wrong checksums and others together.",
+        "UDP datagrams over IPv6 that were dropped: full receive buffers, wrong checksums and other reasons together.",
     ),
     c("Udp6OutDatagrams", "UDP datagrams sent over IPv6."),
     c(
@@ -65,7 +67,7 @@ pub(super) const UDP6: &[Meaning] = &[
         "Udp6SndbufErrors",
         "UDP datagrams over IPv6 not sent because the send buffer, or the queue of the device, was full.",
     ),
-    c("Udp6InCsumErrors", "UDP datagrams over IPv6 dropped because their checksum is wrong or missing."),
+    c("Udp6InCsumErrors", "UDP datagrams over IPv6 dropped because of a wrong or missing checksum."),
     c("Udp6IgnoredMulti", "Multicast UDP datagrams over IPv6 that no socket wanted."),
     c(
         "Udp6MemErrors",
@@ -75,8 +77,8 @@ pub(super) const UDP6: &[Meaning] = &[
 
 /// `UdpLite6` of /proc/net/snmp6.
 pub(super) const UDPLITE6: &[Meaning] = &[
-    c("UdpLite6InDatagrams", "UDP-Lite datagrams that programs received over IPv6."),
-    c("UdpLite6NoPorts", "UDP-Lite datagrams over IPv6 for a port that no socket has."),
+    c("UdpLite6InDatagrams", "UDP-Lite datagrams delivered to programs over IPv6."),
+    c("UdpLite6NoPorts", "UDP-Lite datagrams over IPv6 for a port without a socket."),
     c("UdpLite6InErrors", "UDP-Lite datagrams over IPv6 that were dropped, for all reasons."),
     c("UdpLite6OutDatagrams", "UDP-Lite datagrams sent over IPv6."),
     c("UdpLite6RcvbufErrors", "UDP-Lite datagrams over IPv6 dropped because the receive buffer was full."),

@@ -418,7 +418,7 @@ mod tests {
             (2, ring, 1, 60, "late: "),
             (2, None, 1, 0, "at once: no ring"),
             (1, ring, 1, 0, "at once: each packet in its own slot"),
-            (2, ring, 0, 60, "takes no packets now"),
+            (2, ring, 0, 60, "receives no packets"),
         ] {
             let part = PacketPart { version: Some(version), rx_ring, flags: Some(flags), ..unknown };
             assert_eq!(part.late_ms(), Some(ms));

@@ -204,7 +204,10 @@ impl<'h> NetnsReading<'h> {
                 }
                 Err(error) => {
                     let name = sys::escaped(&iface.iface);
-                    self.stats.incomplete(1, format!("the driver statistics of an interface could not be read ({name}: {error})"));
+                    self.stats.incomplete(
+                        1,
+                        format!("the driver statistics of an interface could not be read ({name}: {error})"),
+                    );
                 }
             }
         }

@@ -126,7 +126,7 @@ pub enum SinkError {
 impl fmt::Display for SinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SinkError::Closed => f.write_str("the output was closed by its reader"),
+            SinkError::Closed => f.write_str("the reader of the output has closed it"),
             SinkError::Io(cause) => write!(f, "cannot write the output: {cause}"),
         }
     }

@@ -453,8 +453,8 @@ table! {
     /// The table of captured packets (`capture`).
     pub enum CapturedPackets of CapturedPacket = "capture", ENDLESS = true;
 
-    /// When the packet was received or sent; null where a file has no time. A filter takes 10:30 (local time today),
-    /// -5m, 2026-11-22T10:30:00Z.
+    /// Time at which the packet was received or sent; null if the file has no time for it. A filter accepts 10:30
+    /// (local time today), -5m and 2026-11-22T10:30:00Z.
     time: Time = own(|row| row.time()), kernel "tp_sec", show Show::Default;
     /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| match row.netns_id {

@@ -50,7 +50,7 @@ impl StageName {
             StageName::Raw => "chains `raw` of nftables and iptables: notrack, early drops",
             StageName::Conntrack => "connection tracking finds or creates the packet's entry",
             StageName::Mangle => "chains `mangle` of nftables and iptables",
-            StageName::Dstnat => "destination NAT: chains `nat` that publish or redirect services services",
+            StageName::Dstnat => "destination NAT: chains `nat` that publish or redirect services",
             StageName::Filter => "chains `filter` of nftables and iptables",
             StageName::Srcnat => "source NAT: chains `nat` that masquerade",
             StageName::Late => "code after the usual priorities: security, helpers",

@@ -115,6 +115,24 @@ fn difference(question: &Question, written: &str, output: &str) -> Option<String
     }
 }
 
+/// Returns the blocks of commands with their output.
+fn console_blocks(document: &str) -> impl Iterator<Item = &str> {
+    document.split("\n```console\n").skip(1).filter_map(|rest| Some(rest.split_once("\n```")?.0))
+}
+
+/// Each line of output in README is a line of the cookbook, which the commands themselves are compared with.
+#[test]
+fn readme_shows_outputs_of_the_cookbook() {
+    let read = |file: &str| std::fs::read_to_string(testkit::program::workspace().join(file)).unwrap();
+    let (readme, cookbook) = (read("README.md"), read("docs/cookbook.md"));
+    let known: std::collections::BTreeSet<&str> = cookbook.lines().collect();
+    let blocks: Vec<&str> = console_blocks(&readme).collect();
+    assert_eq!(blocks.len(), 5, "tasks");
+    for line in blocks.iter().flat_map(|block| block.lines()).filter(|line| !line.starts_with("$ ")) {
+        assert!(known.contains(line), "README shows an output that the cookbook does not have: {line}");
+    }
+}
+
 #[test]
 fn a_question_is_asked_once() {
     let lines: std::collections::BTreeSet<&str> = questions().map(|question| question.line).collect();

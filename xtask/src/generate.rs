@@ -1,7 +1,7 @@
 //! Generates the committed files that depend on flags and field tables: man pages, completions, schema.
 
 use crate::findings::Findings;
-use crate::root;
+use crate::{bounds, root};
 use anyhow::{Context, Result};
 use clap::Command;
 use record::Show;
@@ -55,6 +55,7 @@ fn files() -> Result<Files> {
     files.insert("docs/man/netwren-filters.7".into(), filters_page().into_bytes());
     completions(&mut files);
     files.insert("docs/schema.md".into(), cli::schema_markdown().into_bytes());
+    files.insert("docs/bounds.md".into(), bounds::page()?.into_bytes());
     Ok(files)
 }
 

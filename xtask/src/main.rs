@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bounds;
 mod faults;
 mod findings;
 mod fresh;
@@ -69,7 +70,7 @@ fn commands() -> Command {
         .about("netwren's chores")
         .subcommand_required(true)
         .subcommand(Command::new("tidy").about("Rules that no compiler checks: layers, sizes, words, generated files"))
-        .subcommand(Command::new("gen").about("Writes man pages, completions and docs/schema.md"))
+        .subcommand(Command::new("gen").about("Writes man pages, completions, docs/schema.md and docs/bounds.md"))
         .subcommand(bpf_command())
         .subcommand(fuzz_command())
         .subcommand(fresh_command())

@@ -12,6 +12,9 @@ const HEAD: usize = 12;
 const STEP: u32 = 16;
 /// Maximum length of a chain of modifiers (`const volatile`) or nested arrays. Compilers stay far below it; hostile
 /// bytes may form a cycle.
+///
+/// Bound: modifiers or nested arrays in one kernel type. Beyond: the program is not loaded; another interface reads.
+/// By: a broken kernel.
 const CHAIN_MAX: usize = 32;
 
 /// `BTF_KIND_*`

@@ -13,6 +13,12 @@ use crate::object::{u32_at, u64_at};
 
 const OBJECT: &[u8] = include_bytes!("../objects/cpu_samples.o");
 const PROGRAM: &str = "on_sample";
+/// Bound: counts of call chains and CPUs of `doctor softirq`. Beyond: further samples are counted as lost (exit code
+/// 3). This also affects other users. By: programs that reach the kernel's network code in very many ways.
+const COUNTS_MAX: u32 = 8192;
+/// Bound: call chains whose functions are known. Beyond: samples of further chains are counted without functions (exit
+/// code 3). This also affects other users. By: programs that reach the kernel's network code in very many ways.
+const CHAINS_MAX: u32 = 4096;
 /// `struct tally`
 const TALLY_BYTES: usize = 32;
 
@@ -115,6 +121,7 @@ impl CpuSamples {
 }
 
 fn load() -> Result<Loaded, BpfError> {
-    let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
+    let entries = [("counts", COUNTS_MAX), ("ways", CHAINS_MAX)];
+    let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &entries };
     load_with(&KernelTypes::none(), &spec)
 }

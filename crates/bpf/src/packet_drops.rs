@@ -76,9 +76,21 @@ pub struct DropRoom {
     pub merged: u32,
 }
 
+/// Bound: kinds of drops: reason, place, namespace, interface and protocol, without ports. Beyond: packets of further
+/// kinds are counted by reason and place alone; reported (exit code 3). By: anyone who may make interfaces in a
+/// namespace of the host; senders cannot (`drops::root_a_storm_of_random_ports_is_one_row`).
+const KINDS_MAX: u32 = 4096;
+/// Bound: kinds of drops in the namespaces of user namespaces. Beyond: packets of further kinds are counted by reason
+/// and place alone; reported (exit code 3). By: a user who makes namespaces, for all such namespaces; those of the host
+/// have their own (`packet_drops::root_namespaces_of_users_take_no_room_of_others`).
+const GUEST_KINDS_MAX: u32 = 2048;
+/// Bound: pairs of reason and place for packets of further kinds. Beyond: packets are counted as lost (exit code 3;
+/// `packet_drops::root_without_any_room_packets_are_lost_and_counted`). By: a kernel with more such places.
+const MERGED_KINDS_MAX: u32 = 1024;
+
 impl DropRoom {
     /// Enough for hundreds of namespaces; takes 2 ms to create on two CPUs.
-    pub const USUAL: DropRoom = DropRoom { own: 4096, guests: 2048, merged: 1024 };
+    pub const USUAL: DropRoom = DropRoom { own: KINDS_MAX, guests: GUEST_KINDS_MAX, merged: MERGED_KINDS_MAX };
 }
 
 impl PacketDrops {

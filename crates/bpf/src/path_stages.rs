@@ -22,6 +22,9 @@ const ARRIVALS_BYTES: usize = PARTS_AT + 4 * PARTS;
 const TRIES: i32 = 8;
 
 /// The maximum number of places in one run: `max_entries` of the program's map.
+///
+/// Bound: places between the hooks of netfilter that `doctor path` measures. Beyond: further places are not measured.
+/// By: anyone who may register hooks in the namespace.
 pub const PLACES_MAX: usize = 80;
 
 /// A requested place.

@@ -8,6 +8,9 @@ use sys::Errno;
 
 /// Maximum number of portions of one chain or list, as a power of two; each has some thousand rows. The kernel's loop
 /// budget ends a pass over a chain earlier: after eight million objects or a quarter of a second.
+///
+/// Bound: halvings of a hash chain that is read in portions. Beyond: another interface reads the rest. By: a user with
+/// gigabytes of kernel memory.
 const BITS_MAX: u32 = 24;
 
 /// The objects whose hash equals `bits` in the bits of `mask`.

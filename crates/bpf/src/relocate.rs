@@ -12,6 +12,9 @@ use crate::error::BpfError;
 const NESTING_MAX: usize = 16;
 /// Number of members that one search may visit, including members of anonymous structs. Bounds the work on hostile
 /// types.
+///
+/// Bound: members that one search in the kernel's types visits. Beyond: the program is not loaded; another interface
+/// reads. By: a broken kernel.
 const LOOKS_MAX: u32 = 10_000;
 
 /// A number for an instruction, with the conditions for writing it there.

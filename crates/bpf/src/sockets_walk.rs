@@ -19,6 +19,9 @@ const HEAD: usize = 32;
 const BUCKETS_A_CALL: u32 = 4096;
 /// Number of calls that may end without progress because a chain changed a thousand times, or because the kernel cut
 /// them short.
+///
+/// Bound: calls in a row in which a changing hash chain stops the walk of sockets. Beyond: netlink reads the rest. By:
+/// a local user who opens and closes sockets on many CPUs.
 const CONTENDED_MAX: u32 = 20;
 
 // The result of a call, `status` of `struct walk`.

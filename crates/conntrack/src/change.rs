@@ -31,6 +31,8 @@ const FAMILY_COUNTS: u8 = 1;
 const FAMILY_COUNTS_SINCE: (u32, u32) = (5, 3);
 /// Maximum number of passes of a one-by-one flush. A resize of the hash table interrupts a pass; if it interrupts all
 /// of them, the flush fails, because some entries may be left.
+///
+/// Bound: passes of a flush before Linux 5.3. Beyond: the flush fails and is reported. By: root.
 const FLUSH_PASSES: u32 = 3;
 
 /// New values for an address and a port.

@@ -11,6 +11,9 @@ use crate::reading::{COUNTERS_MAX, CounterReading, Object};
 use crate::{drivers, links, qdiscs, texts, traps};
 
 /// Maximum number of attempts at a dump that the kernel interrupted because an interface came or went.
+///
+/// Bound: dumps of interfaces or queueing disciplines that change during each of them. Beyond: the counters count as
+/// incomplete (exit code 3). By: anyone who makes interfaces all the time.
 const TRIES: u32 = 3;
 
 /// Names this reader of a namespace in a recording.

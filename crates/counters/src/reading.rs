@@ -5,6 +5,9 @@ use record::rows::CounterSource;
 use crate::meanings::{self, Meaning};
 
 /// Maximum number of counters in a reading: 40,000 interfaces. [`CounterReading::over`] counts the others.
+///
+/// Bound: counters of a namespace (`reading::counters_are_bounded`). Beyond: further counters are left out and counted
+/// (exit code 3). By: anyone who may make 40,000 interfaces there.
 pub const COUNTERS_MAX: usize = 1 << 20;
 
 /// Counters at one moment, in the kernel's order.

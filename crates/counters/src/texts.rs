@@ -101,6 +101,8 @@ pub fn add_softnet(into: &mut CounterReading, text: &[u8]) -> u64 {
 }
 
 /// Maximum number of columns of a neighbour table's file; kernels have 13.
+///
+/// Bound: columns of a file of neighbour statistics. Beyond: further columns are left out. By: a broken kernel.
 const NEIGH_COLUMNS_MAX: usize = 64;
 
 /// `/proc/net/stat/arp_cache` and `ndisc_cache`: a line of names, then a hexadecimal line per CPU. The lines are added

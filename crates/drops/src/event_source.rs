@@ -127,7 +127,15 @@ fn by_bpf(host: &Host, scope: DropScope, parts: EventParts) -> Result<Box<dyn Te
     use bpf::DropEventParts;
     /// Ring for events that wait while names of functions are looked up: room for 43,000 drops, or for 72,000 with 128
     /// bytes of each packet.
+    ///
+    /// Bound: bytes of ring buffer for `drops --events`: 43,000 drops
+    /// (`drops::root_events_that_find_the_ring_full_are_counted`). Beyond: further drops are lost and counted (exit
+    /// code 3). This also affects other users; without `--events` they are counted as drops. By: anyone whose packets
+    /// are dropped faster than they are shown.
     const RING_BYTES: u32 = 4 << 20;
+    /// Bound: bytes of ring buffer for `drops -w`: 72,000 drops of 128 bytes, 3,900 of 4,096 bytes. Beyond: further
+    /// drops are lost and counted (exit code 3). This also affects other users. By: anyone whose packets are dropped
+    /// faster than they are written.
     const FRAME_RING_BYTES: u32 = 16 << 20;
     let (parts, ring_bytes) = match parts {
         EventParts::Plain => (DropEventParts::Plain, RING_BYTES),

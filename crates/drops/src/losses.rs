@@ -8,7 +8,9 @@ use record::Proto;
 use record::rows::CounterSource::{Conntrack, Driver, Iface, Netstat, Qdisc, Snmp, Snmp6, Softnet, Trap};
 use record::rows::{CountedIn, Counter, CounterSource, PacketDrop, Socket, is_numbered};
 
-/// Maximum number of sockets whose drops are remembered from one reading to the next.
+/// Bound: sockets with drops that `drops` remembers from one reading to the next
+/// (`losses::sockets_beyond_the_bound_are_counted`). Beyond: drops of further sockets are not shown, counted (exit code
+/// 3). This also affects other users. By: a local user who makes as many sockets and loses packets on each.
 pub const LOSING_SOCKETS_MAX: usize = 65_536;
 
 /// A counter that grows by one for each loss.

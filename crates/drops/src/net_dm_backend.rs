@@ -15,8 +15,14 @@ use crate::via::DropsVia;
 
 /// Maximum number of counted combinations of reason, place, interface, EtherType and protocol. The sender chooses the
 /// last two.
+///
+/// Bound: kinds of drops with the drop monitor. Beyond: drops of further kinds are counted as lost (exit code 3). This
+/// also affects other users. By: a sender of packets with many EtherTypes and protocols.
 const KINDS_MAX: usize = 4096;
 /// Maximum number of stored names: the kernel's code has some thousands of places and hundreds of reasons.
+///
+/// Bound: names of functions and reasons with the drop monitor (`net_dm_backend::names_are_bounded`). Beyond: further
+/// names are not shown. By: a broken kernel.
 const NAMES_MAX: usize = 16_384;
 /// Time that the kernel's workers get at each reading to report drops still in their queues.
 const SETTLE_MS: i32 = 10;

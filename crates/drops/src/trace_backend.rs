@@ -12,6 +12,9 @@ use crate::trace::{TraceInstance, TracedDrop};
 use crate::via::DropsVia;
 
 /// Maximum number of counted combinations of reason, place and EtherType. The sender chooses the EtherType.
+///
+/// Bound: kinds of drops with tracefs. Beyond: drops of further kinds are counted as lost (exit code 3). This also
+/// affects other users. By: a sender of packets with many EtherTypes.
 const KINDS_MAX: usize = 4096;
 /// Offsets of the EtherType in a key and in a sample.
 const KEY_ETHERTYPE: usize = 20;

@@ -31,6 +31,7 @@ pub use diff::{DiffSource, DiffState};
 pub use explain::{explain, expr_text};
 pub use filter::{Ast, FilterError};
 pub use glob::matches as glob_matches;
+pub use group::GROUPS_MAX;
 pub use nearest::nearest;
 pub use plan::{Fold, Plan, PlanError, PlanRequest, Sort};
 pub use predicate::{BadPattern, Predicate};

@@ -11,6 +11,9 @@
 use record::{Hole, RowBytes, Rules, Value};
 
 /// Most bytes that are kept; a socket takes about 160. Further rows are decoded and formatted in every round.
+///
+/// Bound: bytes of rendered rows that `--watch` keeps. Beyond: further rows are rendered in every round. By: a local
+/// user with as many sockets.
 pub const BYTES_MAX: usize = 128 << 20;
 
 /// Rows that are searched after the last one found: this many may have disappeared between two that stayed. Rows come

@@ -11,8 +11,14 @@ use record::{Accounting, Addr, Column, Columns, Kind, Next, Round, Sink, SinkErr
 use std::hash::BuildHasher;
 
 /// Most bytes of waiting rows: about half a million rows with the default columns.
+///
+/// Bound: bytes of rows that wait for host names. Beyond: rows are shown with numbers. By: a local user with as many
+/// sockets; the name servers.
 pub const HELD_BYTES_MAX: usize = 64 << 20;
 /// Most distinct addresses that are resolved; later ones stay numbers.
+///
+/// Bound: addresses whose names are looked up. Beyond: further addresses stay numbers. By: a local user with as many
+/// sockets.
 pub const ADDRESSES_MAX: usize = 1 << 20;
 
 /// A resolver of addresses to names.

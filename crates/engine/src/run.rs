@@ -39,7 +39,7 @@ mod output;
 mod typed_rows;
 
 use crate::answers::add_gap;
-use crate::group::{FOLDED, Grouper};
+use crate::group::{Grouper, folded_reason};
 use crate::order::{RowOrder, Sorter};
 use crate::plan::{Grouping, Plan, Work};
 use crate::rendered_rows::RenderedRows;
@@ -212,7 +212,7 @@ impl<T: Table> Plan<T> {
         })?;
         if grouper.folded() > 0 {
             (from_source.incomplete, from_source.only_namespaces_missing) = (true, false);
-            from_source.add_reason(grouper.folded(), FOLDED);
+            from_source.add_reason(grouper.folded(), folded_reason());
         }
         let width = self.columns.0.len();
         let mut sorter = Sorter::new(&how.order, width, width, self.limit_in_memory(out));

@@ -5,6 +5,9 @@ use crate::Batch;
 use std::collections::HashMap;
 
 /// Most classes whose bytes are counted for one file. The bytes of further classes count only in the total.
+///
+/// Bound: classes of messages in a file of a spool. Beyond: messages of further classes are dropped only with whole
+/// files. This also affects other users. By: with `--all-netns`, anyone who may write thousands of rules.
 const CLASSES_MAX: usize = 4096;
 
 /// Bytes of each class.

@@ -17,12 +17,19 @@ use std::time::{Duration, Instant};
 use sys::outfile::FilePlace;
 
 /// Longest time for one client.
+///
+/// Bound: for a question at the control socket. Beyond: the client is disconnected. By: root; the user of the run.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The request of a successor.
 pub(crate) const TAKE_OVER: &str = "take-over";
 /// Longest request, in bytes.
+///
+/// Bound: bytes of a question at the control socket. Beyond: the client is disconnected. By: root; the user of the run.
 const QUESTION_MAX: usize = 64;
 /// Longest answer, in bytes.
+///
+/// Bound: bytes of an answer that `log status` reads. Beyond: the answer is refused. By: a program at the path of the
+/// control socket.
 const ANSWER_MAX: usize = 16 << 20;
 /// How often the thread checks whether it must end, in milliseconds.
 const LOOK_MS: i32 = 250;

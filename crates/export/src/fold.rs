@@ -5,6 +5,9 @@ use crate::shares::Shares;
 use std::collections::VecDeque;
 
 /// Most keys that are tracked at once.
+///
+/// Bound: different rows in a window of `--fold`; one rule leaves room for others. Beyond: further rows are shipped
+/// unfolded; nothing is lost. By: any sender of packets that a rule logs.
 pub const FOLD_KEYS_MAX: usize = 65_536;
 
 /// The records with one key, since the first of them was sent.

@@ -10,6 +10,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How much longer the end waits for the thread after its deadline.
+///
+/// Bound: at the end, in addition to `--drain`, for the thread of an output. Beyond: the thread is abandoned. By: a
+/// receiver.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The options of an output.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 const PORT: u16 = 5432;
 
 /// The server truncates names to this many bytes (NAMEDATALEN).
+///
+/// Bound: bytes of a name in a database. Beyond: the name is cut, as by the server. By: the user.
 const NAME_MAX: usize = 63;
 
 /// Whether the connection is encrypted, with libpq's names.

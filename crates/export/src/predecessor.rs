@@ -11,14 +11,26 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Longest time for the earlier run to stop reading and answer.
+///
+/// Bound: in which an earlier run must hand over its sockets
+/// (`predecessor::a_peer_that_never_finishes_is_left_when_the_run_ends`). Beyond: nothing is taken over; exit code 4.
+/// By: root; the user of the earlier run.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Longest time for the earlier run to deliver its waiting messages and end.
+///
+/// Bound: in which an earlier run must deliver its messages and end. Beyond: its outputs may be refused. By: root; the
+/// user of the earlier run.
 const END: Duration = Duration::from_secs(30);
 /// How often a wait checks whether it should go on.
 const LOOK: Duration = Duration::from_millis(50);
 /// Most sockets that are accepted: more than a run binds.
+///
+/// Bound: sockets of an earlier run. Beyond: nothing is taken over; exit code 4. By: root; the user of the earlier run.
 const FILES_MAX: usize = 4096;
 /// Longest answer, in bytes: room for thousands of sockets.
+///
+/// Bound: bytes of an answer of an earlier run. Beyond: nothing is taken over; exit code 4. By: root; the user of the
+/// earlier run.
 const ANSWER_MAX: usize = 1 << 20;
 
 /// The earlier run, which has handed over and is about to end.

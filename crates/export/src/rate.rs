@@ -5,6 +5,9 @@ use crate::shares::Shares;
 use std::collections::VecDeque;
 
 /// Most keys that are tracked at once.
+///
+/// Bound: addresses of `--rate-by`; one rule leaves room for others. Beyond: further addresses of this rule share one
+/// rate, counted as `limited`. By: any sender of packets that a rule logs.
 pub const RATE_KEYS_MAX: usize = 65_536;
 /// Time between two reports of limited records, in ns.
 pub const RATE_WINDOW_NS: u64 = 10_000_000_000;

@@ -18,6 +18,9 @@ use std::hash::{BuildHasher, Hasher};
 
 /// Maximum number of waiting ends: 88 bytes each, 46 MiB. The mirror of a waiting end is always kept; any other end
 /// becomes a separate flow, and is counted.
+///
+/// Bound: ends of connections that wait for their other end. Beyond: further ends become two flows; reported. By: a
+/// local user with as many connections.
 const WAITING_MAX: usize = 1 << 19;
 
 /// One end.

@@ -5,6 +5,9 @@ use hashbrown::HashSet;
 use record::Addr;
 
 /// Maximum number of addresses of all namespaces together: the rest are taken for addresses of other hosts.
+///
+/// Bound: addresses of all namespaces. Beyond: a further address counts as another host's. By: anyone who may add
+/// addresses in a namespace.
 const HOMES_MAX: usize = 1 << 18;
 
 /// (namespace, address) pairs. A lookup costs two probes.

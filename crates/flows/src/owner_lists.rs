@@ -6,6 +6,9 @@ use record::{Comm, Owner};
 
 /// Maximum number of names per flow. A service rarely has more than two; the victim of a port scan must not cost
 /// memory.
+///
+/// Bound: process names of a flow. Beyond: further names are left out. By: a local user who shares sockets among
+/// processes.
 pub const OWNERS_MAX: usize = 8;
 
 /// One owner and the index of the next one of the same flow, ascending by pid.

@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use netlink::prefix;
 use sys::{ARP_ADDRESSES_MAX, ArpSocket, SysError};
 
-/// Maximum number of senders kept, and of messages read.
-const KEPT_MAX: usize = 256;
+/// Bound: senders of ARP that `doctor` keeps for a namespace. Beyond: later senders are left out; earlier ones are
+/// findings. By: any host on the link.
+const SENDERS_MAX: usize = 256;
+/// Bound: ARP messages of a reading. Beyond: later messages are not read. By: any host on the link.
 const MESSAGES_MAX: usize = 65_536;
 
 /// Size of a claim in a recording.
@@ -60,7 +62,7 @@ impl ArpWatch {
             let Some(sender) = self.socket.receive()? else { break };
             let key = (sender.ifindex, sender.addr, sender.hardware);
             let is_group = sender.hardware[0] & GROUP_BIT != 0;
-            if !is_group && (claims.len() < KEPT_MAX || claims.contains_key(&key)) {
+            if !is_group && (claims.len() < SENDERS_MAX || claims.contains_key(&key)) {
                 let count = claims.entry(key).or_default();
                 *count = count.saturating_add(1);
             }

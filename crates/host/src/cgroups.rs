@@ -9,6 +9,9 @@ use crate::texts::Texts;
 use std::path::PathBuf;
 
 /// Maximum number of directories read. On a host with more groups, the others have no path.
+///
+/// Bound: cgroups. Beyond: sockets of further cgroups have no path. This also affects other users. By: a user who may
+/// make cgroups.
 const GROUPS_MAX: usize = 200_000;
 
 /// In a recording: mounted u8, unreadable u32, over u8, then per group id u64, length u16, path; little endian.

@@ -50,8 +50,11 @@ pub const RULES: KernelPart = KernelPart { module: "nf_tables", function: "nft_i
 
 /// Maximum number of attempts at a dump that a change of the rules interrupted.
 const TRIES: u32 = 3;
-/// Maximum numbers of rules kept, and of jumps between chains.
-const RULES_MAX: usize = 1024;
+/// Bound: rules that log to groups. Beyond: further rules are not checked, counted (exit code 3). By: the owner of a
+/// namespace, for that namespace.
+pub const RULES_MAX: usize = 1024;
+/// Bound: jumps between chains of nftables. Beyond: rules beyond count as unreached. By: the owner of a namespace, for
+/// that namespace.
 const JUMPS_MAX: usize = 65_536;
 
 /// A rule that logs to a group.

@@ -33,6 +33,9 @@ const TRIES: u32 = 3;
 
 /// Maximum number of interfaces kept, of all namespaces together: hosts with tens of thousands exist. Others have no
 /// name.
+///
+/// Bound: interfaces of all namespaces. Beyond: further interfaces are shown by number. By: anyone who may make
+/// interfaces.
 const IFACES_MAX: usize = 1 << 20;
 
 /// Names of interfaces, by namespace and index. Namespace 0 stands for an unknown one: see [`Ifaces::common_name`].

@@ -38,8 +38,9 @@ const MODES: &[(u32, u32, bool)] = &[
     (12, 10_000, true),
 ];
 
-/// Maximum number of interfaces kept.
-const KEPT_MAX: usize = 65_536;
+/// Bound: interfaces whose speed and duplex `doctor` remembers. Beyond: further interfaces are not checked, counted
+/// (exit code 3). By: anyone who may make interfaces.
+pub const LINK_MODES_MAX: usize = 65_536;
 
 /// A set of link modes, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +94,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Link
     });
     let key = format!("link modes@{netns}");
     let ask = Query { what: "link modes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
-    bounded_dump::read(host, &ask, KEPT_MAX, link_mode)
+    bounded_dump::read(host, &ask, LINK_MODES_MAX, link_mode)
 }
 
 /// `None` for other messages, and for messages without an interface.

@@ -43,7 +43,10 @@ const AF_INET: u8 = 2;
 const TRIES: u32 = 3;
 
 /// Maximum number of interfaces kept, and of addresses of each family. [`Links::over`] counts the others.
-const KEPT_MAX: usize = 1 << 20;
+///
+/// Bound: interfaces of a namespace, and addresses of each family. Beyond: further ones are left out and counted (exit
+/// code 3). By: anyone who may make interfaces.
+const LINKS_MAX: usize = 1 << 20;
 
 /// The file with the IPv6 addresses.
 const IF_INET6: &str = "/proc/thread-self/net/if_inet6";
@@ -164,7 +167,7 @@ impl Links {
 }
 
 fn keep<T>(all: &mut Vec<T>, one: T, over: &mut u64) {
-    if all.len() < KEPT_MAX { all.push(one) } else { *over += 1 }
+    if all.len() < LINKS_MAX { all.push(one) } else { *over += 1 }
 }
 
 // `None` for other messages and for interfaces without a name, which nothing could refer to.

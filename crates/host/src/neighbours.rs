@@ -23,8 +23,9 @@ const NDMSG: usize = 12;
 /// USER_HZ: the ticks per second in the ages that the kernel reports.
 const TICKS_PER_S: u32 = 100;
 
-/// Maximum number of neighbours kept.
-const KEPT_MAX: usize = 65_536;
+/// Bound: neighbours without an answer that `doctor` remembers for a namespace. Beyond: further neighbours are not
+/// checked, counted (exit code 3). By: a user who scans.
+pub const NEIGHBOURS_MAX: usize = 65_536;
 
 /// A neighbour that did not answer a request for its hardware address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub fn silent(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Si
     request.body(&[0; NDMSG]);
     let key = format!("neighbours@{netns}");
     let ask = Query { what: "neighbours", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
-    bounded_dump::read(host, &ask, KEPT_MAX, neighbour)
+    bounded_dump::read(host, &ask, NEIGHBOURS_MAX, neighbour)
 }
 
 /// `None` for other messages, neighbours that answer, and messages that are too short.

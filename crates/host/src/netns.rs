@@ -20,6 +20,8 @@ pub use crate::own_netns::current;
 pub(crate) const DOCKER: &str = "/run/docker/netns";
 
 /// Maximum number of names kept. On a host with more namespaces, the others are shown by number.
+///
+/// Bound: names of namespaces. Beyond: further namespaces are shown by number. By: root.
 const NAMES_MAX: usize = 1 << 16;
 
 /// Inode → name.

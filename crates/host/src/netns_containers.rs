@@ -10,6 +10,9 @@ use crate::containers::ContainerSearch;
 use crate::processes::Identity;
 
 /// Maximum number of searches: the oldest process of a container may end between being found and being opened.
+///
+/// Bound: searches for the oldest process of a container. Beyond: the run ends with an error. By: a container whose
+/// processes end at once.
 const TRIES_MAX: usize = 3;
 
 /// Number of characters shown of a container's id.

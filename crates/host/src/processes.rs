@@ -22,11 +22,12 @@ const STREAM: &str = "processes";
 /// Size at which a block is handed out.
 const BLOCK_FULL: usize = 60 << 10;
 
-/// Maximum number of bytes read of a file. A command line may have two megabytes; no reader wants more than this.
+/// Bound: bytes of a command line. Beyond: the rest is left out. By: the owner of the process.
 const BYTES_MAX: usize = 4 << 10;
 
-/// Maximum number of bytes kept in total. Files beyond it are counted.
-const KEPT_MAX: usize = 256 << 20;
+/// Bound: bytes of all command lines. Beyond: further command lines are empty; counted. This also affects other users.
+/// By: a user with as many processes.
+const TEXTS_BYTES_MAX: usize = 256 << 20;
 
 /// One file of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +114,7 @@ impl ProcessesReport {
             lines.push(format!("{} files of processes below /proc unreadable: {why}", self.unreadable));
         }
         if self.over > 0 {
-            lines.push(format!("{} files of processes left out: 256 MiB are kept", self.over));
+            lines.push(format!("{} files of processes left out: {} MiB are kept", self.over, TEXTS_BYTES_MAX >> 20));
         }
         if let Some(error) = &self.ended {
             lines.push(format!("what surrounds processes is incomplete: {error}"));
@@ -283,7 +284,7 @@ impl Gather {
 
     fn keep(&mut self, pid: u32, part: ProcessPart, text: &[u8]) {
         let [cmdlines, cgroups, contexts] = &mut self.arena;
-        if cmdlines.len() + cgroups.len() + contexts.len() + text.len() > KEPT_MAX {
+        if cmdlines.len() + cgroups.len() + contexts.len() + text.len() > TEXTS_BYTES_MAX {
             self.report.over += 1;
             return;
         }
@@ -309,7 +310,7 @@ impl Gather {
         }
         // A kernel thread has no command line.
         if arena.len() > start {
-            // KEPT_MAX is far below 2^32.
+            // TEXTS_BYTES_MAX is far below 2^32.
             places.push((pid, start as u32, arena.len() as u32));
         }
     }

@@ -8,6 +8,9 @@ use record::rows::{PortRange, SnatPorts, SnatRule};
 use serde_json::Value as Json;
 
 /// Maximum number of rules: each is compared with each SNAT address and destination. A longer list counts as unknown.
+///
+/// Bound: rules of source NAT. Beyond: the range of ports is unknown; reported. By: the owner of a namespace, for that
+/// namespace.
 const RULES_MAX: usize = 1024;
 
 /// The rules of a listing; `None` if it is malformed, or has more rules than the maximum.

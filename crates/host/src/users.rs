@@ -9,7 +9,7 @@ use sys::rights::UserIds;
 use crate::HostError;
 use crate::texts::Texts;
 
-/// Maximum number of groups of a user, the same as in the kernel.
+/// Bound: groups of the user of `-Z`. Beyond: further groups are not joined. By: root.
 const GROUPS_MAX: usize = 65_536;
 
 /// A user account that a process can switch to.

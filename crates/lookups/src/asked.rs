@@ -8,7 +8,7 @@ use record::rows::need;
 use record::{Accounting, Demand, LookupId, Scan, Source, Table, scan_through};
 use sys::{Host, Mode};
 
-/// Maximum number of fields named in a message; the rest are counted.
+/// Bound: field names in a sentence. Beyond: further names are counted. By: the user.
 const NAMES_MAX: usize = 8;
 
 /// The table under which a recording names its lookups.

@@ -25,8 +25,13 @@ const UNKNOWN_NS: u64 = 100_000_000;
 const COMMON_NS: u64 = 1_000_000_000;
 /// The most namespaces whose changes the kernel reports; each takes a descriptor. Interfaces of further namespaces are
 /// read again every [`COMMON_NS`].
+///
+/// Bound: namespaces whose changes of interfaces the kernel reports to a long run. Beyond: interfaces of further
+/// namespaces are read once a second. By: a user who makes namespaces.
 const WATCHED_MAX: usize = 1024;
 /// The most names kept until the end of a batch of rows, including older names.
+///
+/// Bound: names of interfaces in a batch of rows. Beyond: further rows have no name. By: anyone who renames interfaces.
 const NAMES_MAX: usize = 1 << 18;
 
 /// The current names of interfaces.

@@ -14,6 +14,9 @@ use sys::Host;
 /// Maximum number of readings kept, about 1 KiB each; cells may borrow from them until the batch of rows ends. If more
 /// than half are used at the end of a batch, all are dropped. Further processes in one batch have empty cells, which
 /// are counted.
+///
+/// Bound: processes in a batch of `--follow`. Beyond: cells of further processes are empty; counted (exit code 3). By:
+/// a local user with as many processes.
 const READINGS_MAX: usize = 1 << 16;
 
 /// Data is read again after this time.

@@ -9,6 +9,9 @@ use sys::{Header, Host, TapeError, escaped};
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The largest recording that is unpacked, in bytes of memory. A few bytes of zstd can expand to any size.
+///
+/// Bound: bytes of an unpacked recording (`recording_file::a_packed_file_is_unpacked_up_to_a_bound`). Beyond: the
+/// recording is refused. By: the author of the file.
 const UNPACKED_MAX: u64 = 1 << 30;
 
 /// The header of any recording fits in this many bytes.

@@ -12,6 +12,10 @@ use std::os::unix::fs::MetadataExt;
 use sys::{Host, clock};
 
 /// Readings may take one part in this many of the time.
+///
+/// Bound: parts of the time: at most one is spent on reading names
+/// (`refreshing_lookups::issue_10_readings_are_bounded_by_their_rate_and_what_is_missing_is_counted`). Beyond: cells
+/// are empty; counted (exit code 3). By: a local user who makes cgroups and namespaces fast.
 const SHARE_OF_TIME: u64 = 20;
 /// Time available at once after a pause.
 const CREDIT_NS_MAX: u64 = 200_000_000;
@@ -22,6 +26,9 @@ const NAMELESS_NS: u64 = 1_000_000_000;
 /// Maximum number of names kept, about 200 bytes each; cells may borrow from them until the batch of rows ends. If
 /// more than half are used then, all are dropped, and existing ones are read again. Further names in one batch are
 /// counted as missing.
+///
+/// Bound: names of cgroups and namespaces in a batch of `--follow`. Beyond: further cells are empty; counted (exit code
+/// 3). By: a local user who makes as many.
 const NAMES_MAX: usize = 1 << 18;
 
 /// The names of a first reading, and those added by later readings.

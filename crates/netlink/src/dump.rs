@@ -150,11 +150,16 @@ fn open<'a>(ask: &Query<'_>, request: &[u8]) -> Result<Box<dyn Blocks + 'a>, Sys
 
 /// Maximum number of consecutive receive buffers without a message of the answer; one more ends the dump with EIO. The
 /// kernel sends such buffers only for acknowledgements, so a longer series would never end.
+///
+/// Bound: receive buffers in a row without a message of the answer. Beyond: the dump ends with EIO. By: a broken
+/// kernel.
 const EMPTY_BLOCKS_MAX: u32 = 1024;
 
 /// Number of receive buffers of 32 KiB with rows that are still read after the user requested the end: a million rows,
 /// which a healthy kernel delivers in a second. Callers that show rows stop much earlier; this ends those that only
 /// collect.
+///
+/// Bound: receive buffers that are still read after an interruption. Beyond: the dump ends. By: a broken kernel.
 const BLOCKS_AFTER_INTERRUPT: u32 = 4096;
 
 /// Ends an endless answer.

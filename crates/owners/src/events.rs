@@ -7,6 +7,9 @@ use std::collections::HashMap;
 
 /// Maximum number of entries whose owners are remembered, about 40 bytes each; the destroy events of further entries
 /// have no owner.
+///
+/// Bound: entries of connection tracking whose owners are remembered. Beyond: the destroy events of further entries
+/// have no owner; they are counted. By: a local user with as many connections.
 const MAX: usize = 1 << 20;
 
 /// The reason why an event has no owner: the socket is looked up after the event, and may be closed by then.
@@ -129,7 +132,8 @@ impl<R: ReadOwners> OwnerTracker<R> {
         }
         if self.unremembered > 0 {
             stats.incomplete = true;
-            stats.add_reason(self.unremembered, "entries beyond the first 1048576 have no owner when they end");
+            let text = format!("entries beyond the first {MAX} have no owner when they end");
+            stats.add_reason(self.unremembered, text);
         }
     }
 }

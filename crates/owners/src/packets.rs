@@ -10,6 +10,9 @@ use record::rows::{CapturedPacket, CapturedPackets, PacketSocket};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
 
 /// Maximum time that a packet waits for a reading.
+///
+/// Bound: that a packet waits for a reading of sockets. Beyond: the packet continues with the owners that are known;
+/// counted (exit code 3). By: any sender of packets of unknown connections.
 const WAIT_NS: u64 = 500_000_000;
 /// Maximum age of a reading while packets arrive: ports may have passed to other processes.
 const FRESH_NS: u64 = 1_000_000_000;

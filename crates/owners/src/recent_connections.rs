@@ -11,12 +11,22 @@ use crate::secret_hash::SecretHash;
 use crate::socket_index::Connection;
 
 /// Number of connections that take entries without being charged.
+///
+/// Bound: connections and UDP senders that a capture with owners remembers without shares. Beyond: a user then has a
+/// share. By: a local user with as many connections.
 const FREE: usize = 1 << 16;
 /// Number of further connections, which users share.
+///
+/// Bound: further connections, shared out: each user gets an eighth of the rest
+/// (`recent_connections::a_flood_by_one_user_costs_no_other_users_names`). Beyond: further connections of this user are
+/// looked up in the socket table; short ones have no owner, counted. By: a local user, for that user's connections.
 const SHARED: usize = 1 << 15;
 /// A user may take one part in this number of what is left.
 const PART: usize = 8;
 /// How long an ended connection is remembered, for its last packets.
+///
+/// Bound: that a closed connection is remembered. Beyond: its later packets have no owner. By: the peer of the
+/// connection.
 const KEPT_NS: u64 = 3_000_000_000;
 
 /// Namespace, and the connection as its socket sees it.

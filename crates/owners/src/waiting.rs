@@ -4,6 +4,10 @@ use record::rows::{CapturedPacket, PacketEntry};
 use std::collections::VecDeque;
 
 /// Maximum memory of waiting packets in bytes: their frames and their other data. Beyond this the oldest are released.
+///
+/// Bound: bytes of packets that wait for their owners (`packets::memory_is_bounded`). Beyond: the oldest packets
+/// continue with the owners that are known; counted (exit code 3). This also affects other users. By: any sender of
+/// packets of unknown connections.
 const WAITING_BYTES_MAX: usize = 32 << 20;
 /// Bytes stored for each packet in addition to its frame.
 const EACH_BYTES: usize = 200;

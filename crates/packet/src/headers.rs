@@ -83,6 +83,7 @@ fn v6<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
 /// Skips the extension headers of IPv6 (RFC 8200, section 4), at most as many as a sensible packet has. Stops at an
 /// incomplete one: then `proto` is its number.
 fn skip_extensions(headers: &mut PacketHeaders<'_>) {
+    /// Bound: IPv6 extension headers of a packet. Beyond: ports are not decoded. By: any sender of packets.
     const EXTENSIONS_MAX: usize = 8;
     for _ in 0..EXTENSIONS_MAX {
         let Some([next, length, high, low]) = array(headers.payload, 0) else { return };

@@ -12,6 +12,8 @@ const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// `LINKTYPE_NFLOG`
 const NFLOG: LinkType = LinkType(239);
 /// Maximum number of tags to read; the bytes after them count as the payload.
+///
+/// Bound: link-layer tags of a packet. Beyond: the rest counts as payload. By: any sender of packets.
 const TAGS_MAX: usize = 16;
 /// Bytes of a tag, including the EtherType of the data after it.
 const TAG_BYTES: usize = 4;

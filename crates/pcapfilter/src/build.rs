@@ -13,6 +13,9 @@ use crate::value::{MemorySlot, Size, Values};
 /// decides.
 const HEADERS_KERNEL: usize = 6;
 /// Extension headers that the user-space program skips. A packet with more does not have the protocol.
+///
+/// Bound: IPv6 extension headers that `protochain` follows. Beyond: the packet does not match. By: any sender of
+/// packets.
 const HEADERS_MAX: usize = 64;
 
 /// The number of the next header, and its offset.

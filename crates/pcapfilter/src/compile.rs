@@ -17,6 +17,8 @@ use crate::value::Values;
 use crate::words::IdKind;
 
 /// Maximum length of an expression in bytes. 1,000 IPv6 hosts fit; time and memory grow with the length.
+///
+/// Bound: bytes of a pcap filter. Beyond: the filter is refused. By: the user.
 pub const EXPRESSION_MAX: usize = 64 * 1024;
 
 /// A compiled expression.

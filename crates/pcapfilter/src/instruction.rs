@@ -23,6 +23,8 @@ pub struct Program {
 }
 
 /// The most instructions that the kernel accepts (`BPF_MAXINSNS`, include/uapi/linux/bpf_common.h).
+///
+/// Bound: instructions of a compiled pcap filter. Beyond: the filter is refused. By: the user.
 pub const INSTRUCTIONS_MAX: usize = 4096;
 
 /// Codes of include/uapi/linux/bpf_common.h, combined.

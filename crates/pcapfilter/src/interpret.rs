@@ -17,6 +17,8 @@ pub(crate) const ANCILLARY_EXTRA: u32 = ANCILLARY.wrapping_add(0x800);
 pub(crate) const MEMORY_WORDS: usize = 16;
 
 /// Steps per run. A loop over the headers of a packet needs fewer, for any length of packet.
+///
+/// Bound: steps of a pcap filter on one packet. Beyond: the packet does not match. By: the author of a file of packets.
 const STEPS_MAX: usize = 1 << 20;
 
 /// The input of a program.

@@ -12,6 +12,9 @@ use crate::lexer::{self, Token, What};
 use crate::words::{Dir, IdKind, Proto, Word};
 
 /// Maximum depth of nested parentheses, `not` and arithmetic.
+///
+/// Bound: levels of nesting in a pcap filter (`refusals::what_is_too_long_or_too_deep_is_refused`). Beyond: the filter
+/// is refused. By: the user.
 const DEPTH_MAX: usize = 200;
 
 /// A word that the caller adds to the language, valid wherever a primitive is.

@@ -6,6 +6,9 @@ use crate::Accounting;
 
 /// The maximum number of separate reasons. Hostile or broken input could produce a different reason for every row, so
 /// further reasons are reported as one.
+///
+/// Bound: different reasons for missing rows. Beyond: further reasons are reported as one; the counts stay exact. By:
+/// any user who can make rows malformed.
 const REASONS_MAX: usize = 8;
 
 /// Counts rows as they are read, and collects the backends used and the notes; [`RowStats::close`] turns it into the

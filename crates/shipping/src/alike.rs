@@ -11,6 +11,9 @@ use sinks::syslog::SEQUENCE_ID_MAX;
 use sinks::{Hole, HoleForm, HoledText, find_holes};
 
 /// Number of cached shapes.
+///
+/// Bound: shapes of messages that log records share. Beyond: further records are rendered in full, which takes up to
+/// twice as long. By: any sender of packets with new headers.
 const SLOTS: usize = 64;
 /// A shape is replaced after this many rows in a row with other shapes, so that rows of alternating shapes do not
 /// evict each other.

@@ -6,6 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Default memory for messages waiting for one receiver, in bytes.
+///
+/// Bound: bytes of memory for messages that wait for a receiver (`--queue-max`). Beyond: messages of the rule with the
+/// most are dropped (`--when-full`) and counted (exit code 3); messages of others stay (docs/adr/0020). By: any sender
+/// of packets that a rule logs, while a receiver is away.
 pub const QUEUE_MAX: usize = 64 << 20;
 
 /// The request to ship rows.

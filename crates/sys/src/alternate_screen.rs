@@ -28,7 +28,8 @@ static HELD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 /// Restores the default text attributes, the cursor and the normal screen.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
-/// Maximum number of bytes of held messages; the first messages are kept, because they show how a problem began.
+/// Bound: bytes of messages that wait while rounds are drawn on a terminal. Beyond: further messages are printed at
+/// once, into the drawing. By: anyone whose actions cause messages; names in messages are bounded.
 const HELD_MAX: usize = 16 << 10;
 
 /// Shows the alternate screen; the module's comment lists what leaves it, once

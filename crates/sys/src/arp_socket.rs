@@ -30,6 +30,10 @@ const JUMP_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
 /// Maximum number of addresses in a filter: each takes two instructions, in addition to eight others.
+///
+/// Bound: addresses of a namespace for which `doctor` receives ARP
+/// (`arp_socket::a_filter_of_the_most_addresses_is_not_too_long`). Beyond: further addresses are counted (exit code 3).
+/// By: anyone who may add addresses there.
 pub const ARP_ADDRESSES_MAX: usize = (PROGRAM_MAX - 8) / 2;
 
 /// The sender of an ARP message.

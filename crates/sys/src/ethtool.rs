@@ -20,6 +20,9 @@ const ETH_SS_STATS: u32 = 1;
 pub const STATISTIC_NAME_BYTES: usize = 32;
 
 /// Maximum number of statistics read per interface: the largest drivers have some thousands (a few per queue).
+///
+/// Bound: statistics of an interface that its driver reports. Beyond: the statistics of this interface are left out and
+/// counted (exit code 3). By: anyone who may change the queues of an interface.
 pub const STATISTICS_MAX: usize = 16_384;
 
 /// Size of a name in bytes, including its terminating zero (include/uapi/linux/if.h).

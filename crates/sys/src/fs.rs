@@ -18,6 +18,8 @@ pub const NONBLOCK: i32 = libc::O_NONBLOCK;
 
 /// Maximum number of bytes that [`read_file`] reads from one file. The /proc and /etc files that we read whole are far
 /// smaller; the bound prevents an endless file from using up the memory.
+///
+/// Bound: bytes of a file of /proc or /etc. Beyond: the rest is not read. By: root; the owner of a process.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// getdents64 fills at most this much per call; 32 KiB hold about 1,300 numeric names.

@@ -69,6 +69,9 @@ pub fn wait_any(files: &[BorrowedFd<'_>], timeout_ms: i32, ready: &mut Vec<usize
 /// Number of consecutive ENOBUFS errors, with no message between them, after which a socket counts as broken. The
 /// kernel reports one each time its buffer fills, and a full buffer contains messages. A healthy kernel never reports
 /// more in a row, and callers that continue after ENOBUFS would do so forever.
+///
+/// Bound: ENOBUFS errors in a row without a message between them. Beyond: the run ends with an error. By: a broken
+/// kernel.
 const ALARMS_MAX: u32 = 64;
 
 /// An open netlink socket of one protocol, for communication with the kernel only.

@@ -99,7 +99,7 @@ impl NetnsTarget<'_> {
     }
 }
 
-/// Calls `visit` inside each namespace, on the calling thread, until it breaks. Returns those that could not be entered.
+/// Calls `visit` inside each namespace, on the calling thread, until it breaks. Returns those that it could not enter.
 /// `purpose` names the reader, see [`NetnsTarget::enter_for`].
 ///
 /// A process that was seen in a namespace may only have passed through, as programs that read many namespaces do. If it

@@ -28,9 +28,11 @@ pub const GROUP_READS: u32 = 0o640;
 /// Mode of a file that only its owner may use.
 pub const OWNER_ONLY: u32 = 0o600;
 
-/// Maximum number of links followed in one path, as in the kernel (MAXSYMLINKS in include/linux/namei.h).
+/// Bound: links in the path of a file that netwren writes. Beyond: the file is refused. By: anyone who may write to a
+/// directory of the path.
 const LINKS_MAX: usize = 40;
-/// Maximum number of attempts to open a file that keeps being created and removed.
+/// Bound: attempts to open a file that another program keeps creating and removing. Beyond: the file is refused. By:
+/// anyone who may write to its directory.
 const TRIES: usize = 4;
 /// Mode bits: users other than owner and group may write; sticky, so that only a file's owner may rename it there.
 const WORLD_WRITES: u32 = 0o002;

@@ -23,7 +23,9 @@ const PATH_MAX: usize = 107;
 /// First descriptor that a service manager passes (SD_LISTEN_FDS_START).
 const FIRST: i32 = 3;
 /// A bound above the number of descriptors that a unit can store.
-const KEPT_MAX: i32 = 1 << 16;
+///
+/// Bound: descriptors that a service manager hands over. Beyond: none of them is used. By: root.
+const DESCRIPTORS_MAX: i32 = 1 << 16;
 
 /// Descriptors have one owner, so they are handed out once per process.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -100,7 +102,7 @@ pub struct KeptFile {
 pub fn take_kept_files() -> Vec<KeptFile> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
     let is_ours = number("LISTEN_PID").is_some_and(|pid| u32::try_from(pid) == Ok(std::process::id()));
-    let count = number("LISTEN_FDS").filter(|count| is_ours && (1..=KEPT_MAX).contains(count)).unwrap_or(0);
+    let count = number("LISTEN_FDS").filter(|count| is_ours && (1..=DESCRIPTORS_MAX).contains(count)).unwrap_or(0);
     if TAKEN.swap(true, SeqCst) {
         return Vec::new();
     }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 const PAGE: &str = "SECURITY.md";
+const BOUNDS: &str = "docs/bounds.md";
 /// The heading of a column of tests.
 const COLUMN: &str = "test";
 
@@ -16,7 +17,16 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
         .filter(|file| file.extension().is_some_and(|ext| ext == "rs"))
         .filter_map(|file| Some((file.clone(), std::fs::read_to_string(root::path().join(file)).ok()?)))
         .collect();
-    Ok(findings(&page, &code))
+    let bounds = std::fs::read_to_string(root::path().join(BOUNDS))?;
+    Ok(findings(&page, &code).into_iter().chain(of_bounds(&bounds, &code)).collect())
+}
+
+/// Tests that the page of bounds names, and that no file has.
+fn of_bounds(page: &str, code: &[(PathBuf, String)]) -> Findings {
+    let lines = page.lines().enumerate();
+    let named = lines.flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |word| (number + 1, word)));
+    let absent = named.filter(|(_, word)| word.contains("::") && !exists(word, code));
+    absent.map(|(number, name)| format!("{BOUNDS}:{number}: no test `{name}`")).collect()
 }
 
 /// Rows whose test column is empty or names a test that does not exist.
@@ -84,5 +94,7 @@ mod tests {
                     | b | `kill::gone` |\n| c | by reading |\n\n| limit | reach |\n|---|---|\n| `d` | e |\n";
         let findings = findings(page, &code);
         assert_eq!(findings, ["SECURITY.md:7: no test `kill::gone`", "SECURITY.md:8: a claim without a test"]);
+        let page = "| `ROWS` | (`kill::root_kills_the_right_one`) |\n| 3 | `kill::gone` |\n";
+        assert_eq!(of_bounds(page, &code), ["docs/bounds.md:2: no test `kill::gone`"]);
     }
 }

@@ -22,6 +22,9 @@ pub(super) const AT_ONCE: [u32; 2] = [40, 128];
 /// even these do not fit, a portion of their entries per pass.
 const FEW_AT_ONCE: [u32; 2] = [1, 1];
 /// Number of calls that may end without progress because chains changed a thousand times.
+///
+/// Bound: calls in a row in which a changing hash chain stops the walk of connection tracking. Beyond: netlink reads
+/// the rest. By: clients whose connections come and go on many CPUs.
 const CONTENDED_MAX: u32 = 20;
 /// Maximum number of consecutive searches for a table that a resize may invalidate.
 const LOOKS_MAX: u32 = 100;

@@ -3,7 +3,7 @@
 use super::options::{BlockOptions, Order};
 use super::resolution::Resolution;
 
-/// Maximum number of bytes kept of a name.
+/// Bound: bytes of an interface name in a file. Beyond: the name is cut. By: the author of the file.
 const NAME_MAX: usize = 256;
 /// Options of an interface (draft-ietf-opsawg-pcapng).
 const IF_NAME: u16 = 2;

@@ -36,4 +36,7 @@ pub use stream::{FilePackets, PassesInFile, ReadPackets};
 pub use summary::{FileSummary, IFACES_MAX, IfaceSummary, LENGTH_CLASSES};
 
 /// Maximum size of a packet or block. libpcap accepts packets of 256 KiB, and blocks of 16 MiB.
+///
+/// Bound: bytes of a packet or block in a file of packets. Beyond: the file counts as broken there: earlier packets are
+/// shown, the position is reported (exit code 3). By: the author of the file.
 pub(crate) const RECORD_MAX: usize = 16 << 20;

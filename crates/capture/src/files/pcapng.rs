@@ -17,8 +17,12 @@ const TAIL: usize = 4;
 /// `epb_flags`
 const PACKET_FLAGS: u16 = 2;
 /// Maximum number of interfaces in a section.
+///
+/// Bound: interfaces of a section of a pcapng file. Beyond: the file counts as broken there (exit code 3). By: the
+/// author of the file.
 const IFACES_MAX: usize = 1 << 16;
-/// Maximum number of bytes searched for the first interface before the first packet is read.
+/// Bound: bytes that netwren searches for the first interface of a file. Beyond: the link type counts as Ethernet until
+/// the first packet. By: the author of the file.
 const AHEAD_MAX: usize = 1 << 20;
 
 /// The current section, as far as it was read.

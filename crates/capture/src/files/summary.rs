@@ -8,6 +8,10 @@ use super::reader::{FileFormat, PacketFile};
 use super::records::{FileRecord, FileStatistics, IfaceCounts};
 
 /// Maximum number of interfaces with a summary. Further interfaces and their packets are counted together.
+///
+/// Bound: interfaces of a file with figures of their own in `capture stats`
+/// (`capture_stats::sections_that_describe_one_interface_are_added_up`). Beyond: the figures of further interfaces are
+/// added up. By: the author of the file.
 pub const IFACES_MAX: usize = 256;
 /// Number of packets between two calls of `stop`.
 const BATCH: u32 = 4096;

@@ -10,6 +10,9 @@ use crate::report::IfaceDrops;
 /// IFF_UP (include/uapi/linux/if.h).
 const IFF_UP: u32 = 1;
 /// Maximum number of known interfaces, including removed ones. Further interfaces have no name.
+///
+/// Bound: interfaces of a namespace during a capture, including removed ones. Beyond: packets of further interfaces are
+/// shown without the name. By: anyone who may make interfaces there.
 const LINKS_MAX: usize = 1 << 17;
 
 /// An interface as reported by rtnetlink.

@@ -23,6 +23,10 @@ const BATCH_PACKETS: u64 = 512;
 const BATCH_BYTES: usize = 256 << 10;
 /// Number of batches that wait for the stream, usually 16 MiB of packets. Beyond that the ring fills, and the kernel
 /// counts the drops.
+///
+/// Bound: batches of packets that a thread has read and no other thread has taken. Beyond: the thread waits; its ring
+/// loses packets, counted to the packet (exit code 3; `capture_threads::root_losses_of_all_rings_are_counted`). By: any
+/// sender of packets that arrive faster than they are shown.
 const BATCHES: usize = 64;
 /// Maximum wait without a packet.
 const IDLE_MS: i32 = 100;

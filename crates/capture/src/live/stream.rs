@@ -62,6 +62,9 @@ const COPIED_NS: u64 = 1_000_000;
 /// The block timer may be late by one tick of the kernel's clock (before Linux 6.18).
 const TICK_MS: u64 = 10;
 /// Maximum time at the end to receive packets that the kernel has counted.
+///
+/// Bound: at the end of a capture for packets that the kernel has counted. Beyond: later packets are not shown. By: a
+/// broken kernel.
 const END_NS: u64 = 500_000_000;
 
 /// A further file that ends a wait for packets.

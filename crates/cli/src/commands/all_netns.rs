@@ -3,7 +3,11 @@
 use crate::command::ParsedWords;
 use crate::flags::parser;
 
-/// Total bytes for buffers in all other network namespaces, unless `--buffer-total` is given.
+/// Bound: bytes of rings and receive buffers in all other namespaces (`--buffer-total`). Namespaces of the host come
+/// first and leave a quarter to users, who share the rest equally
+/// (`netns_shares::a_users_thousands_take_nothing_from_others`). Beyond: buffers become smaller, then namespaces are
+/// left out and counted (exit code 3). By: a user who makes namespaces, for that user's namespaces; root in a container
+/// without a user namespace, for all.
 const BUFFER_TOTAL: u64 = 256 << 20;
 /// Descriptors reserved for everything else.
 const DESCRIPTORS_LEFT: u64 = 256;

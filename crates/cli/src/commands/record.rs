@@ -29,6 +29,9 @@ const LONG: Duration = Duration::from_secs(10);
 
 /// The default size limit. A million sockets with all of the kernel's data take about 0.8 GB per round; a typical host
 /// takes some hundred kilobytes. At the limit the recording stops with a message and exit code 3.
+///
+/// Bound: bytes of a recording (`--max-size`). Beyond: the recording ends with exit code 3; small tables come first.
+/// By: a local user with many sockets.
 const SIZE_MAX: u64 = 1 << 30;
 
 /// The registry's entry.

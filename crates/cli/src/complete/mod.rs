@@ -26,6 +26,9 @@ pub(crate) const SCRIPTS: [(&str, &str); 3] = [
 ];
 
 /// Maximum number of proposals.
+///
+/// Bound: proposals of a completion (`complete::what_is_no_line_of_text_is_not_proposed`). Beyond: further proposals
+/// are left out; another letter narrows them. By: a local user, by names of processes.
 const PROPOSALS_MAX: usize = 200;
 
 /// The command word, as in `netwren complete -- sockets sta`.

@@ -9,6 +9,9 @@ use record::{Key, Lookup, Value};
 use sys::Host;
 
 /// Maximum number of processes whose names are read.
+///
+/// Bound: processes whose names a completion reads. Beyond: names of further processes are not proposed. By: a local
+/// user.
 const PROCESSES_MAX: usize = 20_000;
 
 /// Namespaces with a name from ip-netns(8).

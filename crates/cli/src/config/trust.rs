@@ -7,7 +7,8 @@ use super::shown;
 use std::path::Path;
 use sys::infile;
 
-/// Larger than any configuration.
+/// Bound: bytes of a configuration file (`infile::a_file_is_read_within_its_bound`). Beyond: the file is refused. By:
+/// the author of the file.
 const BYTES_MAX: u64 = 1 << 20;
 const GROUP_READS: u32 = 0o040;
 const OTHERS_READ: u32 = 0o004;

@@ -12,6 +12,10 @@ use std::time::Duration;
 const QUEUE_MIN: u64 = 4 << 20;
 
 /// Default disk space for messages waiting for one receiver, in bytes.
+///
+/// Bound: bytes of a spool (`--spool-max`). Beyond: messages of the rule with the most are dropped (`--when-full`) and
+/// counted (exit code 3). A file that cannot be read or rewritten is dropped whole, which also affects other users. By:
+/// any sender of packets that a rule logs, while a receiver is away.
 const SPOOL_MAX: u64 = 1 << 30;
 /// Less space would fill up immediately.
 const SPOOL_MIN: u64 = 16 << 20;

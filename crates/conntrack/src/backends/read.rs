@@ -17,6 +17,9 @@ use crate::options::Options;
 use crate::sizes::Size;
 
 /// Maximum number of repeated reads after a resize of the hash table.
+///
+/// Bound: repetitions after the table was resized during a reading. Beyond: the table counts as incomplete (exit code
+/// 3). By: root.
 const RESIZED_RETRIES: u32 = 3;
 const RESIZED_ONCE: &str =
     "the hash table of connection tracking was resized while it was read: entries may be missing or doubled";

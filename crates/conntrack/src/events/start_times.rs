@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use record::rows::Conntrack;
 
 /// Maximum number of stored start times, some 40 bytes each; further entries have no duration.
+///
+/// Bound: entries whose start is remembered. Beyond: events of further entries have no duration; they are counted. By:
+/// clients with as many connections.
 pub(crate) const MAX: usize = 1 << 20;
 
 /// Start times in nanoseconds since 1970, by entry.

@@ -33,6 +33,9 @@ const LACKS_BPF: u64 = nat_event_need::MESSAGE
     | nat_need::USES;
 
 /// Minimum number of events between two dumps: dumps without a pause would leave no time for events.
+///
+/// Bound: events between two dumps of `--resync`. Beyond: the next dump waits for 100 ms without events, or for the
+/// end; nothing is lost. By: clients with many connections.
 const BETWEEN_DUMPS: u64 = 10_000;
 
 /// The interface through which events are read.
@@ -92,6 +95,9 @@ enum EventBackend<'h> {
 
 /// Maximum number of dumps of one table if it changes or is resized during each. After that entries may be missing,
 /// which is reported.
+///
+/// Bound: dumps of a table that changes during each of them. Beyond: the table counts as incomplete (exit code 3). By:
+/// clients with many connections; root, by resizing.
 const PASSES: u32 = 4;
 
 /// How a dump of the live entries ended.

@@ -40,6 +40,8 @@ const OF_EXPECTATIONS: &[(u16, StatCounter)] =
 const LAST_OF_EXPECTATIONS: u16 = 3;
 
 /// Maximum number of CPUs: NR_CPUS of the largest distribution kernels. No kernel's answer has more.
+///
+/// Bound: CPUs whose counters are read. Beyond: the counters of further CPUs are left out. By: a broken kernel.
 pub(super) const CPUS_MAX: usize = 8192;
 
 /// The counters of one CPU.

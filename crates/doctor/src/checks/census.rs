@@ -5,6 +5,10 @@ use record::{Addr, Proto, State, Timer};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most sockets of each kind, and most destinations, that are recorded.
+///
+/// Bound: sockets of each kind that `doctor` remembers for a namespace (`census::census_is_bounded`). Beyond: further
+/// sockets are not checked, counted (exit code 3). This also affects other users; the checks of counters are complete.
+/// By: anyone who may make sockets there.
 pub const SOCKETS_MAX: usize = 65_536;
 
 /// Fewest unread bytes for a socket to be recorded.

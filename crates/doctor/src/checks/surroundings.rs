@@ -225,9 +225,16 @@ pub struct Control {
 }
 
 /// Most control connections that are recorded per namespace.
+///
+/// Bound: control connections of FTP and TFTP that `doctor` remembers for a namespace. Beyond: further ones are not
+/// checked, counted (exit code 3). By: clients with as many connections.
 pub const CONTROLS_MAX: usize = 4096;
 
 /// Most destinations of each kind that are recorded.
+///
+/// Bound: destinations of tracked flows that `doctor` remembers (`surroundings::destinations_of_flows_are_bounded`).
+/// Beyond: further destinations are not checked, counted (exit code 3); the checks of counters are complete. By: a user
+/// who scans.
 pub const DESTINATIONS_MAX: usize = 4096;
 
 /// Counts of connection-tracking entries that were used within the window.

@@ -43,6 +43,9 @@ struct InUse {
 /// Most groups that are counted in each namespace, which take 20 MiB. Clients choose the number of destinations;
 /// entries of further ones are not counted, and the advice gives their number. Clients cannot choose which ones those
 /// are: the table is read in the order of its hash.
+///
+/// Bound: destinations of one source address whose ports are counted. Beyond: further destinations are counted in the
+/// advice. By: clients of the NAT.
 const GROUPS_MAX: usize = 1 << 18;
 
 /// The ports of all groups.

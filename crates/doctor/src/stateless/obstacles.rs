@@ -31,6 +31,9 @@ pub struct Settings {
 }
 
 /// Deepest nesting of jumps that is followed; deeper chains may or may not drop, which is reported as a warning.
+///
+/// Bound: jumps between chains that `nat stateless plan` follows. Beyond: deeper rules may drop the packets; reported.
+/// By: root.
 const DEPTH: u32 = 16;
 
 /// Most rules that are evaluated for one packet in one base chain, counting called chains each time. Later rules may

@@ -131,6 +131,9 @@ impl MonitorConfig {
 }
 
 /// Length of each CPU's queue in packets, unless the user chooses another length.
+///
+/// Bound: packets in the queue of each CPU, with the drop monitor. Beyond: further drops are lost and counted (exit
+/// code 3). This also affects other users. By: anyone whose packets are dropped faster than they are read.
 pub const OUR_QUEUE: u32 = 16_381;
 /// Number of bytes that contain a packet's addresses and ports, even inside tunnel headers.
 pub(crate) const ENDS_BYTES: u32 = 134;

@@ -15,8 +15,14 @@ use crate::error::DropsError;
 /// Version of the family, which the kernel ignores.
 const VERSION: u8 = 2;
 /// Receive buffer: the kernel counts about 1.3 KiB per message, plus twice the requested bytes of the packet.
+///
+/// Bound: bytes of receive buffer for the drop monitor. Beyond: further drops are lost and counted (exit code 3). This
+/// also affects other users. By: anyone whose packets are dropped faster than they are read.
 const ROOM_BYTES: i32 = 8 << 20;
 /// Maximum number of messages received in one call, so that a flood cannot keep the reader in it.
+///
+/// Bound: messages of the drop monitor in one turn. Beyond: the next turn reads the rest. By: anyone whose packets are
+/// dropped fast.
 const MESSAGES_MAX: usize = 65_536;
 /// Maximum size of a message: a packet of 65,532 bytes, and its attributes.
 const MESSAGE_BYTES: usize = 68 << 10;

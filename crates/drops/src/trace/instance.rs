@@ -12,8 +12,14 @@ use super::page::{self, TracedDrop};
 use crate::error::DropsError;
 
 /// Buffer for waiting drops per CPU, in KiB: some 80,000 drops.
+///
+/// Bound: KiB of the kernel's trace for each CPU, without BPF. Beyond: overwritten drops are counted as lost (exit code
+/// 3). This also affects other users. By: anyone whose packets are dropped faster than they are read.
 const BUFFER_KB: &str = "4096";
 /// Maximum number of pages read from a CPU at one time, so that a flood cannot keep the reader in the loop.
+///
+/// Bound: pages of the kernel's trace that are read of a CPU in one turn. Beyond: the next turn reads the rest;
+/// overwritten drops are counted as lost (exit code 3). By: anyone whose packets are dropped faster than they are read.
 const PAGES_MAX: usize = 2048;
 /// Maximum size of a page.
 const PAGE_BYTES: usize = 64 << 10;

@@ -12,6 +12,9 @@ use std::hash::BuildHasher;
 
 /// Most rows that are remembered: about 128 bytes each for sockets, so 256 MiB. Further rows are shown without rates
 /// and are not reported as gone; the accounting reports their number.
+///
+/// Bound: rows that `--watch` remembers. Beyond: further rows have no rates and are not reported as gone; reported. By:
+/// a local user with as many sockets.
 pub const ROWS_MAX: usize = 2 << 20;
 
 /// After this many rounds that were not read to their end (`--limit`), a row that none of them had is forgotten. It

@@ -47,8 +47,12 @@ pub struct FilterError {
 
 impl FilterError {
     /// Longest filter, in bytes; an argument of a command line cannot be much longer.
+    ///
+    /// Bound: bytes of a filter. Beyond: the filter is refused. By: the user.
     pub const TEXT_MAX: usize = 64 * 1024;
     /// Deepest nesting of brackets and `not`: the tree is walked by recursion.
+    ///
+    /// Bound: levels of nesting in a filter. Beyond: the filter is refused. By: the user.
     pub const DEPTH_MAX: usize = 100;
 
     pub(super) fn new(text: &str, span: Span, fault: Fault, message: impl Into<Box<str>>) -> FilterError {

@@ -11,8 +11,13 @@ use rule::{Orders, Rule};
 use std::fmt;
 
 /// Largest compiled regular expression in bytes; also the limit of its lazily built tables.
+///
+/// Bound: bytes of a compiled regular expression (`predicate::patterns_are_bounded`). Beyond: the filter is refused.
+/// By: the user.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Deepest nesting of groups in a regular expression.
+///
+/// Bound: levels of nesting in a regular expression. Beyond: the filter is refused. By: the user.
 const REGEX_DEPTH_MAX: u32 = 50;
 
 /// A compiled filter over the rows of `T`.

@@ -44,6 +44,9 @@ use syncer::Syncer;
 /// Bytes of the newest messages that are also kept in memory.
 const CACHE_BYTES: usize = 4 << 20;
 /// Most bytes that wait in memory while the disk rejects writes.
+///
+/// Bound: bytes of messages that wait in memory while the disk is full. Beyond: messages of the class with the most are
+/// dropped and counted (exit code 3). By: any sender of packets that a rule logs.
 const OVERFLOW_BYTES: usize = 64 << 20;
 /// How often the position is written and the files are synced.
 const SAVE_EVERY_NS: u64 = 1_000_000_000;

@@ -14,6 +14,8 @@ use sys::{Errno, SysError};
 
 const LOCK: &str = "lock";
 /// More names than any spool has.
+///
+/// Bound: names in the directory of a spool. Beyond: the spool is refused. By: the user of the run.
 const NAMES_MAX: usize = 1 << 20;
 /// Mode bits with which others may write.
 const OTHERS_WRITE: u32 = 0o022;

@@ -15,6 +15,8 @@ pub(super) const REUSE_BYTES: u64 = 2 << 20;
 /// because the receiver confirmed them but may not have read them (docs/adr/0018).
 pub(super) const KEEPS_UP_BYTES: u64 = 16 << 20;
 /// Most files that are kept for reuse.
+///
+/// Bound: delivered files of a spool that are kept for reuse. Beyond: further files are removed. By: a receiver.
 const FILES_MAX: usize = 4;
 
 /// Follows the last batch of a reused file, so that old bytes are not taken for the next batch.

@@ -22,6 +22,8 @@ pub use packing::PACKER;
 pub use rotation::Rotation;
 
 /// Time limit for a connection to one address of a receiver.
+///
+/// Bound: for a connection to one address of a receiver. Beyond: the next address is tried. By: a receiver.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// The part of a batch that a transport has taken.
@@ -203,6 +205,8 @@ fn without_tls() -> io::Error {
 }
 
 /// Most addresses of a name that are tried.
+///
+/// Bound: addresses of a receiver's name. Beyond: further addresses are not tried. By: the name servers.
 const ADDRESSES_MAX: usize = 16;
 
 /// Resolves a receiver `HOST:PORT` to addresses, in the order in which to try them (getaddrinfo(3)).

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 use sys::outfile::{Contents, FilePlace, Opening};
 
 /// Longest time that another program may lock the database before it counts as away.
+///
+/// Bound: that another program locks a database. Beyond: the database counts as away; messages wait. By: any program
+/// that may open the database.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
 /// A database, which is created with its table if necessary. Each row is inserted completely and once, or not at all.

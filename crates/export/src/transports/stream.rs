@@ -12,6 +12,10 @@ use sys::connection::{receive_now, send_now};
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Most reads at once from a receiver, of 16 KiB each: more than its kernel and ours hold by default.
+///
+/// Bound: reads in a row of unrequested data from a receiver, 16 KiB each
+/// (`garbage::issue_12_a_receiver_that_talks_without_end_gets_everything_soon`). Beyond: netwren first sends what
+/// waits. By: a receiver.
 const READS_MAX: usize = 512;
 
 /// Writes as much as the stream takes.
@@ -42,8 +46,13 @@ pub(super) fn drain(stream: &mut impl Read) -> io::Result<bool> {
 }
 
 /// Longest silence of a receiver at the end of a connection.
+///
+/// Bound: of silence of a receiver at the end of a connection. Beyond: the connection is closed. By: a receiver.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Longest time that a receiver may go on sending after that.
+///
+/// Bound: of unrequested data from a receiver at the end of a connection. Beyond: the connection is closed. By: a
+/// receiver.
 const TALK: Duration = Duration::from_secs(10);
 
 /// Ends a connection whose receiver has taken everything but may not have read it yet. Shuts down the sending side and

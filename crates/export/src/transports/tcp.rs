@@ -10,8 +10,13 @@ use std::time::{Duration, Instant};
 use sys::connection::{peer_progress, set_user_timeout, unacknowledged};
 
 /// A receiver that acknowledges nothing for this time, in ms, is away.
+///
+/// Bound: without an acknowledgement from a TCP receiver. Beyond: the receiver counts as away. By: a receiver.
 const USER_TIMEOUT_MS: u32 = 30_000;
 /// Upper limit for the estimated window: this many delivered bytes are kept in memory.
+///
+/// Bound: bytes that a receiver may have acknowledged without reading them. Beyond: older messages are not sent again
+/// after a broken connection. By: a receiver.
 const UNREAD_MAX: u64 = 4 << 20;
 
 /// A TCP connection.
@@ -35,6 +40,8 @@ impl Tcp {
 }
 
 /// Time limit for connecting to any address of a name.
+///
+/// Bound: for a connection to any address of a receiver. Beyond: the receiver counts as away. By: a receiver.
 const CONNECT_ALL: Duration = Duration::from_secs(10);
 
 /// Connects to the first address of `HOST:PORT` that accepts a connection.

@@ -17,6 +17,8 @@ use sys::infile;
 const WORDS_MAX: usize = 253;
 const WORD_MAX: usize = 1023;
 /// A million entries written by `-o save` take 180 MB. A larger file is rejected as a whole.
+///
+/// Bound: bytes of the file of `conntrack -R`. Beyond: the file is refused. By: the author of the file.
 const BYTES_MAX: u64 = 512 << 20;
 
 /// Executes all lines of a file, or none if one of them is invalid.

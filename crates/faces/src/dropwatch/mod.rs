@@ -66,6 +66,8 @@ const FAILED: u8 = 1;
 /// Time between checks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
 /// Maximum length of a line from standard input.
+///
+/// Bound: bytes of a line on the standard input of `dropwatch`. Beyond: the rest counts as the next line. By: the user.
 const LINE_MAX: u64 = 4096;
 
 /// The task that the switches select.

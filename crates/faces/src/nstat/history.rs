@@ -10,6 +10,8 @@ use sys::outfile::{self, Contents, Opening};
 use sys::{Fd, Host, SysError};
 
 /// Maximum number of bytes to read. The kernel has some 600 counters of 60 bytes each.
+///
+/// Bound: bytes of a history of `nstat`. Beyond: the rest is not compared. By: the user.
 const BYTES_MAX: u64 = 4 << 20;
 
 /// A counter and its value.

@@ -8,6 +8,8 @@ use std::path::Path;
 use sys::infile;
 
 /// ss has no limit; no realistic filter is this large.
+///
+/// Bound: bytes of the file of `ss -F`. Beyond: the file is refused. By: the author of the file.
 const BYTES_MAX: u64 = 1 << 20;
 /// ss rejects longer lines.
 const LINE_MAX: usize = 1022;

@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 
 /// The limit for nested brackets, `not`, and switches between `and` and `or` in one expression, so that parsing fits a
 /// stack of 2 MiB. ss gives up at some thousands.
+///
+/// Bound: levels of nesting in an expression of `ss`. Beyond: the expression is refused. By: the user.
 const DEPTH_MAX: usize = 100;
 
 /// Parses the expression; returns None if it is empty. Families named in it narrow `asked`.

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 /// Exit code when nothing could be read or written.
 const FAILED: u8 = 1;
 /// Total time to wait for host names; addresses that have no name by then stay numeric.
+///
+/// Bound: for all host names of `ss -r`. Beyond: further addresses stay numbers. By: the name servers.
 const NAMES_WAIT: Duration = Duration::from_secs(5);
 
 /// Lookups for everything around the rows.

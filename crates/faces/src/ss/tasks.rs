@@ -13,6 +13,9 @@ use sys::Host;
 
 /// Maximum number of threads read per process. Sockets of the remaining threads are shown without threads, like those
 /// of threads that have ended.
+///
+/// Bound: threads of a process for `ss -T`. Beyond: sockets of further threads are shown without them. By: the owner of
+/// the process.
 const THREADS_MAX: usize = 100_000;
 
 /// The sockets in a descriptor table, as inode and descriptor in ascending order. Threads with equal tables share it.

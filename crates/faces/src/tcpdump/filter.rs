@@ -53,6 +53,8 @@ impl PacketFilter {
 }
 
 /// Larger than any expression file: a valid expression has at most 64 KiB.
+///
+/// Bound: bytes of the file of `tcpdump -F`. Beyond: the file is refused. By: the author of the file.
 const FILE_MAX: u64 = 1 << 20;
 
 /// Reads the expression from the file given with `-F`.

@@ -13,13 +13,21 @@ use std::time::{Duration, Instant};
 use sys::Host;
 
 /// Maximum number of hosts whose names, or lack of a name, are cached for lines. At the limit the cache is cleared.
+///
+/// Bound: hosts whose names `tcpdump` remembers. Beyond: all names are forgotten and looked up again. By: any sender of
+/// packets; the name servers.
 const HOSTS_MAX: usize = 10_000;
 /// A live capture waits this long for a name, and only while its packets are younger than the maximum age.
+///
+/// Bound: that a live capture waits for a name (`tcpdump_names::root_silent_servers_hold_no_packet_back`). Beyond:
+/// numbers are shown until the name arrives. By: the name servers.
 const LIVE_WAIT: Duration = Duration::from_millis(50);
 const LIVE_AGE_MAX: Duration = Duration::from_millis(100);
 /// Longer than the resolver thread spends on one address.
 const FILE_WAIT: Duration = Duration::from_secs(10);
 /// After this many addresses in a row without an answer, names are still requested, but lines no longer wait for them.
+///
+/// Bound: addresses in a row without an answer. Beyond: numbers are shown until names arrive. By: the name servers.
 const UNANSWERED_MAX: u64 = 3;
 const TCP: u8 = 6;
 

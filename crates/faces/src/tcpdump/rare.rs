@@ -103,7 +103,7 @@ impl RareSwitches {
     }
 }
 
-/// Maximum number of bytes to read from the file of `-V`.
+/// Bound: bytes of the list of files of `tcpdump -V`. Beyond: the list is refused. By: the user.
 const LIST_MAX: u64 = 16 << 20;
 
 /// Reads the lines of the file of `-V`; `-` means standard input.

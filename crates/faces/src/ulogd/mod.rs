@@ -41,7 +41,7 @@ the old bytes.
 
 const VERSION: &str = concat!("ulogd Version 2.0.8 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
 
-/// Larger than any configuration file.
+/// Bound: bytes of the configuration of `ulogd -c`. Beyond: the file is refused. By: the author of the file.
 const CONFIG_MAX: u64 = 1 << 20;
 /// The tool's exit code for all errors.
 const FAILED: u8 = 1;

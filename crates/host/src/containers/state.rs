@@ -15,6 +15,8 @@ use super::trusted::read_trusted;
 const NAME_BYTES_MAX: usize = 253;
 
 /// Maximum number of containerd tasks listed.
+///
+/// Bound: tasks of containerd. Beyond: further containers have no name. By: root.
 const TASKS_MAX: usize = 100_000;
 
 type Map<V> = HashMap<Box<[u8]>, V, foldhash::fast::FixedState>;

@@ -4,6 +4,8 @@ use std::path::Path;
 use sys::{Errno, Host, SysError, fs};
 
 /// Maximum size of a state file. Most have kilobytes; podman's list has half a kilobyte per container.
+///
+/// Bound: bytes of a state file of a container runtime. Beyond: the file is not read. By: root.
 const FILE_BYTES_MAX: usize = 8 << 20;
 
 /// Reads a file owned by root or the caller; `None` if that fails.

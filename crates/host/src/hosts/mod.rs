@@ -27,6 +27,8 @@ use crate::HostError;
 use worker::Worker;
 
 /// Maximum length of a name; a longer one (escapes of hostile bytes) counts as no name.
+///
+/// Bound: bytes of a host name. Beyond: the name counts as none. By: the name servers.
 const NAME_MAX: usize = 255;
 
 /// Maximum wait for the worker to drop its capabilities, which takes it a few µs.

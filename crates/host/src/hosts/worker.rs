@@ -17,9 +17,13 @@ use super::{NAME_MAX, ResolverOptions, ResolverState, Shared, Slot, WorkerRights
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Maximum size of an answer. Over UDP without EDNS a server sends at most 512 bytes.
+///
+/// Bound: bytes of a DNS answer. Beyond: the answer is cut and then refused. By: the name servers.
 const ANSWER_MAX: usize = 4096;
 
 /// Upper limit of concurrent queries for any options, because answers are matched with a linear search.
+///
+/// Bound: DNS queries at a time. Beyond: further queries wait. By: the name servers.
 const IN_FLIGHT_MAX: usize = 1024;
 
 /// Maximum number of datagrams taken from one socket before the others' turn, so that a flood does not starve them.

@@ -19,9 +19,15 @@ use super::{Owners, OwnersReader};
 use crate::HostError;
 
 /// Time after which everything is read again.
+///
+/// Bound: between two full readings of owners on a screen. Beyond: a new holder of a socket is shown after this time
+/// (docs/adr/0008). By: a process that receives a socket from another one.
 const WHOLE_EVERY_NS: u64 = 5_000_000_000;
 
 /// Maximum number of descriptors checked in one round: beyond it a full read is cheaper.
+///
+/// Bound: descriptors that a frame of a screen checks. Beyond: all descriptors are read in each frame. By: a user who
+/// holds a socket on the screen with as many descriptors.
 const LOOKS_MAX: u32 = 256;
 
 /// Number of open descriptors on a host from which checking single ones pays off. With fewer, a full read takes some

@@ -7,6 +7,9 @@ use record::{Comm, Owner};
 use super::process::{FdTable, Process};
 
 /// Maximum number of entries kept, which take 450 MB. Further ones are counted.
+///
+/// Bound: sockets whose owners are known. Beyond: further sockets have no owner; reported. This also affects other
+/// users. By: a local user with as many sockets.
 const HELD_MAX: usize = 16 << 20;
 
 /// One socket in one process: 12 bytes, because a million of them must fit into 40 MiB, including the index.
@@ -134,6 +137,9 @@ static UNKNOWN: FdTable =
     FdTable { pid: 0, tid: 0, comm: Comm::EMPTY, process: Process { started_ns: 0, parent: 0, only_waits: false } };
 
 /// Maximum number of holders that each holder of a socket is compared with: thousands may hold one socket.
+///
+/// Bound: holders of a socket among which netwren looks for the parent. Beyond: the order of further holders is by
+/// start time. By: a user who shares a socket among as many processes.
 const RANKED_MAX: usize = 64;
 
 /// True if several processes hold the socket. `holders` must be sorted by process.

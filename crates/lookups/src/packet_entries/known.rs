@@ -13,13 +13,16 @@ const KNOWN_NS: u64 = 250_000_000;
 /// has no states. A reply changes the displayed values, and most often its packets also arrive here.
 const UNANSWERED_NS: u64 = 20_000_000;
 /// Maximum number of entries kept this way; further ones are queried in each batch.
+///
+/// Bound: connections that a capture or log remembers. Beyond: further connections are looked up again. By: any sender
+/// of packets.
 const KNOWN_MAX: usize = 16_384;
 /// The kernel records an entry's start when its first packet has passed all rules, which is at most this long after
 /// its arrival.
 const CONFIRMED_NS: u64 = 10_000_000;
 /// An entry without a start time is attributed to packets up to this much older than the answer. It is the shortest
 /// timeout after which the kernel reuses the ports of a closed connection (`nf_conntrack_tcp_timeout_close`).
-const LATE_NS: u64 = 10_000_000_000;
+pub(super) const LATE_NS: u64 = 10_000_000_000;
 
 /// Uses a fast hash with a per-run seed, because each packet causes several lookups.
 type KnownTable = HashMap<NetnsTuple, KnownEntry, RandomState>;

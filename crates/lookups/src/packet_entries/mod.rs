@@ -17,7 +17,7 @@ pub use remote::{RemoteAnswers, answer_all, receive, send};
 
 use crate::session::Session;
 use conntrack::EntryQueries;
-use known::{KnownEntries, Match};
+use known::{KnownEntries, LATE_NS, Match};
 use packet::packet_tuple;
 use record::Accounting;
 use record::rows::{CtTuple, EntrySource, PacketEntry, PacketHeaders, PacketState};
@@ -27,8 +27,12 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::rc::Rc;
 use sys::Blocks;
+use wanted::LOOKUPS_PER_S;
 
 /// Maximum number of namespaces with a query socket; packets of others have no entries, which is reported.
+///
+/// Bound: namespaces in which connections are looked up, shared out like memory. Beyond: rows of further namespaces
+/// have no connection; reported. By: a user who makes namespaces.
 const NETNS_MAX: usize = 1024;
 
 /// A tuple in its network namespace.
@@ -96,10 +100,8 @@ pub struct UnknownWords {
     pub several: &'static str,
     /// The text for entries that belong to a later connection.
     pub reused: &'static str,
-    /// The text for entries that were read too late.
-    pub late: &'static str,
-    /// The text for packets that were not looked up for lack of time.
-    pub left_out: &'static str,
+    /// The text before the reason why a lookup was left out or came too late.
+    pub without: &'static str,
 }
 
 /// Looks up the entries of packets, a batch at a time.
@@ -209,16 +211,18 @@ impl<'s> EntryLookups<'s> {
             stats.incomplete = true;
             stats.add_reason(counts.unasked.max(1), format!("{}: {error}", words.unknown));
         }
-        for (count, text) in [
-            (counts.missing, words.missing),
-            (counts.several, words.several),
-            (counts.reused, words.reused),
-            (counts.late, words.late),
-            (counts.left_out, words.left_out),
-        ] {
-            if count > 0 {
-                stats.add_reason(count, text);
-            }
+        let without = words.without;
+        let late = || format!("{without}: the lookup came more than {} s after the packet", LATE_NS / 1_000_000_000);
+        let left_out = || format!("{without}: at most {LOOKUPS_PER_S} connections a second are looked up");
+        let reasons: [(u64, &dyn Fn() -> String); 5] = [
+            (counts.missing, &|| words.missing.to_owned()),
+            (counts.several, &|| words.several.to_owned()),
+            (counts.reused, &|| words.reused.to_owned()),
+            (counts.late, &late),
+            (counts.left_out, &left_out),
+        ];
+        for (count, text) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+            stats.add_reason(count, text());
         }
         let unanswered = self.known.borrow().unanswered();
         if unanswered > 0 {

@@ -18,8 +18,14 @@ use sys::{Blocks, Errno, SysError, clock};
 /// Size of a tuple in bytes: its namespace, family, protocol, two parts, two addresses.
 const TUPLE_BYTES: usize = 8 + 1 + 1 + 2 + 2 + 16 + 16;
 /// Maximum size of a block of answers; an answer has some 400 bytes.
+///
+/// Bound: bytes of the answers about a batch. Beyond: further rows have no connection; reported (exit code 3). By: a
+/// broken kernel.
 const BLOCK_BYTES_MAX: usize = 64 << 20;
 /// Maximum length of a reason.
+///
+/// Bound: bytes of a reason for a missing connection (`remote::too_much_is_refused`). Beyond: the answer is refused.
+/// By: a broken kernel.
 const TROUBLE_BYTES_MAX: usize = 4096;
 const V4: u8 = 4;
 const V6: u8 = 6;

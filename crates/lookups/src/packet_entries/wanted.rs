@@ -6,8 +6,15 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Maximum connections queried per second, with one or two questions of about 4 µs each: up to two fifths of a core.
-const LOOKUPS_PER_S: u64 = 50_000;
+///
+/// Bound: lookups of connections per second, shared equally between rules or interfaces
+/// (`capture_entries::root_capture_bounds_what_a_flood_makes_it_ask`). Beyond: further rows have no connection;
+/// counted. By: any sender of packets, for the rows of that rule or interface.
+pub(super) const LOOKUPS_PER_S: u64 = 50_000;
 /// Maximum connections queried at once after a pause.
+///
+/// Bound: lookups at once after a pause. Beyond: further rows have no connection; counted. By: any sender of packets,
+/// for the rows of that rule or interface.
 pub(super) const LOOKUPS_AT_ONCE: u64 = 8192;
 
 /// The connections of a batch.

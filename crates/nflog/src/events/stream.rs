@@ -29,6 +29,9 @@ const REDUCED: &str = "network namespaces had smaller receive buffers: --buffer-
 const LEFT_OUT: &str = "network namespaces were left out for want of memory (raise with --buffer-total)";
 
 /// Default of [`FollowLog::buffer_bytes`]: 16 MiB hold some 60,000 records.
+///
+/// Bound: bytes of receive buffer for a log group (`--buffer`). Beyond: records of this group are lost and counted to
+/// the packet (exit code 3); other groups have their own buffers. By: any sender of packets that a rule logs.
 pub const BUFFER_BYTES: u32 = 16 << 20;
 
 /// Optional parts of records that are in use, apart from the packets' bytes. A stream leaves the others out, which

@@ -12,6 +12,8 @@ use record::rows::{CapturedPacket, PacketHeaders, Transport, ip_proto};
 use record::text::{put_hex, put_u64};
 
 /// Maximum size of a description: a few DNS names.
+///
+/// Bound: bytes of the text about a packet. Beyond: the rest of the text is left out. By: any sender of packets.
 pub const INFO_BYTES_MAX: usize = 8 << 10;
 
 /// Appends the description of `row`, without its addresses and ports.

@@ -7,6 +7,8 @@ use crate::lexer::What;
 use crate::words::Word;
 
 /// Operators in one relation. They may be nested, so this limits the depth too.
+///
+/// Bound: operators in one relation of a pcap filter. Beyond: the filter is refused. By: the user.
 const OPERATORS_MAX: usize = 400;
 
 /// An operator that waits for its right side.

@@ -7,8 +7,13 @@ use sys::{Errno, Host, SysError};
 use crate::softirq::block::{CountedChain, CpuCounts};
 
 /// The same number of different chains as the BPF program keeps.
+///
+/// Bound: call chains of `doctor softirq`. Beyond: samples of further chains are counted without functions (exit code
+/// 3). This also affects other users. By: programs that reach the kernel's network code in very many ways.
 const WAYS_MAX: usize = 8192;
 /// The longest call chain.
+///
+/// Bound: functions of a call chain. Beyond: longer chains are cut at their outer end. By: a broken kernel.
 const DEPTH: u16 = 96;
 
 /// The rings of all CPUs.

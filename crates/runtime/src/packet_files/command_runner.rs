@@ -26,6 +26,9 @@ pub(super) const END: u8 = 0;
 const DONE: u8 = b'.';
 pub(super) const FAILED: u8 = b'!';
 /// Number of commands that run in parallel. Others wait in the socket, whose buffer limits them.
+///
+/// Bound: commands of `--rotate-command` at a time; about 200 more wait in a socket. Beyond: further commands are not
+/// run; reported and counted (exit code 3). By: any sender of packets, by filling files fast.
 const RUNNING_MAX: usize = 4;
 /// Maximum number of failures to report; all are counted.
 const SAID_MAX: usize = 10;

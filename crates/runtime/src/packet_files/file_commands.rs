@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// This program, even if its file has been renamed.
 const SELF: &str = "/proc/self/exe";
 /// Maximum wait for commands at the end, and the time after which the wait is reported.
+///
+/// Bound: at the end for running commands (`capture_files::replay_commands_that_hang_hold_nothing_up`). Beyond: the
+/// commands continue on their own. By: the command.
 const WAIT: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(1);
 

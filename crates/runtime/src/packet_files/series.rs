@@ -16,6 +16,9 @@ use sys::outfile::{self, Contents, Opening};
 use sys::{Errno, SysError};
 
 /// Number of names to try for one file, in case earlier files have them.
+///
+/// Bound: names that netwren tries for the next file of a capture. Beyond: the previous file continues; reported (exit
+/// code 3). By: anyone who may write to the directory.
 const NAMES_MAX: usize = 100;
 
 /// The name of the next file.

@@ -11,6 +11,9 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 /// Maximum number of connections whose comment is remembered, 16 bytes each. At the limit all are forgotten, and
 /// comments are repeated.
+///
+/// Bound: connections whose comment is remembered (`connections::what_is_remembered_is_bounded`). Beyond: all are
+/// forgotten: comments are written again. By: any sender of packets.
 const CONNECTIONS_MAX: usize = 1 << 16;
 /// SYN and ACK in the TCP flags.
 const SYN: u8 = 2;

@@ -9,5 +9,5 @@ mod fields;
 pub use connections::ConnectionNotes;
 pub use fields::{NoteFields, check_fields, with_columns};
 
-/// Maximum number of fields in a packet's notes.
+/// Bound: fields of `--comment`. Beyond: more fields are refused. By: the user.
 const FIELDS_MAX: usize = 16;

@@ -7,6 +7,8 @@ use record::rows::{LogRecord, LogRecords, LoggingRule, PacketEntry, PacketHeader
 use record::text::{put_addr, put_log_text};
 
 /// Number of bytes kept of a packet: its headers.
+///
+/// Bound: bytes of a packet that a folded row keeps. Beyond: the rest is not shown. By: any sender of packets.
 const PAYLOAD_MAX: usize = 256;
 /// Number of bytes kept of a link-layer header, and of an address.
 const HW_MAX: usize = 64;

@@ -6,6 +6,9 @@ use record::text::{Cursor, Line};
 use record::{Columns, Likeness, RowCells, Value, Varying};
 
 /// Number of templates that are kept.
+///
+/// Bound: texts that log records share. Beyond: further records are rendered in full, which takes up to twice as long.
+/// By: any sender of packets with new headers.
 const SLOTS: usize = 64;
 /// A template is replaced after this many rows that it did not fit, so alternating rows do not evict it.
 const MISSES_MAX: u8 = 8;

@@ -16,7 +16,10 @@ pub(super) const LINKTYPE_USER0: u16 = 147;
 /// Longest name; the rest is cut off. The kernel's names have at most 15 bytes, a file's may have any length.
 const NAME_MAX: usize = 64;
 /// Most notes of a packet, and most bytes of each value; the rest is omitted.
+///
+/// Bound: comments of a packet. Beyond: further comments are left out. By: the user.
 const NOTES_MAX: usize = 16;
+/// Bound: bytes of a value in a comment. Beyond: the value is cut. By: anyone whose names are in the comment.
 const NOTE_MAX: usize = 256;
 
 /// Most interfaces of a section. The next one begins another section.

@@ -11,7 +11,8 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// Longest line that is kept, in bytes: more than any terminal shows. The rest is dropped.
+/// Bound: bytes of a line on a drawn screen. Beyond: the rest of the line is not drawn. By: anyone whose names are
+/// shown.
 const LINE_MAX: usize = 64 << 10;
 
 /// The lines of a round, as many as fit on a screen; further lines are counted.

@@ -11,6 +11,9 @@
 //! (SO_REUSEPORT). Rows without such a key are never treated as duplicates, even if the kernel sends one twice.
 
 /// Number of sets in the memory; a row's key determines its set.
+///
+/// Bound: sets of four recent rows that find duplicates in a dump. Beyond: a duplicate is shown twice; no row is lost.
+/// By: a local user who opens and closes sockets fast.
 const SETS: usize = 512;
 /// Number of keys per set. With 512 sets a repetition after 256 rows is missed once in 500 times, one after 50 rows
 /// never. The memory takes 16 KiB, and a lookup touches half a cache line (about 2 ns).

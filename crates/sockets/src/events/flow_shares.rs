@@ -11,9 +11,16 @@ use super::flow_key::{DIRECTION_FOLDED, KEY, Sums, key_of, put};
 use crate::backends::netlink::inet_diag::AF_INET;
 
 /// Number of flows per interval that get entries unconditionally.
-const FREE: usize = 1 << 16;
+///
+/// Bound: flows in an interval of `flows --follow` without shares. Beyond: a user then has a share (docs/adr/0015). By:
+/// a local user; peers of a service.
+pub(super) const FREE: usize = 1 << 16;
 /// Number of further flows, limited by shares.
-const SHARED: usize = 1 << 15;
+///
+/// Bound: further flows, shared out: each user gets an eighth of the rest. Beyond: further flows of a user without a
+/// share become one row (`folded_uid`), counted (exit code 3); others keep their rows. By: a local user, for that
+/// user's rows; peers of a service, for its rows.
+pub(super) const SHARED: usize = 1 << 15;
 /// An account may take one part in this many of the remaining entries.
 const PART: usize = 8;
 

@@ -17,6 +17,9 @@ use super::{BPF, Cause, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
 
 /// Maximum number of accounts whose folded flows are counted separately; further accounts are counted together.
+///
+/// Bound: users and services whose folded flows are counted one by one. Beyond: the folded flows of further ones are
+/// counted together. By: a user with thousands of subordinate ids.
 const ACCOUNTS_MAX: usize = 1024;
 
 /// Flows of one namespace, or of all, interval by interval.

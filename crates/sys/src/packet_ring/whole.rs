@@ -9,6 +9,10 @@ use crate::syscall::call;
 
 /// Maximum number of packets that were read before their slots. Several processors write concurrently, so the order on
 /// the socket can differ from the order of the slots, by one packet per processor.
+///
+/// Bound: whole packets that netwren reads before it reaches their slots in the ring. Beyond: packets are cut and
+/// counted (exit code 3; `packet_ring::root_whole_packets_beyond_the_room_are_cut`). By: a sender of long packets that
+/// arrive faster than they are read.
 const EARLY_MAX: usize = 64;
 
 /// Reads the packets that are queued on a socket.

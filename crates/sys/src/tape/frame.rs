@@ -15,10 +15,16 @@ pub(crate) const FRAME_HEAD: usize = 9;
 pub(crate) const FRAME_TAIL: usize = 4;
 /// Maximum payload size. Kernel blocks are 32 KiB and files are split into pieces of 1 MiB; the bound prevents a
 /// corrupt length from being trusted. A larger block (a burst of events) is written as several frames.
+///
+/// Bound: bytes of a frame of a recording. Beyond: a longer block becomes several frames. By: a local user with many
+/// sockets.
 pub(crate) const PAYLOAD_MAX: usize = 4 << 20;
 /// Maximum size of a block with all its parts: beyond it the recording stops, and a replay reports a corrupt file.
 /// Sources produce blocks of 1 MiB, and blocks with the contents of a BPF ring (at most 16 MiB) plus what arrived
 /// while it was being emptied.
+///
+/// Bound: bytes of a block of a recording. Beyond: the recording ends with exit code 3; a replay refuses a file with a
+/// longer block. By: a local user with many sockets; the author of the file.
 pub(crate) const BLOCK_MAX: usize = 64 << 20;
 /// Longer texts (keys, notes) are truncated.
 pub(crate) const TEXT_MAX: usize = u16::MAX as usize;

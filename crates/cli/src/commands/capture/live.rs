@@ -246,6 +246,10 @@ pub(super) fn refused(refusal: String) -> RunError {
 const AT_THE_START: &str = "packets of network namespaces that are made from now on are not captured";
 
 /// The smallest useful ring for another namespace, in bytes.
+///
+/// Bound: bytes of the smallest ring in another namespace
+/// (`netns_budget::root_a_users_namespaces_take_their_share_of_a_capture_and_no_more`). Beyond: further namespaces are
+/// left out and counted (exit code 3). By: a user who makes namespaces, for that user's namespaces.
 const RING_BYTES_MIN: u64 = 1 << 20;
 
 /// Returns the namespaces to capture that can be opened and have enough memory. The search reports namespaces that

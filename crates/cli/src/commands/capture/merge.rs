@@ -40,6 +40,9 @@ Examples:
 /// Number of packets between checks whether the run must end.
 const BATCH: u64 = 4096;
 /// Maximum number of interfaces in the output: as many as readers remember, see `IFACES_MAX` of their section.
+///
+/// Bound: interfaces of a merged file. Beyond: packets of further interfaces are not written; counted (exit code 3).
+/// By: the author of a file.
 const IFACES_MAX: usize = 1 << 16;
 /// The number for interfaces beyond the maximum.
 const NO_PLACE: u32 = u32::MAX;

@@ -109,16 +109,27 @@ const FOR_S: std::ops::RangeInclusive<f64> = 0.001..=315_360_000.0;
 /// Valid range of the interval for showing counts.
 const WATCH_S: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 /// Default ring sizes in bytes: for truncated packets, and for whole packets.
+///
+/// Bound: bytes of ring for each interface or namespace (`--buffer`). Beyond: packets of this interface or namespace
+/// are lost and counted to the packet (exit code 3). By: any sender of packets that arrive faster than they are shown.
 const BUFFER_BYTES: u32 = 16 << 20;
+/// Bound: bytes of ring for whole packets of each interface or namespace. Beyond: packets of this interface or
+/// namespace are lost and counted to the packet (exit code 3). By: any sender of packets that arrive faster than they
+/// are written.
 const WHOLE_BUFFER_BYTES: u32 = 64 << 20;
 /// Each ring has the small size if there are more than this.
 const RINGS_MANY: usize = 4;
+/// Bound: bytes of such a ring where there are more than four. Beyond: packets of this interface or namespace are lost
+/// and counted to the packet (exit code 3). By: any sender of packets that arrive faster than they are written.
 const SMALL_BUFFER_BYTES: u32 = 4 << 20;
 /// Maximum delay of a block of packets for a file in ms. Each block uses a kernel timer, even without packets.
 const FILE_RETIRE_MS: u32 = 125;
 /// Maximum delay of a block with several threads in ms, because packets for a file wait for the blocks of all rings.
 const SHARED_RETIRE_MS: u32 = 10;
 /// Maximum number of threads per interface, each with its own ring.
+///
+/// Bound: threads of `capture --threads` for an interface, each with a ring. Beyond: more threads are refused. By: the
+/// user.
 const THREADS_MAX: usize = 64;
 /// The word for all interfaces.
 const ANY: &str = "any";

@@ -26,7 +26,8 @@ use std::time::Duration;
 /// Columns to read of listeners.
 const OF_LISTENERS: &str = "netns_id,proto,local_addr,local_port,process";
 
-/// Maximum number of listeners to compare.
+/// Bound: listeners that `doctor --baseline` compares. Beyond: further listeners are not compared, counted (exit code
+/// 3). This also affects other users. By: anyone who may make sockets in the namespace.
 const LISTENERS_MAX: usize = 65_536;
 
 /// First port that the kernel chooses, if the setting cannot be read.
@@ -110,7 +111,7 @@ fn observe(
     }
     if sink.over > 0 {
         stats.incomplete = true;
-        stats.add_reason(sink.over, "a listener beyond the first 65,536 is not compared");
+        stats.add_reason(sink.over, format!("listeners beyond the first {LISTENERS_MAX} are not compared"));
     }
     let name = |netns_id: u64| match lookups.value(LookupId::Netns, Key::Id(netns_id)) {
         Value::Bytes(name) => String::from_utf8_lossy(name).into_owned(),

@@ -6,6 +6,9 @@ use record::Accounting;
 use sys::{Errno, Host, SysError};
 
 /// Maximum number of processes to check: those with the longest queues.
+///
+/// Bound: processes whose limit of descriptors `doctor` checks: those with the longest accept queues. Beyond: further
+/// processes are not checked. By: a local user with as many listeners.
 const PROCESSES_MAX: usize = 64;
 
 /// The reason if a recording has no descriptors.
@@ -35,7 +38,10 @@ pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut A
         }
         if looked_at.len() == PROCESSES_MAX {
             stats.incomplete = true;
-            stats.add_reason(1, "file descriptors of more than 64 processes with waiting connections are not counted");
+            let text = format!(
+                "file descriptors of more than {PROCESSES_MAX} processes with waiting connections are not counted"
+            );
+            stats.add_reason(1, text);
             break;
         }
         looked_at.push(pid);

@@ -7,7 +7,7 @@ use super::descriptors;
 use super::lacks::note;
 use super::surroundings::{self, DropWatch};
 use ::drops::DropCounter;
-use doctor::checks::{Holder, SETTINGS, Sample, SocketCensus};
+use doctor::checks::{Holder, SETTINGS, SOCKETS_MAX, Sample, SocketCensus};
 use lookups::pillars;
 use lookups::session::Session;
 use record::rows::{KernelCounters, Socket, Sockets};
@@ -260,7 +260,8 @@ fn read_sockets(
     let over: u64 = all.values().map(|census| census.over).sum();
     if over > 0 {
         stats.incomplete = true;
-        stats.add_reason(over, "sockets with queues, or destinations, beyond the first 65,536 are not checked");
+        let text = format!("sockets with queues, or destinations, beyond the first {SOCKETS_MAX} are not checked");
+        stats.add_reason(over, text);
     }
     all
 }

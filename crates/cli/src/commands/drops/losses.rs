@@ -3,7 +3,7 @@
 use crate::commands::counters::reader;
 use crate::commands::doctor::lacks::note;
 use crate::commands::saved;
-use ::drops::{DropsVia, Losses, PacketsOver, SocketDrops};
+use ::drops::{DropsVia, LOSING_SOCKETS_MAX, Losses, PacketsOver, SocketDrops};
 use counters::{CounterMemory, CounterTable, NextReading};
 use lookups::pillar_cache::PillarCache;
 use lookups::pillars;
@@ -105,7 +105,8 @@ impl OpenLosses {
         }
         if losses.sockets_over() > 0 {
             stats.incomplete = true;
-            stats.add_reason(losses.sockets_over(), "drops of sockets beyond the first 65,536 are not shown");
+            let text = format!("drops of sockets beyond the first {LOSING_SOCKETS_MAX} are not shown");
+            stats.add_reason(losses.sockets_over(), text);
         }
         self.sockets.replace(losses.take_sockets());
         let is_any = !losses.is_empty();

@@ -54,7 +54,8 @@ Each part is cut to its worst rows; `netwren flows`, `netwren drops` and `netwre
 cannot be seen leaves the others as they are, and the screen says why; the exit code is 3 then.
 ";
 
-/// Maximum number of rows per list.
+/// Bound: rows of each list on the home screen. Beyond: the totals include all rows; the command of the list shows
+/// them. By: anyone with flows, interfaces or drops.
 const LIST_MAX: u64 = 60;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {

@@ -120,8 +120,7 @@ const WORDS: UnknownWords = UnknownWords {
               rewritten ends",
     several: "records whose packet belongs to one of two connections: neither is shown",
     reused: "records without their connection: its ports are another one's by now",
-    late: "records without their connection: it was looked for more than 10 s after the packet",
-    left_out: "records without their connection: at most 50,000 connections a second are looked up",
+    without: "records without their connection",
 };
 
 impl Preview for Entries<'_> {

@@ -320,6 +320,8 @@ fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
 }
 
 /// Limited, because each group has a socket with a buffer.
+///
+/// Bound: log groups of a run. Beyond: further groups are refused. By: the user.
 const GROUPS_MAX: usize = 1000;
 
 fn latency(text: &str) -> Result<Duration, String> {

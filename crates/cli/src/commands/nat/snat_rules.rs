@@ -8,9 +8,17 @@ use sys::{Errno, Host, SysError};
 
 /// Maximum size of a listing in bytes, because the owner of a namespace controls the length. Rules of a longer listing
 /// count as unknown, and the result then lacks the port range.
+///
+/// Bound: bytes of a listing of nft (`nft::issue_10_a_listing_is_bounded_in_bytes_and_time`). Beyond: the rules are
+/// unknown; reported. By: the owner of a namespace, for that namespace.
 const LISTING_BYTES_MAX: usize = 16 << 20;
 /// Maximum time for listing one namespace, and for all namespaces together; after that, rules count as unknown.
+///
+/// Bound: for the listing of one namespace. Beyond: the rules are unknown; reported. By: the owner of a namespace, for
+/// that namespace.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Bound: for the listings of all namespaces. Beyond: the remaining rules are unknown; reported. This also affects
+/// other users. By: the owners of many namespaces.
 const PATIENCE_OF_ALL: Duration = Duration::from_secs(10);
 
 /// Reads rules of one namespace after another.

@@ -17,6 +17,8 @@ use std::time::Duration;
 /// Interval at which the counters are read while waiting for packets.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Additional time to wait for packets if only one direction has moved.
+///
+/// Bound: more if packets moved in one direction only. Beyond: the rules are removed. By: a remote peer.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The registry's entry for the common prefix of the next two commands.
@@ -60,6 +62,10 @@ Examples:
 ";
 
 /// Default time to wait for packets.
+///
+/// Bound: in which the packets of new stateless rules are watched. Beyond: a silent port gets no verdict; reported. A
+/// peer who sends packets to the port meanwhile can cause its rule to be removed again (`--no-undo`). By: a remote
+/// peer.
 const WATCHED: Duration = Duration::from_secs(5);
 /// Valid times in seconds.
 const WATCHED_S: RangeInclusive<f64> = 0.0..=86_400.0;

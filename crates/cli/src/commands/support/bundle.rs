@@ -20,12 +20,13 @@ use std::io;
 use std::path::Path;
 use sys::{Host, caps};
 
-/// Maximum number of rows per table.
+/// Bound: rows of each table in `support --bundle`. Beyond: further rows are not in the file, which reports it. By: a
+/// local user who makes sockets.
 const ROWS_MAX: &str = "10000";
 
 /// Descriptions of the file's contents, for its sender and its reader.
 const HOLDS: &str = "version, kernel and rights; the table of `netwren support`; of every network namespace \
-                     interfaces, sockets, flows, drops, findings, routes and counters, at most 10,000 rows each";
+                     interfaces, sockets, flows, drops, findings, routes and counters";
 const HOLDS_NOT: &str = "addresses (but loopback), ports of clients, and names of hosts, users, processes, containers, \
                          interfaces, files and namespaces: they are pseudonyms, the same one for the same name, made \
                          with a key that was thrown away; packets, rules and command lines: not at all";
@@ -56,8 +57,8 @@ pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature]
     match written(path, made, features, commands) {
         Ok(exit) => {
             let said = format!(
-                "{shown}: written, readable by you alone\n  holds      {HOLDS}\n  holds not  {HOLDS_NOT}\nRead it \
-                 before you send it.\n"
+                "{shown}: written, readable by you alone\n  holds      {HOLDS}, at most {ROWS_MAX} rows each\n  holds \
+                 not  {HOLDS_NOT}\nRead it before you send it.\n"
             );
             let printed = print::print(&runtime::fold::fold(&said, runtime::width::of_texts()));
             match exit {
@@ -110,7 +111,7 @@ fn head() -> String {
         quoted(&kernel.machine),
         caps::euid() == 0,
         names.join(","),
-        quoted(HOLDS),
+        quoted(&format!("{HOLDS}, at most {ROWS_MAX} rows each")),
         quoted(HOLDS_NOT),
     )
 }

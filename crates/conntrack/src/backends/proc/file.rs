@@ -6,6 +6,9 @@ use sys::{Host, Lines, SysError, open_proc_net};
 use crate::backends::netlink::dump::NetnsRef;
 
 /// Maximum length of a line; a security context is the longest part of one.
+///
+/// Bound: bytes of a line of /proc/net/nf_conntrack. Beyond: the line counts as malformed (exit code 3). By: a broken
+/// kernel.
 const LINE_BYTES_MAX: usize = 8 << 10;
 
 /// Name of the stream in a recording.

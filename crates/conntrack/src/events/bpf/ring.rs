@@ -8,6 +8,9 @@ use crate::events::bpf::blocks::{RING_HEADER, RingHeader};
 /// Number of reads without an event after which a burst that lost events counts as over (100 ms).
 const QUIET_LOOKS: u32 = 10;
 /// Minimum size of the ring: 16 MiB hold 260,000 events of IPv4.
+///
+/// Bound: bytes of ring buffer for events. Beyond: events are lost and counted (exit code 3). This also affects other
+/// users. By: clients who make connections faster than events are read.
 pub(crate) const RING_MIN: u32 = 16 << 20;
 /// Maximum size of the ring: the kernel accepts no larger one, and no run needs it.
 const RING_MAX: u32 = 1 << 30;

@@ -24,6 +24,9 @@ pub mod groups {
 }
 
 /// Default of [`SubscribeOptions::buffer_bytes`]: 8 MiB hold some 20,000 events.
+///
+/// Bound: bytes of receive buffer for events (`--buffer`). Beyond: events are lost and counted (exit code 3). This also
+/// affects other users. By: clients who make connections faster than events are read.
 pub const BUFFER_BYTES: u32 = 8 << 20;
 
 /// Options of a subscription.

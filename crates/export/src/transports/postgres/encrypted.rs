@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest time for the handshake; after it the server counts as away.
+///
+/// Bound: for the TLS handshake of a database (`postgres::a_handshake_has_one_time_as_a_whole`). Beyond: the database
+/// counts as away. By: a program that answers in the server's place.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// Does the handshake and returns the encrypted connection.

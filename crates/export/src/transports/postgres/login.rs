@@ -83,6 +83,9 @@ fn is_closed(directory: &Path) -> bool {
 }
 
 /// Most SCRAM rounds; more would take this process seconds.
+///
+/// Bound: rounds of SCRAM (`login::nobody_makes_us_hash_for_hours`). Beyond: the connection is closed. By: a program
+/// that answers in the server's place.
 const ROUNDS_MAX: u64 = 1_000_000;
 
 /// True if the server's first SCRAM message (RFC 5802, section 5.1) asks for at most `ROUNDS_MAX` rounds.

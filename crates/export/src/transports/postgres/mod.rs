@@ -27,8 +27,14 @@ use table::ServerTable;
 use wire::Wire;
 
 /// A server that does not answer for this long counts as away: the table may be locked, or its disk may hang.
+///
+/// Bound: for a transaction of a database. Beyond: the connection is reopened; rows wait. By: the server, or a program
+/// that answers in its place.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Most rows in one transaction.
+///
+/// Bound: rows of a transaction. Beyond: further rows go into the next transaction. By: any sender of packets that a
+/// rule logs.
 const ROWS_MAX: usize = 1 << 16;
 
 /// A database and its table for the rows, which is created if necessary.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 /// Mode bits of everybody except the owner.
 const OTHERS: u32 = 0o077;
 /// Largest password file, in bytes.
+///
+/// Bound: bytes of a file of passwords. Beyond: the file is refused. By: the author of the file.
 const FILE_MAX: u64 = 1 << 20;
 
 /// Returns the password for a database: from the URL, from PGPASSWORD, or from a line of the file named by `passfile=`

@@ -12,12 +12,24 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 /// Longest message in bytes: no answer to our requests is longer, so the sender is not a PostgreSQL server.
+///
+/// Bound: bytes of a message from a database server (`wire::rows_without_end_are_not_kept`). Beyond: the connection is
+/// closed. By: a program that answers in the server's place.
 const MESSAGE_MAX: usize = 1 << 20;
 /// Longest time for one answer while a connection is opened; after it the server counts as away.
+///
+/// Bound: for an answer while a connection to a database is opened. Beyond: the database counts as away. By: a program
+/// that answers in the server's place.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Time limit for all answers together while a connection is opened.
+///
+/// Bound: for all answers while a connection to a database is opened (`wire::all_answers_of_an_opening_have_one_time`).
+/// Beyond: the database counts as away. By: a program that answers in the server's place.
 const OPENING: Duration = Duration::from_secs(30);
 /// Size limit for those answers.
+///
+/// Bound: bytes of all answers while a connection to a database is opened. Beyond: the connection is closed. By: a
+/// program that answers in the server's place.
 const OPENING_BYTES_MAX: usize = 1 << 20;
 /// Time limit for reading messages that arrive between requests.
 const IDLE: Duration = Duration::from_millis(200);
@@ -124,7 +136,10 @@ impl Wire {
             return Err(io::Error::new(ErrorKind::TimedOut, text));
         }
         if self.heard > OPENING_BYTES_MAX {
-            let text = "the server sends more than 1 MiB while the connection is opened: this is no PostgreSQL server";
+            let text = format!(
+                "the server sends more than {} MiB while the connection is opened: this is no PostgreSQL server",
+                OPENING_BYTES_MAX >> 20
+            );
             return Err(io::Error::new(ErrorKind::InvalidData, text));
         }
         let late = || io::Error::new(ErrorKind::TimedOut, format!("no answer for {} s", ANSWER.as_secs()));

@@ -59,6 +59,8 @@ fn invalid(path: &Path, words: impl std::fmt::Display) -> io::Error {
 }
 
 /// Largest file, in bytes. A system's bundle of authorities has about 300 KB.
+///
+/// Bound: bytes of a file of certificates or keys. Beyond: the file is refused. By: the author of the file.
 const FILE_MAX: u64 = 16 << 20;
 
 /// Reads a file that only trusted users can write to, because its contents decide whom to trust.

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use sys::connection::unacknowledged;
 
 /// Longest time for the handshake; after it the receiver counts as away.
+///
+/// Bound: for a TLS handshake. Beyond: the receiver counts as away. By: a receiver.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How long to wait for the receiver's verdict: with TLS 1.3 it checks our certificate after the handshake.
 const JUDGEMENT: Duration = Duration::from_secs(1);
@@ -24,6 +26,9 @@ const END_OF_TCP: Duration = Duration::from_millis(200);
 /// Messages are encrypted in pieces that make one record each (RFC 8446, section 5.1).
 const RECORD: usize = 16 << 10;
 /// Most reads at once, about 2 MiB: a receiver that sends without end must not block other work.
+///
+/// Bound: reads in a row of unrequested data from a TLS receiver. Beyond: netwren first sends what waits. By: a
+/// receiver.
 const READS_MAX: usize = 512;
 
 /// The result of a read.

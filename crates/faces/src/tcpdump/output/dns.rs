@@ -17,8 +17,8 @@ use super::line::Line;
 use super::pieces::{Hex, put};
 
 const HEADER: usize = 12;
-/// Most bytes of text for each byte of a message. Names that point to each other could produce more; such a message is
-/// cut.
+/// Bound: bytes of text for each byte of a DNS message, whose names may point to one another. Beyond: the line ends
+/// with `[|domain]`. By: any sender of packets.
 const TEXT_A_BYTE: usize = 64;
 /// Bits of the flags (RFC 1035 §4.1.1, 2535).
 const RESPONSE: u16 = 0x8000;

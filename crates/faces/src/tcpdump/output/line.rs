@@ -10,6 +10,9 @@ use super::vendor_names::vendor_name;
 use record::text;
 
 /// Most packets within each other; deeper ones are not decoded, and the line ends like at the end of a packet.
+///
+/// Bound: levels of packets within packets in tcpdump's text (`tunnels::depth_is_bounded`). Beyond: the line ends as
+/// for a truncated packet. By: any sender of packets.
 pub(super) const DEPTH_MAX: u8 = 16;
 
 /// The first header of a packet that is carried by a packet.

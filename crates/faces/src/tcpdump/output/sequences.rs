@@ -5,6 +5,9 @@ use std::collections::hash_map::Entry;
 
 /// Most connections whose first numbers are kept. With more, the table is emptied, and the next packet of each
 /// connection is shown with absolute numbers, like the first packet of a new connection.
+///
+/// Bound: TCP connections with relative sequence numbers in tcpdump's text. Beyond: all connections are forgotten and
+/// start again. By: any sender of packets.
 pub(super) const CONNECTIONS_MAX: usize = 1 << 17;
 
 /// Both ends of a connection, the lower one first. IPv4 addresses are in the first four bytes.

@@ -11,6 +11,9 @@ use super::record::{decode_into, hardware_address, is_plain, read_other_packet, 
 use crate::uapi::{NFGENMSG, nfula};
 
 /// Number of layouts, indexed by the length of the message.
+///
+/// Bound: layouts of messages that log records share. Beyond: further records are read attribute by attribute. By: any
+/// sender of packets with new lengths and types.
 const SLOTS: usize = 32;
 /// Size of a block of bytes that are compared at once, and the maximum number of blocks: attribute headers are at the
 /// start of the message, because the packet comes last. With the longest prefix they end at 240.

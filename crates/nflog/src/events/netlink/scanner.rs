@@ -15,8 +15,16 @@ use super::groups::{Delivery, GroupSocket};
 use super::other_netns::{Elsewhere, FindOtherNetns};
 
 /// Maximum number of sockets in other namespaces; the namespaces share them like the memory.
+///
+/// Bound: log groups of other namespaces with `--all-netns`, shared out like memory
+/// (`scanner::root_a_namespace_of_the_host_takes_the_memory_that_a_users_one_had`). Beyond: further namespaces are left
+/// out and counted (exit code 3). By: a user who makes namespaces, for that user's namespaces.
 pub(crate) const SOCKETS_MAX: usize = 4096;
 /// The smallest useful receive buffer: it holds a few datagrams of the size that the kernel fills.
+///
+/// Bound: bytes of the smallest buffer for a log group of another namespace
+/// (`netns_budget::root_a_users_namespaces_take_their_share_of_a_log_and_no_more`). Beyond: further namespaces are left
+/// out and counted (exit code 3). By: a user who makes namespaces, for that user's namespaces.
 const BUFFER_BYTES_MIN: u64 = 512 << 10;
 /// Time between two scans while no mount changes.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -7,6 +7,12 @@ use super::programs::{OBJECT, only_netns, slots};
 use super::{HEAD, Head};
 use crate::events::Follow;
 use crate::events::flow_key::{KEY, SPAN, SUM};
+use crate::events::flow_shares::{FREE, SHARED};
+
+/// Bound: users and services with folded flows in an interval of `flows --follow`. Beyond: openings and closings are
+/// not shown, counted (exit code 3), which also affects other users. By: a user with tens of thousands of subordinate
+/// ids.
+const ACCOUNTS_MAX: usize = 1 << 15;
 
 /// The two maps; bit 0 of `active_map` selects one.
 const MAPS: [&str; 2] = ["flows_even", "flows_odd"];
@@ -36,7 +42,8 @@ impl<'h> KernelSums<'h> {
         let slots = slots(host);
         let constants: [(&str, &[u8]); 2] =
             [("only_netns", &only_netns(follow).to_ne_bytes()), ("slots", &slots.to_ne_bytes())];
-        let entries = [("recent_conns", slots)];
+        let flows = u32::try_from(FREE + SHARED + ACCOUNTS_MAX).unwrap_or(u32::MAX);
+        let entries = [("recent_conns", slots), ("flows_even", flows), ("flows_odd", flows)];
         let spec = Spec { object: OBJECT, programs: &["on_sums"], constants: &constants, entries: &entries };
         let loaded = load_with(&KernelTypes::read(host)?, &spec)?;
         let link = loaded.program("on_sums")?.attach()?;
@@ -117,5 +124,19 @@ impl Blocks for KernelSums<'_> {
         self.ended |= (self.stop)();
         self.take().map_err(|error| error.to_sys("connections by BPF"))?;
         Ok(Some(&self.block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_has_the_same_bounds() {
+        let source = include_str!("../../../../bpf/c/sockets_events.bpf.c");
+        for (name, bound) in [("FREE", FREE), ("SHARED", SHARED), ("ACCOUNTS", ACCOUNTS_MAX)] {
+            let line = format!("#define FLOWS_{name} (1 << {})\n", bound.trailing_zeros());
+            assert!(bound.is_power_of_two() && source.contains(&line), "{line}");
+        }
     }
 }

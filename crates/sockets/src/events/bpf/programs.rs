@@ -19,7 +19,14 @@ const USES: [&str; 2] = ["on_send", "on_receive"];
 
 /// Limits of [`slots`].
 const SLOTS_MIN: u32 = 1 << 14;
+/// Bound: recent connections that `--follow` keeps in its table. Beyond: further connections use the storage of their
+/// sockets: 0.5 µs more each. A socket without room for it (`optmem_max`) has no owner and is counted (exit code 3).
+/// By: a local user, for that user's sockets.
 const SLOTS_MAX: u32 = 1 << 16;
+
+/// Bound: bytes of ring buffer for connections. Beyond: events are lost and counted (exit code 3), which also affects
+/// other users. By: a local user who makes connections faster than they are read.
+const RING_BYTES: u32 = 4 << 20;
 
 /// Why [`NAMES`] cannot be attached.
 const NO_CGROUP: &str = "cgroup v2 is not mounted where we run (`ip netns exec` hides it, --netns does not)";
@@ -203,7 +210,7 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'stat
     let pidns = sys::pidns::below_the_first()?.unwrap_or(0);
     let constants: [(&str, &[u8]); 3] =
         [("only_netns", &only_netns.to_ne_bytes()), ("pidns", &pidns.to_ne_bytes()), ("slots", &slots.to_ne_bytes())];
-    let entries = [("recent_conns", slots)];
+    let entries = [("recent_conns", slots), ("events", RING_BYTES)];
     let mut left_out = Vec::new();
     let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];
     if !hooks {

@@ -8,6 +8,9 @@ use crate::events::Follow;
 
 /// Built from crates/bpf/c/udp_senders.bpf.c.
 static OBJECT: &[u8] = include_bytes!("../../../../bpf/objects/udp_senders.o");
+/// Bound: bytes of ring buffer for UDP senders. Beyond: a packet has an owner only if a reading finds its socket;
+/// counted, which also affects other users. By: a local user who sends from new sockets several 100,000 times a second.
+const RING_BYTES: u32 = 1 << 20;
 const PROGRAM: &str = "on_datagram";
 
 /// The attached program and its ring.
@@ -26,7 +29,8 @@ impl UdpProgram {
         let only_netns = only_netns(follow);
         let constants: [(&str, &[u8]); 2] =
             [("only_netns", &only_netns.to_ne_bytes()), ("pidns", &pidns.to_ne_bytes())];
-        let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &constants, entries: &[] };
+        let spec =
+            Spec { object: OBJECT, programs: &[PROGRAM], constants: &constants, entries: &[("events", RING_BYTES)] };
         let loaded = load_with(&types, &spec)?;
         let link = loaded.program(PROGRAM)?.attach()?;
         let ring = loaded.map("events")?.ring()?;

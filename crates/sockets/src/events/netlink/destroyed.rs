@@ -19,6 +19,9 @@ const UDP6: u32 = 1 << 3;
 
 /// Receive buffer for messages that arrive while rows are written: some 12,000 messages of 330 bytes (700 with the
 /// kernel's overhead).
+///
+/// Bound: bytes of events about closed sockets that wait. Beyond: events are lost and counted (exit code 3). This also
+/// affects other users. By: a local user who makes connections faster than they are read.
 const ROOM: i32 = 8 << 20;
 /// Interval between two calls of `stop`.
 const LOOK_MS: i32 = 50;
@@ -145,6 +148,9 @@ struct Live<'h> {
 
 /// Maximum number of blocks after the end was requested: pending messages are still delivered, but an endless stream
 /// must stop.
+///
+/// Bound: blocks of events after the end of a run. Beyond: later events are not shown. By: a local user who closes
+/// sockets without pause.
 const BLOCKS_AFTER_STOP: u32 = 4096;
 
 impl Blocks for Live<'_> {

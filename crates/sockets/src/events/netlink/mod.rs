@@ -21,6 +21,9 @@ const LOOK_MS: u64 = 250;
 /// Scans may take one part in this many of the time: a large table is scanned less often.
 const SHARE_OF_TIME: u64 = 10;
 /// Maximum number of remembered connections, some 100 bytes each; later ones show no opening.
+///
+/// Bound: connections that `--follow` without BPF remembers. Beyond: later connections show no opening. By: a local
+/// user with as many connections.
 const KNOWN_MAX: usize = 1 << 20;
 
 /// State of an open connection.
@@ -182,7 +185,8 @@ impl<'h> NetlinkEvents<'h> {
         stats.why.into_iter().for_each(|why| self.stats.add_reason(why.count, why.text));
         if full > 0 {
             self.stats.incomplete = true;
-            self.stats.add_reason(full, "connections beyond the first 1048576 were not followed");
+            let text = format!("connections beyond the first {KNOWN_MAX} were not followed");
+            self.stats.add_reason(full, text);
         }
         self.next_look_ns = now_ns + (LOOK_MS * 1_000_000).max(self.known.len() as u64 * LOOK_NS_EACH * SHARE_OF_TIME);
         // Listeners come after connections in some dumps, so only now all of them are known.

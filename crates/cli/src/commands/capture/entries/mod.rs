@@ -22,6 +22,9 @@ use std::time::Duration;
 use sys::Blocks;
 
 /// Time limit for the queries of one batch. After it is exceeded, no more queries are made.
+///
+/// Bound: for the kernel's answers about the connections of a batch. Beyond: further packets have no connection;
+/// reported (exit code 3). By: a broken kernel.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Messages about packets without their entry.
@@ -32,8 +35,7 @@ const WORDS: UnknownWords = UnknownWords {
               ends",
     several: "packets that belong to one of two connections: neither is shown",
     reused: "packets without their connection: its ports are another one's by now",
-    late: "packets without their connection: it was looked for more than 10 s after them",
-    left_out: "packets without their connection: at most 50,000 connections a second are looked up",
+    without: "packets without their connection",
 };
 
 /// Prepares lookups of entries if the plan, or the written file, needs them.

@@ -6,10 +6,15 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Maximum length of a message; a longer one is rejected.
+///
+/// Bound: bytes of a message from the process that looks up owners. Beyond: the message is refused; packets have no
+/// owner. By: the owner of a process.
 const MESSAGE_MAX: usize = 64 << 10;
-/// Maximum number of owners of one socket in a message.
+/// Bound: holders of a socket in such a message. Beyond: further holders are left out of `src_owners`. By: the owner of
+/// the processes.
 pub(super) const OWNERS_MAX: usize = 64;
-/// Maximum length of a word (a command line, a container) in a message.
+/// Bound: bytes of a command line or container name in such a message. Beyond: the text is cut. By: the owner of the
+/// process.
 const WORD_MAX: usize = 4096;
 
 const BEGIN: u8 = 1;
@@ -184,7 +189,8 @@ pub(super) enum First<'m> {
 #[derive(Debug, Default)]
 pub(super) struct SharedWords(HashSet<Rc<HolderWords>>);
 
-/// Maximum number of different words to store.
+/// Bound: different words that a capture keeps once. Beyond: further words are kept more than once. By: the owner of
+/// the processes.
 const SHARED_MAX: usize = 1 << 14;
 
 impl SharedWords {

@@ -21,6 +21,9 @@ pub(crate) const NAME: &str = "netwren-owners";
 /// Minimum time between two readings.
 const PAUSE_NS: u64 = 50_000_000;
 /// Maximum time between two readings, for any number of sockets, because packets wait for a reading.
+///
+/// Bound: between two readings of sockets for `capture`. Beyond: a UDP port that changes hands within this time may be
+/// shown as its former holder's. By: a local user who opens sockets.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
 /// A pause lasts this many times as long as the previous reading, which limits the process to a quarter of a CPU.
 const PAUSES: u64 = 3;

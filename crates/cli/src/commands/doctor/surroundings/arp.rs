@@ -6,10 +6,13 @@ use host::arp_claims::{self, ArpClaim, ArpWatch};
 use record::rows::{Link, LinkAddr};
 use record::{Accounting, Addr};
 use std::collections::{BTreeMap, BTreeSet};
-use sys::{Errno, Host};
+use sys::{ARP_ADDRESSES_MAX, Errno, Host};
 
 /// Maximum number of namespaces to listen in; each takes one descriptor. The host's own namespace comes first, and
 /// users share the rest equally.
+///
+/// Bound: namespaces in which `doctor` receives ARP: the host's first, then equal parts for each user. Beyond: further
+/// namespaces are counted (exit code 3). By: a user who makes namespaces, for that user's namespaces.
 pub(super) const NAMESPACES_MAX: usize = 256;
 
 /// Flags of interfaces without ARP (`IFF_NOARP`) and of loopback: include/uapi/linux/if.h.
@@ -57,14 +60,18 @@ impl ArpListeners {
         }
         if !is_chosen {
             stats.incomplete = true;
-            stats.add_reason(1, "duplicate IPv4 addresses are looked for in 256 network namespaces, not in this one");
+            let text =
+                format!("duplicate IPv4 addresses are checked in {NAMESPACES_MAX} network namespaces, not in this one");
+            stats.add_reason(1, text);
             return;
         }
         let heard: BTreeSet<[u8; 4]> = addresses.iter().map(|(_, addr)| *addr).collect();
         match ArpWatch::open(&heard.into_iter().collect::<Vec<_>>()) {
             Ok(watch) if watch.over() > 0 => {
                 stats.incomplete = true;
-                stats.add_reason(watch.over(), "IPv4 addresses beyond the first 2,044 are not looked for at others");
+                let text =
+                    format!("IPv4 addresses beyond the first {ARP_ADDRESSES_MAX} are not checked for duplicates");
+                stats.add_reason(watch.over(), text);
                 self.open.insert(netns_id, (watch, addresses));
             }
             Ok(watch) => drop(self.open.insert(netns_id, (watch, addresses))),

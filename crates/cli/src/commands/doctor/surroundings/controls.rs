@@ -40,7 +40,8 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     ENTRIES.run(session, samples, has_data, add, stats);
     if over > 0 {
         stats.incomplete = true;
-        stats.add_reason(over, "connections of FTP and TFTP beyond the first 4,096 are not checked for a helper");
+        let text = format!("connections of FTP and TFTP beyond the first {CONTROLS_MAX} are not checked for a helper");
+        stats.add_reason(over, text);
     }
 }
 

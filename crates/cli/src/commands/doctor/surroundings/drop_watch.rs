@@ -11,7 +11,8 @@ use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};
 use record::{Accounting, Next, Source, SourceFault};
 use std::cell::RefCell;
 
-/// Maximum number of kinds of drops per namespace.
+/// Bound: kinds of drops that `doctor` remembers for a namespace. Beyond: further kinds are not checked, counted (exit
+/// code 3). By: anyone who causes many kinds of drops.
 const DROPS_MAX: usize = 4096;
 
 /// Counts drops while the host is observed.
@@ -78,7 +79,8 @@ impl DropWatch {
         }
         if over > 0 {
             stats.incomplete = true;
-            stats.add_reason(over, "kinds of drops beyond the first 4,096 of a network namespace are not checked");
+            let text = format!("kinds of drops beyond the first {DROPS_MAX} of a network namespace are not checked");
+            stats.add_reason(over, text);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Samples;
 use super::entries::EntriesPass;
-use doctor::checks::{FlowCensus, Sample};
+use doctor::checks::{DESTINATIONS_MAX, FlowCensus, Sample};
 use lookups::session::Session;
 use record::Accounting;
 use record::rows::{Conntrack, CtState, CtStatus, ip_proto};
@@ -23,7 +23,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     let over: u64 = samples.values().map(|sample| sample.around.flows.over).sum();
     if over > 0 {
         stats.incomplete = true;
-        stats.add_reason(over, "tracked flows towards more than 4,096 destinations are not checked");
+        stats.add_reason(over, format!("tracked flows to more than {DESTINATIONS_MAX} destinations are not checked"));
     }
 }
 

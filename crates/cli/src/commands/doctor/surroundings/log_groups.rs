@@ -2,7 +2,7 @@
 
 use super::note;
 use doctor::checks::{Moved, UnreadRule};
-use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES};
+use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES, RULES_MAX};
 use record::Accounting;
 use std::collections::BTreeSet;
 use sys::{Errno, Host, Modules, Presence};
@@ -25,7 +25,7 @@ pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<
     let (mut rules, over) = note(group_rules::read(host, netns_id, None), stats).unwrap_or_default();
     if over > 0 {
         stats.incomplete = true;
-        stats.add_reason(over, "rules that log to groups beyond the first 1,024 are not checked");
+        stats.add_reason(over, format!("rules that log to groups beyond the first {RULES_MAX} are not checked"));
     }
     rules.retain(|rule| !bound.contains(&rule.group));
     rules

@@ -15,8 +15,8 @@ pub(super) use drop_watch::DropWatch;
 use arp::ArpListeners;
 use doctor::checks::{DropSeen, LinkSeen, ModeSeen, NeighbourSeen, Sample, Surroundings};
 use host::group_rules::GroupRule;
-use host::link_modes::{self, LinkMode};
-use host::neighbours::{self, SilentNeighbour};
+use host::link_modes::{self, LINK_MODES_MAX, LinkMode};
+use host::neighbours::{self, NEIGHBOURS_MAX, SilentNeighbour};
 use host::{HostError, Links};
 use lookups::session::Session;
 use queues::Queues;
@@ -137,7 +137,8 @@ fn modes(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeMap<u32, Mo
     let (modes, over) = if is_old { (Vec::new(), 0) } else { note(read, stats).unwrap_or_default() };
     if over > 0 {
         stats.incomplete = true;
-        stats.add_reason(over, "speed and duplex of interfaces beyond the first 65,536 are not checked");
+        let text = format!("speed and duplex of interfaces beyond the first {LINK_MODES_MAX} are not checked");
+        stats.add_reason(over, text);
     }
     let seen = |one: LinkMode| {
         let mode = ModeSeen {
@@ -157,7 +158,8 @@ fn silent(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<SilentNeigh
     let (silent, over) = note(neighbours::silent(host, netns_id, None), stats).unwrap_or_default();
     if over > 0 {
         stats.incomplete = true;
-        stats.add_reason(over, "neighbours without an answer beyond the first 65,536 are not checked");
+        let text = format!("neighbours without an answer beyond the first {NEIGHBOURS_MAX} are not checked");
+        stats.add_reason(over, text);
     }
     silent
 }

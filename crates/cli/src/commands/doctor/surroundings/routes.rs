@@ -8,7 +8,8 @@ use lookups::session::Session;
 use record::rows::Routes;
 use record::{Accounting, Next, Source};
 
-/// Maximum number of next hops and rejecting routes per namespace.
+/// Bound: next hops and refusing routes that `doctor` remembers for a namespace. Beyond: further ones are not checked,
+/// counted (exit code 3). By: anyone who may add routes there.
 const ROUTES_MAX: usize = 65_536;
 
 /// Adds next hops and routes that reject packets.
@@ -41,7 +42,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     }
     if over > 0 {
         stats.incomplete = true;
-        stats.add_reason(over, "routes beyond the first 65,536 next hops are not checked");
+        stats.add_reason(over, format!("routes beyond the first {ROUTES_MAX} next hops are not checked"));
     }
 }
 

@@ -19,7 +19,11 @@ use sys::{Errno, Host, SysError};
 /// Limits for listing a namespace other than the run's own, whose owner may try to delay the run.
 const OTHERS: ListingBounds = ListingBounds { bytes_max: 256 << 10, patience: Duration::from_millis(200) };
 /// Maximum number of rules that can drop in one listing, and maximum length of each rule's text.
+///
+/// Bound: rules of a listing that can drop packets. Beyond: further rules are not named; counted. By: the owner of a
+/// namespace, for that namespace.
 const RULES_MAX: usize = 1024;
+/// Bound: bytes of the text of such a rule. Beyond: the text is cut. By: the owner of a namespace, for that namespace.
 const TEXT_BYTES_MAX: usize = 1024;
 /// Maximum number of candidates whose location is shown.
 const SHOWN_MAX: usize = 4;

@@ -18,12 +18,18 @@ use sys::SysError;
 
 /// Maximum number of namespaces whose rules are kept. At the limit all except the run's own are forgotten and listed
 /// again when needed.
+///
+/// Bound: namespaces whose rules `drops` keeps. Beyond: all but the host's are listed again when needed. By: the owners
+/// of namespaces.
 const NAMESPACES_MAX: usize = 32;
 /// Listing rules may take one part in `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at once after a pause:
 /// once for the run's own namespace, and once for all others together.
 const SHARE_OF_TIME: u64 = 10;
 const CREDIT_NS_MAX: u64 = 1_000_000_000;
 /// Maximum number of packet kinds whose rule is remembered between listings; at the limit all are forgotten.
+///
+/// Bound: kinds of packets whose rule is remembered between two listings. Beyond: all are forgotten and looked up
+/// again. By: anyone whose packets are dropped.
 const KINDS_MAX: usize = 4096;
 
 /// The reason and the location of drops by nft rules since Linux 6.12. In earlier versions connection tracking has the

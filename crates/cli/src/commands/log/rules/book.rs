@@ -11,7 +11,13 @@ use record::rows::{LogRecord, LoggingRule};
 use std::collections::{HashMap, VecDeque};
 
 /// Maximum number of listings to keep, and of all their rules, about 500 bytes each; the two newest are always kept.
+///
+/// Bound: listings of rules that `log` keeps. Beyond: the oldest are forgotten: their records have no rule, counted.
+/// By: the owner of a namespace.
 const LISTINGS_MAX: usize = 1024;
+/// Bound: rules of all listings that `log` keeps; the two newest listings are kept whole. Beyond: the oldest are
+/// forgotten: their records have no rule, counted
+/// (`log_rules::root_log_says_that_rules_change_faster_than_they_are_listed`). By: the owner of a namespace.
 const RULES_MAX: usize = 100_000;
 const LISTINGS_MIN: usize = 2;
 

@@ -18,9 +18,15 @@ use sys::{SysError, clock};
 /// Records wait while rules of namespaces other than the run's own are listed. That may take one part in
 /// `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at once after a pause: once for first listings, and once for
 /// changed rules. A user who constantly changes rules therefore cannot prevent the first listing of others.
+///
+/// Bound: parts of the time: at most one is spent on listing the rules of other namespaces. Beyond: records have no
+/// rule until the next listing; counted (exit code 3). By: the owners of namespaces, by changing rules.
 const SHARE_OF_TIME: u64 = 10;
 const CREDIT_NS_MAX: u64 = 1_000_000_000;
 /// Maximum time that listing them may delay the start of a run.
+///
+/// Bound: at the start for the rules of other namespaces. Beyond: the remaining rules are listed later; records have no
+/// rule until then. By: the owners of namespaces.
 const START_NS_MAX: u64 = 5_000_000_000;
 
 /// The kernel's timer for queued records may be late by at most this time.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum number of samples, which are all kept in memory.
+///
+/// Bound: samples of `nat advise`. Beyond: more samples are refused. By: the user.
 const SAMPLES_MAX: u32 = 100_000;
 
 /// A parsed `nat advise`.

@@ -11,6 +11,9 @@ const RELAYED: [u8; 2] = [12, 13];
 const HEADER_BYTES: usize = 4;
 const RELAY_HEADER_BYTES: usize = 34;
 /// Most options within each other; deeper ones are not decoded.
+///
+/// Bound: levels of DHCPv6 options within options (`udp::dhcp6_options_within_options`). Beyond: the line ends as for a
+/// truncated message. By: any sender of packets.
 const DEPTH_MAX: u8 = 16;
 const OPTION_BYTES: usize = 4;
 

@@ -12,6 +12,9 @@ const BIT_LABEL: u8 = 0x41;
 
 /// Most bytes of a name's text; longer names are cut. Pointers of a hostile message could make its text many times as
 /// long as the message.
+///
+/// Bound: bytes of a DNS name in tcpdump's text (`protocols::hostile_names_make_no_endless_text`). Beyond: the line
+/// ends with `[|domain]`. By: any sender of packets.
 const TEXT_MAX: usize = 4 << 10;
 
 /// Returns the offset after a name that begins at `at`.

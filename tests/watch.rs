@@ -415,3 +415,50 @@ fn root_what_is_gone_still_has_its_owner() {
     running.wait("it is gone", |row| row["change"] == "gone" && is_ours(row));
     running.end();
 }
+
+/// Commands that show rounds or a stream, with what they need: `--for` ends each of them.
+#[test]
+fn root_for_ends_every_stream_and_all_rounds() {
+    testkit::require_root!();
+    let lab = Lab::new("watchfor");
+    lab.use_conntrack();
+    let watched = |args: &'static str| format!("{args} --watch=0.1");
+    let tables = [
+        "",
+        "home",
+        "sockets",
+        "listeners",
+        "flows",
+        "routes",
+        "nat",
+        "nat stats",
+        "nat top src",
+        "counters",
+        "doctor",
+    ];
+    let others = ["doctor softirq", "doctor path", "drops", "capture latency", "capture -i lo"];
+    let streams = [
+        "sockets --follow",
+        "flows --follow=0.1",
+        "nat events",
+        "log --group 1",
+        "log tail --group 2",
+        "log top --group 3",
+        "capture -i lo",
+        "capture -i lo --by src --watch=0.1",
+        "capture -i lo -w /dev/null --watch=0.1",
+        "drops --events",
+    ];
+    let lines = tables.iter().chain(&others).map(|args| watched(args)).chain(streams.map(str::to_owned));
+    crate::run::side_by_side(lines, |line| {
+        let words: Vec<&str> = line.split_whitespace().chain(["--for", "0.5"]).collect();
+        let mut command = lab.command("timeout");
+        clean(&mut command).args(["--preserve-status", "--signal=KILL", "60"]).arg(testkit::program::netwren());
+        let ran = crate::run::Ran::of(command.args(words).output().unwrap());
+        assert!([0, 3].contains(&ran.code), "{line}: {}: {}", ran.code, ran.stderr);
+    });
+    // The rounds of a recording end as well; rounds of counters are readings that are compared.
+    let ran = netwren_in(&lab, &["counters", "--watch=0.1", "--for", "0.7", "-o", "json", "name = UdpNoPorts"]);
+    let rounds = ran.ok().lines().filter(|line| line.contains("\"round\"")).count();
+    assert!((2..=8).contains(&rounds), "{rounds}");
+}

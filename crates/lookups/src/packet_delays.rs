@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// Default duration of the measurement.
-const SAMPLE: Duration = Duration::from_secs(2);
+pub const SAMPLE: Duration = Duration::from_secs(2);
 
 /// Figures per packet socket: wake-ups, and the median and the maximum delay in µs. The lookup's key has the index.
 const FIGURES: usize = 3;

@@ -5,7 +5,7 @@ use super::source_provider::{RoundTime, SourceProvider};
 use super::table;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
-use crate::flags::request::{Format, PERIODS_S, Repeat, Request};
+use crate::flags::request::{Format, PERIODS_S, Repeat, Request, time_left};
 use ::host::Namespaces;
 use conntrack::stats::{Stats, StatsError};
 use counters::{CounterMemory, CounterReader, CounterReading, CounterTable, NextReading, Width};
@@ -68,13 +68,9 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     Ok(table::show(request, |_| Ok(CounterProvider::new(request, None, WINDOW).with_drivers())))
 }
 
-/// The time between two readings requested by the user.
+/// The time between two readings requested by the user; `None` with `--watch`, which `--for` ends.
 pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Option<Duration>, String> {
-    let window = words.seconds("for", PERIODS_S)?;
-    if window.is_some() && request.repeat != Repeat::Once {
-        return Err("--watch compares each round with the one before: leave out --for".to_owned());
-    }
-    Ok(window)
+    Ok(words.seconds("for", PERIODS_S)?.filter(|_| request.repeat == Repeat::Once))
 }
 
 /// Saves one reading per round; a replay compares the readings of its rounds.
@@ -96,6 +92,8 @@ pub(super) struct CounterProvider {
     /// The default window.
     usual: Duration,
     repeat: Repeat,
+    /// See [`Request::ends_ns`].
+    ends_ns: Option<u64>,
     changed_only: bool,
     /// True to include the drivers' counters.
     drivers: bool,
@@ -113,6 +111,7 @@ impl CounterProvider {
             window: Cell::new(window),
             usual,
             repeat: request.repeat,
+            ends_ns: request.ends_ns,
             changed_only: false,
             drivers: false,
             compares_early: false,
@@ -148,7 +147,8 @@ impl CounterProvider {
             return self.next_of_recording(session);
         }
         let window = match (self.window.get(), self.repeat) {
-            (Some(window), _) | (None, Repeat::Every(window)) => window,
+            (Some(window), _) => window,
+            (None, Repeat::Every(period)) => time_left(self.ends_ns).map_or(period, |left| left.min(period)),
             (None, Repeat::Once) => self.usual,
         };
         let announced = self.announced.filter(|_| self.repeat == Repeat::Once);
@@ -247,8 +247,9 @@ mod tests {
         let of = |line: &str| parser::parse_line(&COMMAND, line, |words| window(words, &Request::of(words)?));
         assert_eq!(of("source = udp").unwrap(), None);
         assert_eq!(of("--for 0.5 --changed").unwrap(), Some(Duration::from_millis(500)));
+        assert_eq!(of("--for 0.5 --watch").unwrap(), None);
         for (line, says) in
-            [("--for 1 --watch", "leave out --for"), ("--for ever", "--for takes seconds"), ("--resolve", "belongs to")]
+            [("--for ever", "--for takes seconds"), ("--watch --for ever", "--for takes"), ("--resolve", "belongs to")]
         {
             assert!(of(line).unwrap_err().to_string().contains(says), "{line}");
         }

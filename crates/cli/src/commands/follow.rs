@@ -4,7 +4,7 @@ use super::finish::finish;
 use super::plan::of_request;
 use super::reloading::{Reloading, Reread};
 use super::stream_rounds::StreamRounds;
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::{self, Repeat, Request};
 use crate::output;
 use crate::waiting;
 use engine::{Plan, RenewedLookups, ResolvingSink, RowSink, Run, RunError};
@@ -240,8 +240,8 @@ fn announce(request: &Request) {
 /// Returns the time until `--for` ends the run, in tenths of a second. It is rounded up, because the time started when
 /// the command line was parsed.
 fn time_left(request: &Request) -> Option<Duration> {
-    let left_ns = request.ends_ns?.saturating_sub(sys::clock::monotonic_ns());
-    Some(Duration::from_millis(left_ns.div_ceil(100_000_000) * 100))
+    let left = request::time_left(request.ends_ns)?;
+    Some(Duration::from_millis(left.as_millis().div_ceil(100) as u64 * 100))
 }
 
 /// Hands the rows of a stream and the cells of the plan to `rows`.

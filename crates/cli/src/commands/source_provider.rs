@@ -1,8 +1,9 @@
 //! Describes how a table command reads its rows.
 
-use crate::flags::request::Repeat;
+use crate::flags::request::{Repeat, Request, time_left};
 use lookups::session::Session;
 use record::{Accounting, Expr, Field, Kind, LookupId, Lookups, Source, SourceError, Table};
+use std::time::Duration;
 
 /// Makes the source of a table, once per round.
 pub(crate) trait SourceProvider<T: Table> {
@@ -57,6 +58,29 @@ pub(crate) enum RoundTime {
     Interval,
     /// Like [`RoundTime::Interval`], and no round follows.
     LastInterval,
+}
+
+/// How long the readings of a table take whose rows are about a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Windows {
+    once: Duration,
+    ends_ns: Option<u64>,
+}
+
+impl Windows {
+    /// A single reading takes `once`; with `--watch` a reading takes a round, and `--for` ends the last one.
+    pub(super) fn new(request: &Request, once: Duration) -> Windows {
+        Windows { once, ends_ns: request.ends_ns }
+    }
+
+    /// Returns how long a reading that begins now takes, and what its rows refer to.
+    pub(super) fn begin(&self, repeat: Repeat) -> (Duration, RoundTime) {
+        match (repeat, time_left(self.ends_ns)) {
+            (Repeat::Once, _) => (self.once, RoundTime::LastInterval),
+            (Repeat::Every(period), Some(left)) if left <= period => (left, RoundTime::LastInterval),
+            (Repeat::Every(period), _) => (period, RoundTime::Interval),
+        }
+    }
 }
 
 /// A filter subject that may be found in another network namespace.

@@ -109,6 +109,10 @@ impl Scope {
     /// `--for` ends the rounds or the stream.
     pub(crate) const LASTS: Scope = Scope(1 << 56);
 
+    /// `--for` is the time that one reading takes. With `--watch`, it ends the rounds, which then take that time.
+    pub(crate) const WINDOWS: Scope =
+        Scope::COUNTERS.and(Scope::DOCTOR).and(Scope::SOFTIRQ).and(Scope::PATH).and(Scope::LATENCY);
+
     /// Features of every table: rows with columns, sorting, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -276,7 +280,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Value("SECONDS"),
         WHAT,
         "Time between the two readings that are compared (default 1); of a recording: time from its first round to the \
-         one that is compared with it (default: the last one)",
+         one that is compared with it (default: the last one). With --watch, which compares its rounds: end after this \
+         time",
     ),
     flag(
         Scope::DOCTOR,
@@ -285,7 +290,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         Value("SECONDS"),
         WHAT,
         "How long the host is watched (default 3); of a recording: time from its first round to the one that is \
-         compared with it (default: the last one)",
+         compared with it (default: the last one). With --watch, which compares its rounds: end after this time",
     ),
     flag(
         Scope::DOCTOR,
@@ -1177,7 +1182,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long delays are measured (2); 0: not at all. Ctrl-C ends it before",
+        "How long delays are measured (2); 0: not at all. Ctrl-C ends it before. With --watch: end after this time",
     ),
     flag(
         Scope::SOFTIRQ,
@@ -1185,7 +1190,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long samples are taken (3); Ctrl-C ends it before",
+        "How long samples are taken (3); Ctrl-C ends it before. With --watch: end after this time",
     ),
     flag(
         Scope::SOFTIRQ,
@@ -1227,7 +1232,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long packets count, and pay for it (2); Ctrl-C ends it before",
+        "How long packets count, and pay for it (2); Ctrl-C ends it before. With --watch: end after this time",
     ),
     flag(Scope::PATH, "all", None, Nothing, OPTIONS, "Also stages that no packet came to"),
     flag(

@@ -362,15 +362,24 @@ fn period<'f, 'w>(
 
 /// When `--for` ends the run. Fails for a table that is read once.
 fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Duration>) -> Result<Option<u64>, String> {
-    if !words.command.scope.meets(Scope::LASTS) {
+    let scope = words.command.scope;
+    if !scope.meets(Scope::LASTS) && !(scope.meets(Scope::WINDOWS) && repeat.is_some()) {
         return Ok(None);
     }
-    let Some(lasts) = words.seconds("for", PERIODS_S)? else { return Ok(None) };
+    // `capture latency --for 0` measures no delays.
+    let least = if scope.meets(Scope::LATENCY) { 0.0 } else { *PERIODS_S.start() };
+    let lasts = words.seconds("for", least..=*PERIODS_S.end())?.filter(|lasts| !lasts.is_zero());
+    let Some(lasts) = lasts else { return Ok(None) };
     if words.takes("watch") && repeat.is_none() && follow.is_none() {
         return Err("--for needs --watch or --follow: the table is read once".to_owned());
     }
     let lasts_ns = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
     Ok(Some(sys::clock::monotonic_ns().saturating_add(lasts_ns)))
+}
+
+/// Returns the time until the monotonic clock reads `ends_ns`; `None` if that is `None`.
+pub(crate) fn time_left(ends_ns: Option<u64>) -> Option<Duration> {
+    Some(Duration::from_nanos(ends_ns?.saturating_sub(sys::clock::monotonic_ns())))
 }
 
 /// Translates words of other tools that have only one reading into a filter: `port 80`, `dst 10.1.2.3`, `listen`,

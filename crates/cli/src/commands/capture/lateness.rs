@@ -4,10 +4,12 @@
 use crate::command::{Command, ParsedWords};
 use crate::commands::sockets;
 use crate::flags::defs::Scope;
-use crate::flags::request::Request;
+use crate::flags::request::{Repeat, Request};
 use record::Schema;
 use record::rows::Sockets;
+use lookups::packet_delays::SAMPLE;
 use runtime::outcome::Outcome;
+use std::time::Duration;
 
 /// The registry's entry. It shows the sockets table.
 pub(crate) static COMMAND: Command = Command {
@@ -40,7 +42,9 @@ const FOR_S: std::ops::RangeInclusive<f64> = 0.0..=86_400.0;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
-    request.sample = words.seconds("for", FOR_S)?;
+    // With `--watch`, `--for` ends the rounds, which measure no longer than that; 0 always measures no delays.
+    let most = if request.repeat == Repeat::Once { Duration::MAX } else { SAMPLE };
+    request.sample = words.seconds("for", FOR_S)?.map(|time| time.min(most));
     let shown = &mut request.shown;
     // The user's filter is parsed alone, so that columns in errors are correct.
     engine::filter::parse(&shown.filter).map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 //! `netwren doctor path [FILTER]`: shows time and loss of packets between netfilter's hooks.
 
 use super::super::counters::window;
-use super::super::source_provider::{RoundTime, SourceProvider};
+use super::super::source_provider::{RoundTime, SourceProvider, Windows};
 use super::super::table;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
@@ -51,7 +51,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let request = Request::of(words)?;
     let provider = StageProvider {
         all: words.has("all"),
-        window: window(words, &request)?.unwrap_or(WINDOW),
+        windows: Windows::new(&request, window(words, &request)?.unwrap_or(WINDOW)),
         probe: RefCell::default(),
         is_said: Cell::new(false),
     };
@@ -61,7 +61,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
 /// Measures once per round.
 struct StageProvider {
     all: bool,
-    window: Duration,
+    windows: Windows,
     /// The BPF programs of the round.
     probe: RefCell<Option<StageProbe>>,
     /// True once the cost was reported.
@@ -73,10 +73,7 @@ impl SourceProvider<PathStages> for StageProvider {
         if session.host().is_replay() {
             return Ok(RoundTime::Moment);
         }
-        let (window, over) = match repeat {
-            Repeat::Once => (self.window, RoundTime::LastInterval),
-            Repeat::Every(period) => (period, RoundTime::Interval),
-        };
+        let (window, over) = self.windows.begin(repeat);
         let mut probe = StageProbe::open().map_err(ProfileError::of_stages)?;
         let end_ns = sys::clock::monotonic_ns().saturating_add(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
         probe.count_until(end_ns).map_err(ProfileError::of_stages)?;

@@ -1,7 +1,7 @@
 //! `netwren doctor softirq [FILTER]`: shows what CPUs do in the kernel's network code.
 
 use super::super::counters::window;
-use super::super::source_provider::{RoundTime, SourceProvider};
+use super::super::source_provider::{RoundTime, SourceProvider, Windows};
 use super::super::{plan, table};
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
@@ -57,7 +57,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         options: SampleOptions { per_cpu: words.has("per-cpu"), all: words.has("all") },
         hz: hz(words)?,
         via: SamplerBackend::ALL.into_iter().find(|backend| words.value("via") == Some(backend.name())),
-        window: window(words, &request)?.unwrap_or(WINDOW),
+        windows: Windows::new(&request, window(words, &request)?.unwrap_or(WINDOW)),
         sampler: RefCell::default(),
     };
     if words.has("stack") {
@@ -91,7 +91,7 @@ struct SampleProvider {
     options: SampleOptions,
     hz: u32,
     via: Option<SamplerBackend>,
-    window: Duration,
+    windows: Windows,
     /// The sampler of the round.
     sampler: RefCell<Option<Sampler>>,
 }
@@ -102,10 +102,7 @@ impl SampleProvider {
         if session.host().is_replay() {
             return Ok(RoundTime::Moment);
         }
-        let (window, over) = match repeat {
-            Repeat::Once => (self.window, RoundTime::LastInterval),
-            Repeat::Every(period) => (period, RoundTime::Interval),
-        };
+        let (window, over) = self.windows.begin(repeat);
         let mut sampler = Sampler::start(session.host(), self.hz, self.via).map_err(ProfileError::of_samples)?;
         let end_ns = sys::clock::monotonic_ns().saturating_add(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
         let is_once = repeat == Repeat::Once;

@@ -5,9 +5,9 @@ use crate::command::{Command, ParsedWords};
 use crate::commands::sockets;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
+use lookups::packet_delays::SAMPLE;
 use record::Schema;
 use record::rows::Sockets;
-use lookups::packet_delays::SAMPLE;
 use runtime::outcome::Outcome;
 use std::time::Duration;
 

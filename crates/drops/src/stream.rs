@@ -141,8 +141,7 @@ impl Stream<DropEvents> for DropStream<'_> {
         let via = via_of(has(event_block::BY_TRACE), has(event_block::BY_NET_DM));
         stats.used(via.name());
         if let Some(limits) = limits(via) {
-            stats.incomplete = true;
-            stats.add_reason(0, limits);
+            stats.incomplete(0, limits);
         }
         if flags & event_block::NAMES_HIDDEN != 0 {
             stats.add_reason(0, NAMES_HIDDEN);
@@ -155,13 +154,11 @@ impl Stream<DropEvents> for DropStream<'_> {
             );
         }
         if missed > 0 {
-            stats.incomplete = true;
-            stats.add_reason(missed, "a drop is not shown: it interrupted the telling of another one");
+            stats.incomplete(missed, "a drop is not shown: it interrupted the telling of another one");
         }
         tell_left_out(self.routine, self.unplaced, &mut stats);
         if let Some(error) = self.failure.take() {
-            stats.incomplete = true;
-            stats.add_reason(1, error.to_string());
+            stats.incomplete(1, error.to_string());
         }
         stats
     }

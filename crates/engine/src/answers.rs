@@ -64,8 +64,7 @@ impl<T: Table> Plan<T> {
 /// Adds the reason from [`Plan::filter_gap`].
 pub(crate) fn add_gap(gap: Option<&str>, stats: &mut Accounting) {
     if let Some(gap) = gap {
-        stats.incomplete = true;
-        stats.add_reason(0, gap.to_owned());
+        stats.incomplete(0, gap.to_owned());
     }
 }
 

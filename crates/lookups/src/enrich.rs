@@ -119,8 +119,7 @@ impl<'s> Enrichment<'s> {
         self.processes = kept(Processes::read(session.host(), &pids, parts, seen_ns), stats);
         let lines = self.processes.iter().flat_map(|processes| processes.report().lines());
         lines.for_each(|line| {
-            stats.incomplete = true;
-            stats.add_reason(1, line);
+            stats.incomplete(1, line);
         });
         if !parts.cgroups {
             return;
@@ -132,8 +131,7 @@ impl<'s> Enrichment<'s> {
         let files = self.processes.iter().flat_map(Processes::cgroups);
         let containers = Containers::read(session.host(), files, self.cgroups.as_ref());
         if let Some(line) = containers.missing().filter(|_| !session.is_silent_on_places()) {
-            stats.incomplete = true;
-            stats.add_reason(1, line);
+            stats.incomplete(1, line);
         }
         self.containers = Some(containers);
     }
@@ -166,8 +164,7 @@ impl<'s> Enrichment<'s> {
         };
         stats.used("owners@checked");
         if let Some(error) = end.failed {
-            stats.incomplete = true;
-            stats.add_reason(1, error.to_string());
+            stats.incomplete(1, error.to_string());
         } else if end.is_new {
             report_owners(&end.owners, stats);
         }
@@ -273,8 +270,7 @@ fn port_ranges(session: &Session, stats: &mut Accounting) -> PortRanges {
         // This namespace was not entered while recording, so it has no rows either.
         Err(error) if session.namespaces().is_some() && error.is_not_recorded() => {}
         Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, error.to_string());
+            stats.incomplete(1, error.to_string());
         }
     });
     ranges
@@ -292,8 +288,7 @@ fn report_owners(owners: &Owners, stats: &mut Accounting) {
     let report = owners.report();
     stats.used(report.via());
     if report.is_partial() {
-        stats.incomplete = true;
-        report.lines().into_iter().for_each(|line| stats.add_reason(1, line));
+        report.lines().into_iter().for_each(|line| stats.incomplete(1, line));
     }
 }
 
@@ -302,8 +297,7 @@ fn kept<V>(read: Result<V, host::HostError>, stats: &mut Accounting) -> Option<V
     match read {
         Ok(value) => Some(value),
         Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, error.to_string());
+            stats.incomplete(1, error.to_string());
             None
         }
     }

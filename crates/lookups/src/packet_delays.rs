@@ -31,8 +31,7 @@ impl MeasuredDelays {
     /// figures. Failures are added to `stats`.
     pub fn read(session: &Session, stats: &mut Accounting) -> MeasuredDelays {
         let mut why_not = |why: String| {
-            stats.incomplete = true;
-            stats.add_reason(0, format!("delays of packet sockets were not measured: {why}"));
+            stats.incomplete(0, format!("delays of packet sockets were not measured: {why}"));
             MeasuredDelays::default()
         };
         if session.host().is_replay() {

@@ -120,15 +120,13 @@ impl<'s, F> ProcessCache<'s, F> {
     /// Reports missing data.
     pub fn tell(&self, stats: &mut Accounting) {
         if self.missing.get() > 0 {
-            stats.incomplete = true;
             let text = format!("cells of processes are empty: more than {READINGS_MAX} processes at a time");
-            stats.add_reason(self.missing.get(), text);
+            stats.incomplete(self.missing.get(), text);
         }
         if self.gone.get() > 0 {
-            stats.incomplete = true;
             let text = "processes without command lines or containers: they ended before they were read, or are out \
                         of sight here";
-            stats.add_reason(self.gone.get(), text);
+            stats.incomplete(self.gone.get(), text);
         }
     }
 

@@ -308,8 +308,7 @@ impl<'s> RefreshingLookups<'s> {
             (places().map(RefreshingLookup::gone).max().unwrap_or(0), gone("cgroups with containers, pods or units")),
         ];
         for (count, text) in all.into_iter().filter(|(count, _)| *count > 0) {
-            stats.incomplete = true;
-            stats.add_reason(count, text);
+            stats.incomplete(count, text);
         }
     }
 }

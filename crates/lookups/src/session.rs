@@ -190,19 +190,16 @@ impl Session {
             Ok(found) => found,
             Err(error) => {
                 self.fingerprint.take();
-                stats.incomplete = true;
-                return stats.add_reason(1, error.to_string());
+                return stats.incomplete(1, error.to_string());
             }
         };
         if found.unsearched() > 0 {
-            stats.incomplete = true;
-            stats.add_reason(found.unsearched(), UNSEARCHED);
+            stats.incomplete(found.unsearched(), UNSEARCHED);
         }
         match listed {
             Some(all) => found.also(&all),
             None if found.hidden() > 0 => {
-                stats.incomplete = true;
-                stats.add_reason(found.hidden(), HIDDEN);
+                stats.incomplete(found.hidden(), HIDDEN);
             }
             None => {}
         }
@@ -420,12 +417,10 @@ impl Session {
             stats.add_reason(0, ONE_NAMESPACE);
         }
         if let Err(error) = self.host.finish() {
-            stats.incomplete = true;
-            stats.add_reason(1, error.to_string());
+            stats.incomplete(1, error.to_string());
         }
         if let Some(why) = self.wait_failure() {
-            stats.incomplete = true;
-            stats.add_reason(1, why);
+            stats.incomplete(1, why);
         }
         // Missing names do not cause exit code 3, because every row is there.
         let names = self.resolver.iter().flat_map(|resolver| resolver.report().lines());

@@ -131,9 +131,8 @@ impl<R: ReadOwners> OwnerTracker<R> {
             stats.add_reason(0, format!("{} of {} events with an end here {UNKNOWN}", self.unknown, self.here));
         }
         if self.unremembered > 0 {
-            stats.incomplete = true;
             let text = format!("entries beyond the first {MAX} have no owner when they end");
-            stats.add_reason(self.unremembered, text);
+            stats.incomplete(self.unremembered, text);
         }
     }
 }

@@ -227,8 +227,7 @@ impl<N: SocketNews> Stream<CapturedPackets> for OwnedPackets<'_, N> {
             stats.add_reason(0, format!("{unknown} of {here} packets to or from here {UNKNOWN}"));
         }
         if hurried > 0 {
-            stats.incomplete = true;
-            stats.add_reason(hurried, HURRIED);
+            stats.incomplete(hurried, HURRIED);
         }
         stats
     }

@@ -57,6 +57,12 @@ impl Accounting {
         }
     }
 
+    /// Marks the result as incomplete because of `text`, which concerns `count` items (0 if unknown).
+    pub fn incomplete(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
+        self.incomplete = true;
+        self.add_reason(count, text);
+    }
+
     /// Records that `backend` was used.
     pub fn used(&mut self, backend: &'static str) {
         if !self.via.contains(&backend) {
@@ -115,12 +121,11 @@ impl Accounting {
         if seen == out {
             return;
         }
-        self.incomplete = true;
         let text = if seen > out {
             "rows were read but not written: this is a bug in netwren, please report it"
         } else {
             "rows were written that were not counted when they were read: this is a bug in netwren, please report it"
         };
-        self.add_reason(seen.abs_diff(out), text);
+        self.incomplete(seen.abs_diff(out), text);
     }
 }

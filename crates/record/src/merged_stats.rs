@@ -32,8 +32,7 @@ impl MergedStats {
 
     /// Records a reading that delivered nothing.
     pub fn failed(&mut self, error: SourceError) {
-        self.stats.incomplete = true;
-        self.stats.add_reason(1, error.to_string());
+        self.stats.incomplete(1, error.to_string());
         self.failure.get_or_insert(error);
     }
 
@@ -48,8 +47,7 @@ impl MergedStats {
     /// Records network namespaces that could not be entered, all for the same reason: a missing right or some other
     /// error.
     pub fn not_entered(&mut self, is_denied: bool, why: impl Error + Send + Sync + 'static) {
-        self.stats.incomplete = true;
-        self.stats.add_reason(0, why.to_string());
+        self.stats.incomplete(0, why.to_string());
         let fault = if is_denied { SourceFault::Denied } else { SourceFault::Io };
         let what = "network namespaces";
         self.failure.get_or_insert_with(|| SourceError { what, fault, cause: Box::new(why) });

@@ -103,8 +103,7 @@ impl RowStats {
 
     /// Records that rows are, or may be, missing: `count` of them, or 0 if the number is unknown.
     pub fn incomplete(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
-        self.acct.incomplete = true;
-        self.acct.add_reason(count, text);
+        self.acct.incomplete(count, text);
     }
 
     /// Records that the query covers more than the recording holds ([`Accounting::unanswered`]).

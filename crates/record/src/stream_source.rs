@@ -51,8 +51,7 @@ impl<T: Table> Scan<T> for StreamScan<'_, '_, T> {
         }
         let mut stats = stream.close();
         if let Some(error) = broken {
-            stats.incomplete = true;
-            stats.add_reason(0, error.to_string());
+            stats.incomplete(0, error.to_string());
         }
         Ok(stats)
     }

@@ -123,8 +123,7 @@ impl<T: Shipped> Shipment<T> {
         }
         self.say_forgotten();
         for (count, words) in self.outputs.iter().filter_map(Shipper::left_out) {
-            stats.incomplete = true;
-            stats.add_reason(count, words);
+            stats.incomplete(count, words);
         }
         self.outputs.iter().for_each(|shipper| _ = shipper.pending.output.begin_end());
         let earlier = self.endings.take();

@@ -9,8 +9,7 @@ pub(super) fn add(target: &str, status: &Status, stats: &mut Accounting) {
     let ledger = status.ledger;
     let why = status.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
     for (reason, count) in ledger.dropped.reasons().into_iter().filter(|(_, count)| *count > 0) {
-        stats.incomplete = true;
-        stats.add_reason(0, format!("{target}: {count} of {} rows {}{why}", ledger.seen, words_of(reason)));
+        stats.incomplete(0, format!("{target}: {count} of {} rows {}{why}", ledger.seen, words_of(reason)));
     }
 }
 

@@ -226,8 +226,7 @@ impl Round {
         let rows_are_whole = !self.many.stats.incomplete;
         self.many.gone(self.not_entered.gone);
         if self.unreachable > 0 {
-            self.many.stats.incomplete = true;
-            self.many.stats.add_reason(self.unreachable, UNREACHABLE);
+            self.many.stats.incomplete(self.unreachable, UNREACHABLE);
         }
         self.not_entered.unreadable.into_iter().for_each(|why| self.many.not_entered(why.error.errno.is_denied(), why));
         self.many.stats.only_namespaces_missing = rows_are_whole && self.many.stats.incomplete;

@@ -713,8 +713,7 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
             }
         }
         if report.truncated > 0 {
-            stats.incomplete = true;
-            stats.add_reason(report.truncated, "long packets cut: no room for all of them (raise with --buffer)");
+            stats.incomplete(report.truncated, "long packets cut: no room for all of them (raise with --buffer)");
         }
         stats
     }

@@ -87,8 +87,7 @@ fn tell<A: Act>(act: &A, rows: ActedRows, stats: &mut Accounting) {
     stats.add_reason(0, format!("{things} {past}: {} of {shown}", act.done()));
     act.add_failures(stats);
     if left > 0 {
-        stats.incomplete = true;
-        stats.add_reason(left, format!("not {past}: interrupted"));
+        stats.incomplete(left, format!("not {past}: interrupted"));
     }
 }
 

@@ -56,8 +56,7 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         let mut run = then(&mut live, words)?;
         for (fields, words) in [(&OWNED[..], NO_OWNERS), (&["reason"], NO_REASONS)] {
             if lacks && fields.iter().any(|name| plan.demand().wants(name)) {
-                run.stats.incomplete = true;
-                run.stats.add_reason(1, words);
+                run.stats.incomplete(1, words);
             }
         }
         Ok(run)

@@ -218,8 +218,7 @@ fn network(host: &Host, netns_id: u64, stats: &mut Accounting) {
         // The file is missing if IPv6 is turned off or the protocol is not built in.
         Ok(()) | Err(HostError::Sys(sys::SysError { errno: Errno::NOENT, .. })) => {}
         Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, error.to_string());
+            stats.incomplete(1, error.to_string());
         }
     };
     note(Links::read(host, netns_id, None).and_then(|mut links| Ok(links.read_inet6(host, netns_id, None)?)));

@@ -143,8 +143,7 @@ impl AllNetnsScan<'_, '_> {
                 // Only the walk reads namespaces that no path leads into.
                 Ok(walked) if handed_out.borrow().is_finishing() => {
                     stats = walked;
-                    stats.incomplete = true;
-                    stats.add_reason(0, "of network namespaces that nothing leads into entries may be missing");
+                    stats.incomplete(0, "of network namespaces that nothing leads into entries may be missing");
                 }
                 // Falls back to one namespace after the other if the walk turns out to be unavailable.
                 Err(error) if all.options.via.is_none() && !all.host.is_replay() => {

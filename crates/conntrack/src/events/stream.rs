@@ -310,13 +310,11 @@ impl<'h> NatEventStream<'h> {
                     Alive::Whole | Alive::Stopped => break,
                     Alive::Changed if pass < PASSES => {}
                     Alive::Changed => {
-                        self.notes.incomplete = true;
                         self.notes
-                            .add_reason(1, "a table changed while it was dumped: entries that live may be missing");
+                            .incomplete(1, "a table changed while it was dumped: entries that live may be missing");
                     }
                     Alive::Failed(error) => {
-                        self.notes.incomplete = true;
-                        self.notes.add_reason(1, format!("dumps after events were lost: {error}"));
+                        self.notes.incomplete(1, format!("dumps after events were lost: {error}"));
                         break;
                     }
                 }
@@ -367,9 +365,8 @@ impl<'h> NatEventStream<'h> {
             stats.add_reason(0, "bytes and packets are not counted here (net.netfilter.nf_conntrack_acct is 0)");
         }
         if let Some(start_times) = self.start_times.as_ref().filter(|start_times| start_times.unremembered > 0) {
-            stats.incomplete = true;
             let text = format!("entries beyond the first {} have no duration", start_times::MAX);
-            stats.add_reason(start_times.unremembered, text);
+            stats.incomplete(start_times.unremembered, text);
         }
         if !by_netlink {
             stats.add_reason(0, NOT_BY_BPF);

@@ -150,8 +150,7 @@ fn note(stats: &Stats, acct: &mut Accounting) {
         acct.used(via.name());
     }
     if let Some(why) = &stats.without {
-        acct.incomplete = true;
-        acct.add_reason(1, format!("no counters: {why}"));
+        acct.incomplete(1, format!("no counters: {why}"));
     }
 }
 

@@ -218,8 +218,7 @@ impl<T: Table> Plan<T> {
         }
         let mut from_stream = stream.close();
         if let Some(error) = broken {
-            from_stream.incomplete = true;
-            from_stream.add_reason(0, error.to_string());
+            from_stream.incomplete(0, error.to_string());
         }
         add_gap(gap.as_deref(), &mut from_stream);
         Ok((pass, from_stream))

@@ -52,17 +52,15 @@ impl<'s> Run<'s> {
     pub(super) fn note(&mut self, dumped: &Dumped) {
         self.note_nonsense("entries", dumped.malformed, dumped.first_error);
         if dumped.end.interrupted {
-            self.stats.incomplete = true;
-            self.stats.add_reason(1, "the table changed while it was read: entries may be missing or doubled");
+            self.stats.incomplete(1, "the table changed while it was read: entries may be missing or doubled");
         }
     }
 
     /// Records how many entries could not be decoded, with the first reason.
     pub(super) fn note_nonsense(&mut self, what: &str, count: u64, first_error: Option<DecodeError>) {
         if count > 0 {
-            self.stats.incomplete = true;
             let why = first_error.map_or_else(String::new, |error| error.to_string());
-            self.stats.add_reason(count, format!("{what} that make no sense, the first: {why}"));
+            self.stats.incomplete(count, format!("{what} that make no sense, the first: {why}"));
         }
     }
 

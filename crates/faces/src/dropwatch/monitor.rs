@@ -215,8 +215,7 @@ impl<'s> Monitor<'s> {
                 self.stats.add_reason(lost, "a drop is not shown: they came faster than they could be");
             }
             Err(error) => {
-                self.stats.incomplete = true;
-                self.stats.add_reason(1, error.to_string());
+                self.stats.incomplete(1, error.to_string());
             }
         }
     }

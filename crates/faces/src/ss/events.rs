@@ -56,8 +56,7 @@ pub(super) fn follow(
 }
 
 fn broken(stats: &mut Accounting, says: String) {
-    stats.incomplete = true;
-    stats.add_reason(1, says);
+    stats.incomplete(1, says);
 }
 
 /// Writes a row and flushes it. The heading is printed with the first event, even if the event itself is not shown;

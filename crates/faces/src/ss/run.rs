@@ -154,8 +154,7 @@ fn write(
         match read {
             Ok(part) => stats.add(&part),
             Err(says) => {
-                stats.incomplete = true;
-                stats.add_reason(1, says);
+                stats.incomplete(1, says);
             }
         }
         if outcome.is_err() || session.interrupted() {

@@ -208,8 +208,7 @@ impl<'s> EntryLookups<'s> {
         let counts = self.counts.borrow();
         let trouble = self.questions.borrow().trouble.clone().or_else(|| counts.trouble.clone());
         if let Some(error) = trouble {
-            stats.incomplete = true;
-            stats.add_reason(counts.unasked.max(1), format!("{}: {error}", words.unknown));
+            stats.incomplete(counts.unasked.max(1), format!("{}: {error}", words.unknown));
         }
         let without = words.without;
         let late = || format!("{without}: the lookup came more than {} s after the packet", LATE_NS / 1_000_000_000);
@@ -226,8 +225,7 @@ impl<'s> EntryLookups<'s> {
         }
         let unanswered = self.known.borrow().unanswered();
         if unanswered > 0 {
-            stats.incomplete = true;
-            stats.add_reason(unanswered, "questions for connections had no answer: the netlink buffer was full");
+            stats.incomplete(unanswered, "questions for connections had no answer: the netlink buffer was full");
         }
     }
 }

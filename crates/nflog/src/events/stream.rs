@@ -213,16 +213,14 @@ impl<'h> LogStream<'h> {
             stats.add_reason(reduced, REDUCED);
         }
         if shortage.left_out > 0 {
-            stats.incomplete = true;
-            stats.add_reason(shortage.left_out, LEFT_OUT);
+            stats.incomplete(shortage.left_out, LEFT_OUT);
         }
         let why = why.map_or_else(String::new, |why| format!(", the first {why}"));
         let late =
             "network namespaces were made meanwhile: what rules logged there until they were found is in no count";
         for (count, text) in [(unread, format!("groups were not read{why}")), (self.header.late, late.to_owned())] {
             if count > 0 {
-                stats.incomplete = true;
-                stats.add_reason(count, text);
+                stats.incomplete(count, text);
             }
         }
     }
@@ -358,8 +356,7 @@ impl Stream<LogRecords> for LogStream<'_> {
             stats.add_reason(lost, text);
         } else if dropped > 0 && between == 0 {
             // Only the next record of the group would reveal the gap, and no record followed.
-            stats.incomplete = true;
-            stats.add_reason(dropped, "datagrams of records lost at the end: the netlink buffer was full (--buffer)");
+            stats.incomplete(dropped, "datagrams of records lost at the end: the netlink buffer was full (--buffer)");
         }
         self.tell_of_others(&mut stats);
         for group in &self.unrecorded {

@@ -238,8 +238,7 @@ fn add_folded(folded: Folded, stats: &mut Accounting) {
             // The peers of the service opened them, not its user.
             Some((uid, port)) => format!("by port {port} of uid {uid}"),
         };
-        stats.incomplete = true;
-        stats.add_reason(count, format!("openings and closings {of} in rows of `many`: more than its share of flows"));
+        stats.incomplete(count, format!("openings and closings {of} in rows of `many`: more than its share of flows"));
     }
 }
 

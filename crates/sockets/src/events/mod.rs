@@ -236,8 +236,7 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
             self.left_out.iter().for_each(|words| stats.add_reason(0, words.clone()));
         }
         if let Some(nameless) = self.nameless.filter(|&nameless| nameless > 0) {
-            stats.incomplete = true;
-            stats.add_reason(nameless, NAMELESS);
+            stats.incomplete(nameless, NAMELESS);
         }
         stats
     }

@@ -119,8 +119,7 @@ impl FilesInTurn<'_, '_> {
                     return true;
                 }
                 Err(error) => {
-                    self.stats.incomplete = true;
-                    self.stats.add_reason(0, error.to_string());
+                    self.stats.incomplete(0, error.to_string());
                 }
             }
         }

@@ -156,8 +156,7 @@ fn tell(report: &SeriesReport, stats: &mut Accounting) {
         (commands.unfinished, "the command of --rotate-command has not ended yet"),
     ] {
         if count > 0 {
-            stats.incomplete = true;
-            stats.add_reason(count, text);
+            stats.incomplete(count, text);
         }
     }
 }

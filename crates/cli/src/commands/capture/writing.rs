@@ -335,8 +335,7 @@ pub(super) fn all_written(writer: &mut PacketWriter, stream: &mut PacketStream<'
     let mut stats = stream.close();
     stats.emitted = writer.taken;
     if let Some(text) = failed {
-        stats.incomplete = true;
-        stats.add_reason(0, text);
+        stats.incomplete(0, text);
     }
     Ok(Run { stats, ended })
 }
@@ -354,8 +353,7 @@ pub(super) fn finished(mut writer: PacketWriter, run: &mut Run) -> String {
         run.stats.add_reason(written.not_written, format!("packets not written to {name}"));
     }
     if other_times > 0 {
-        run.stats.incomplete = true;
-        run.stats.add_reason(other_times, OTHER_TIMES);
+        run.stats.incomplete(other_times, OTHER_TIMES);
     }
     let Written { packets, not_written } = written;
     format!("{packets} written to {name}, {not_written} not written")

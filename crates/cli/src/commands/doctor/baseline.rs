@@ -105,13 +105,11 @@ fn observe(
     match read {
         Ok(read) => stats.incomplete |= read.stats.lacks_rows(),
         Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, format!("listeners are not compared: {error}"));
+            stats.incomplete(1, format!("listeners are not compared: {error}"));
         }
     }
     if sink.over > 0 {
-        stats.incomplete = true;
-        stats.add_reason(sink.over, format!("listeners beyond the first {LISTENERS_MAX} are not compared"));
+        stats.incomplete(sink.over, format!("listeners beyond the first {LISTENERS_MAX} are not compared"));
     }
     let name = |netns_id: u64| match lookups.value(LookupId::Netns, Key::Id(netns_id)) {
         Value::Bytes(name) => String::from_utf8_lossy(name).into_owned(),

@@ -37,11 +37,10 @@ pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut A
             continue;
         }
         if looked_at.len() == PROCESSES_MAX {
-            stats.incomplete = true;
             let text = format!(
                 "file descriptors of more than {PROCESSES_MAX} processes with waiting connections are not counted"
             );
-            stats.add_reason(1, text);
+            stats.incomplete(1, text);
             break;
         }
         looked_at.push(pid);
@@ -54,8 +53,7 @@ pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut A
                 stats.add_reason(0, NOT_RECORDED);
             }
             Err(error) => {
-                stats.incomplete = true;
-                stats.add_reason(1, format!("file descriptors are not counted: {error}"));
+                stats.incomplete(1, format!("file descriptors are not counted: {error}"));
             }
         }
     }

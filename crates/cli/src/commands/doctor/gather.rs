@@ -216,8 +216,7 @@ fn read_settings(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<N
             Err(error) if error.errno == Errno::NOENT => {}
             Err(error) if error.errno == Errno::NOT_RECORDED => missing += 1,
             Err(error) => {
-                stats.incomplete = true;
-                stats.add_reason(1, error.to_string());
+                stats.incomplete(1, error.to_string());
             }
         }
     }
@@ -253,15 +252,13 @@ fn read_sockets(
     match read {
         Ok(read) => note(stats, &read),
         Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, format!("sockets are not checked: {error}"));
+            stats.incomplete(1, format!("sockets are not checked: {error}"));
         }
     }
     let over: u64 = all.values().map(|census| census.over).sum();
     if over > 0 {
-        stats.incomplete = true;
         let text = format!("sockets with queues, or destinations, beyond the first {SOCKETS_MAX} are not checked");
-        stats.add_reason(over, text);
+        stats.incomplete(over, text);
     }
     all
 }

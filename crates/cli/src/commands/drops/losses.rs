@@ -98,15 +98,13 @@ impl OpenLosses {
             match read {
                 Ok(read) => note(&mut stats, &read),
                 Err(error) => {
-                    stats.incomplete = true;
-                    stats.add_reason(1, format!("losses beside dropped packets are not known: {error}"));
+                    stats.incomplete(1, format!("losses beside dropped packets are not known: {error}"));
                 }
             }
         }
         if losses.sockets_over() > 0 {
-            stats.incomplete = true;
             let text = format!("drops of sockets beyond the first {LOSING_SOCKETS_MAX} are not shown");
-            stats.add_reason(losses.sockets_over(), text);
+            stats.incomplete(losses.sockets_over(), text);
         }
         self.sockets.replace(losses.take_sockets());
         let is_any = !losses.is_empty();

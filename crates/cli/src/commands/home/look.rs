@@ -207,8 +207,7 @@ impl Unseen {
 
     /// Notes a part that could not be read at all.
     fn failed(&mut self, error: &dyn std::fmt::Display) {
-        self.part.incomplete = true;
-        self.part.add_reason(1, error.to_string());
+        self.part.incomplete(1, error.to_string());
     }
 
     /// Notes that drops come from counters only. If a privilege is missing, other users would see more, so the screen

@@ -138,12 +138,10 @@ impl Act for Deleter<'_> {
             stats.add_reason(self.gone, "gone before they were deleted");
         }
         for error in &self.refused {
-            stats.incomplete = true;
-            stats.add_reason(1, format!("not deleted: {}", why(error)));
+            stats.incomplete(1, format!("not deleted: {}", why(error)));
         }
         if self.unnamed > 0 {
-            stats.incomplete = true;
-            stats.add_reason(self.unnamed, "not deleted: the kernel gave them no id");
+            stats.incomplete(self.unnamed, "not deleted: the kernel gave them no id");
         }
     }
 }

@@ -43,8 +43,7 @@ impl<'s> SessionReadings<'s> {
             Ok(())
         });
         if let Err(error) = read {
-            self.stats.incomplete = true;
-            self.stats.add_reason(1, format!("owners are missing: {error}"));
+            self.stats.incomplete(1, format!("owners are missing: {error}"));
             return None;
         }
         let (taken_ns, number) = bytes.split_first_chunk::<8>()?;
@@ -103,8 +102,7 @@ pub(super) fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketI
             read.why.iter().for_each(|why| stats.add_reason(why.count, format!("owners: {}", why.text)));
         }
         Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, format!("owners are missing: {error}"));
+            stats.incomplete(1, format!("owners are missing: {error}"));
         }
     }
     session.in_each_namespace(&mut |netns_id| {
@@ -115,8 +113,7 @@ pub(super) fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketI
         }
         match read {
             Err(error) if !error.is_not_recorded() => {
-                stats.incomplete = true;
-                stats.add_reason(1, format!("{error}; owners of what listens are missing"));
+                stats.incomplete(1, format!("{error}; owners of what listens are missing"));
             }
             _ => {}
         }

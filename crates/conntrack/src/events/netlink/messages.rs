@@ -166,8 +166,7 @@ impl<'h> NetlinkEvents<'h> {
         }
         let mut incomplete = |count, text: &'static str| {
             if count > 0 {
-                stats.incomplete = true;
-                stats.add_reason(count, text);
+                stats.incomplete(count, text);
             }
         };
         incomplete(

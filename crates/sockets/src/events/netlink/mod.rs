@@ -184,9 +184,8 @@ impl<'h> NetlinkEvents<'h> {
         self.stats.incomplete |= stats.incomplete;
         stats.why.into_iter().for_each(|why| self.stats.add_reason(why.count, why.text));
         if full > 0 {
-            self.stats.incomplete = true;
             let text = format!("connections beyond the first {KNOWN_MAX} were not followed");
-            self.stats.add_reason(full, text);
+            self.stats.incomplete(full, text);
         }
         self.next_look_ns = now_ns + (LOOK_MS * 1_000_000).max(self.known.len() as u64 * LOOK_NS_EACH * SHARE_OF_TIME);
         // Listeners come after connections in some dumps, so only now all of them are known.
@@ -242,8 +241,7 @@ impl<'h> NetlinkEvents<'h> {
         stats.used(Via::Netlink.name());
         stats.seen = self.rows + stats.failed;
         if self.unseen_openings > 0 {
-            stats.incomplete = true;
-            stats.add_reason(self.unseen_openings, "connections whose opening was not seen: they were too short");
+            stats.incomplete(self.unseen_openings, "connections whose opening was not seen: they were too short");
         }
         if self.deaf.is_some() {
             stats.incomplete = true;

@@ -153,8 +153,7 @@ impl OwnerFeed {
                     ToldEvent::Sends => into.sends(&told.ends(), told.known, at_ns),
                 },
                 OwnerMessage::Trouble(count, text) => {
-                    self.troubles.incomplete = true;
-                    self.troubles.add_reason(count, String::from_utf8_lossy(text).into_owned());
+                    self.troubles.incomplete(count, String::from_utf8_lossy(text).into_owned());
                 }
             }
         }
@@ -201,8 +200,7 @@ impl SocketNews for &mut OwnerFeed {
     fn close(&mut self) -> Accounting {
         let mut stats = std::mem::take(&mut self.troubles);
         if !self.is_alive {
-            stats.incomplete = true;
-            stats.add_reason(1, ENDED);
+            stats.incomplete(1, ENDED);
         }
         stats
     }

@@ -65,8 +65,7 @@ impl<'s> SocketReader<'s> {
         match read {
             Ok(read) => stats.add(&read),
             Err(error) => {
-                stats.incomplete = true;
-                stats.add_reason(1, format!("owners are missing: {error}"));
+                stats.incomplete(1, format!("owners are missing: {error}"));
             }
         }
         self.put_addresses(&mut out, &mut stats);
@@ -99,8 +98,7 @@ impl<'s> SocketReader<'s> {
             let mut add = |addr| MessageWriter(&mut out.borrow_mut()).address(netns_id, addr);
             if let Err(error) = host::addresses::read(self.session.host(), netns_id, None, &mut add) {
                 let mut stats = stats.borrow_mut();
-                stats.incomplete = true;
-                stats.add_reason(1, format!("{error}; owners of what listens are missing"));
+                stats.incomplete(1, format!("{error}; owners of what listens are missing"));
             }
         });
     }

@@ -39,9 +39,8 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     };
     ENTRIES.run(session, samples, has_data, add, stats);
     if over > 0 {
-        stats.incomplete = true;
         let text = format!("connections of FTP and TFTP beyond the first {CONTROLS_MAX} are not checked for a helper");
-        stats.add_reason(over, text);
+        stats.incomplete(over, text);
     }
 }
 

@@ -37,8 +37,7 @@ impl DropWatch {
         match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
             Ok(counter) => drop(self.counter.replace(Some(counter))),
             Err(error) => {
-                stats.incomplete = true;
-                stats.add_reason(0, format!("drops are not counted by reason: {error}"));
+                stats.incomplete(0, format!("drops are not counted by reason: {error}"));
             }
         }
     }
@@ -73,14 +72,12 @@ impl DropWatch {
                 stats.add_reason(0, "the recording holds no drops by reason (`netwren doctor --record` records them)");
             }
             Err(error) => {
-                stats.incomplete = true;
-                stats.add_reason(1, format!("drops are not counted by reason: {error}"));
+                stats.incomplete(1, format!("drops are not counted by reason: {error}"));
             }
         }
         if over > 0 {
-            stats.incomplete = true;
             let text = format!("kinds of drops beyond the first {DROPS_MAX} of a network namespace are not checked");
-            stats.add_reason(over, text);
+            stats.incomplete(over, text);
         }
     }
 }

@@ -65,8 +65,7 @@ impl EntriesPass {
         match &read {
             Ok(read) => note(stats, read),
             Err(error) => {
-                stats.incomplete = true;
-                stats.add_reason(1, format!("{}: {error}", self.lack));
+                stats.incomplete(1, format!("{}: {error}", self.lack));
             }
         }
         read.is_ok()

@@ -22,8 +22,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     ENTRIES.run(session, samples, |_| true, add_flow, stats);
     let over: u64 = samples.values().map(|sample| sample.around.flows.over).sum();
     if over > 0 {
-        stats.incomplete = true;
-        stats.add_reason(over, format!("tracked flows to more than {DESTINATIONS_MAX} destinations are not checked"));
+        stats.incomplete(over, format!("tracked flows to more than {DESTINATIONS_MAX} destinations are not checked"));
     }
 }
 

@@ -36,13 +36,11 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     match read {
         Ok(read) => note(stats, &read),
         Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, format!("routes are not checked: {error}"));
+            stats.incomplete(1, format!("routes are not checked: {error}"));
         }
     }
     if over > 0 {
-        stats.incomplete = true;
-        stats.add_reason(over, format!("routes beyond the first {ROUTES_MAX} next hops are not checked"));
+        stats.incomplete(over, format!("routes beyond the first {ROUTES_MAX} next hops are not checked"));
     }
 }
 

@@ -137,8 +137,7 @@ impl OpenRules {
     fn tell(&self, stats: &mut Accounting) {
         let counts = std::mem::take(&mut self.0.borrow_mut().counts);
         if let Some(error) = counts.trouble.filter(|_| counts.failed > 0) {
-            stats.incomplete = true;
-            stats.add_reason(counts.failed, format!("packets that a rule dropped are shown without it: {error}"));
+            stats.incomplete(counts.failed, format!("packets that a rule dropped are shown without it: {error}"));
         }
         // The rules were not listed in time.
         stats.incomplete |= counts.late > 0;

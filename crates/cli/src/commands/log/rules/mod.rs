@@ -216,8 +216,7 @@ impl<'s> Rules<'s> {
     fn tell(&self, stats: &mut Accounting) {
         let UnnamedCounts { several, unknown, late, unlisted, trouble } = &*self.counts.borrow();
         if let Some(error) = trouble {
-            stats.incomplete = true;
-            stats.add_reason(1, format!("rules are missing: {error}"));
+            stats.incomplete(1, format!("rules are missing: {error}"));
         }
         // These rules were not listed, or not in time.
         stats.incomplete |= *unlisted > 0 || *late > 0;

@@ -148,8 +148,7 @@ impl Sampled {
                 cause: Box::new(error),
             })?;
             if let Some(why) = &stats.without {
-                acct.incomplete = true;
-                acct.add_reason(1, format!("no counters: {why}"));
+                acct.incomplete(1, format!("no counters: {why}"));
             }
             let counted = of.entry(netns_id).or_default();
             if let Some(entries) = stats.entries {
@@ -318,8 +317,7 @@ fn take_stats(read: Result<Accounting, SourceError>, stats: &mut Accounting) -> 
             is_whole
         }
         Err(error) => {
-            stats.incomplete = true;
-            stats.add_reason(1, error.to_string());
+            stats.incomplete(1, error.to_string());
             false
         }
     }

@@ -127,12 +127,13 @@ fn root_issue_15_owners_on_the_screen_are_looked_at_and_stay_true() {
 fn root_issue_15_what_ends_it_brings_the_normal_screen_back() {
     testkit::require_root!();
     let (lab, _listeners) = listening("drawnend", 3);
-    for signal in ["INT", "TERM", "HUP", "QUIT", "ABRT"] {
+    let at_once = ["QUIT", "ABRT", "SEGV", "BUS", "ILL", "ALRM", "USR1", "XCPU", "SYS", "RTMIN"];
+    for signal in ["INT", "TERM", "HUP"].into_iter().chain(at_once) {
         let mut screen = Screen::start(netwren(&lab, &WATCH), ROWS, 80);
         screen.wait("the screen", |grid| shows_rounds(grid) && grid.line(4).starts_with("kept"));
         screen.signal(signal);
         let ended = screen.wait_end();
-        assert_eq!(ended.success(), !["QUIT", "ABRT"].contains(&signal), "{signal}");
+        assert_eq!(ended.success(), !at_once.contains(&signal), "{signal}");
         is_normal(&screen);
     }
 }
@@ -206,10 +207,8 @@ fn root_issue_15_every_table_that_is_watched_is_drawn() {
     for (command, head) in commands {
         let args = [command, &["--watch=0.2"]].concat();
         let mut screen = Screen::start(netwren(&lab, &args), 24, 80);
-        screen.wait(head, |grid| {
-            grid.is_alternate() && grid.line(0).starts_with(head) && grid.text().lines().count() > 1
-        });
-        screen.type_text("\x03");
+        screen.wait(head, |grid| grid.is_alternate() && grid.line(0).starts_with(head) && grid.line(23) == "q: end");
+        screen.type_text("q");
         screen.wait_end();
         assert!(!screen.grid().is_alternate(), "{command:?}");
     }
@@ -281,7 +280,10 @@ fn root_q_ends_the_rounds_and_the_last_line_says_so() {
     clean(&mut command).args(["-c", &line]).env("TERM", "xterm");
     let mut screen = Screen::start(command, 24, 90);
     screen.wait("rounds above the last line", |grid| shows_rounds(grid) && grid.line(23) == "q: end");
-    screen.type_text("xq");
+    screen.type_text("x");
+    let head = screen.grid().line(0);
+    screen.wait("another second", |grid| shows_rounds(grid) && grid.line(0) != head);
+    screen.type_text("q");
     screen.wait("the mode of before", |grid| {
         let text = grid.text();
         !grid.is_alternate() && text.contains(" icanon") && text.contains(" echo ")
@@ -344,4 +346,31 @@ fn root_long_work_shows_its_progress() {
         screen.wait_end();
         assert!(!screen.grid().text().contains(&format!("{words}1")), "{args:?}: {}", screen.grid().text());
     }
+}
+
+/// Pasted text with a `q` ends no run: the shell would run the rest of it.
+#[test]
+fn root_pasted_text_neither_ends_the_rounds_nor_reaches_the_shell() {
+    testkit::require_root!();
+    testkit::require_tool!("bash");
+    let (lab, _listeners) = listening("drawnpaste", 3);
+    let mut shell = lab.command("bash");
+    clean(&mut shell).args(["--norc", "--noprofile", "-i"]).env("TERM", "xterm").env("PS1", "$ ");
+    let mut screen = Screen::start(shell, 24, 90);
+    screen.wait("a prompt", |grid| grid.line(grid.cursor().0) == "$");
+    let line = format!("{} {} '{}'\n", testkit::program::netwren().display(), WATCH[..3].join(" "), WATCH[3]);
+    screen.type_text(&line);
+    screen.wait("the rounds", |grid| shows_rounds(grid) && grid.line(23) == "q: end");
+    let mark = lab.dir().join("ran");
+    // Of every length: none of its pieces is a `q` alone.
+    for before in [0, 1, 63, 64, 255, 256, 1000] {
+        screen.type_text(&format!("{}q\ntouch {}\nq", "x".repeat(before), mark.display()));
+        let head = screen.grid().line(0);
+        screen.wait("another second", |grid| shows_rounds(grid) && grid.line(0) != head);
+    }
+    screen.type_text("q");
+    screen.wait("the prompt again", |grid| !grid.is_alternate() && grid.line(grid.cursor().0) == "$");
+    screen.type_text("exit\n");
+    screen.wait_end();
+    assert!(!mark.exists(), "the shell ran what was pasted");
 }

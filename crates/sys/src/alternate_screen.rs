@@ -1,10 +1,10 @@
 //! The terminal's alternate screen on standard output, and leaving it however the process ends.
 //!
-//! [`enter`] shows the alternate screen, [`leave`] returns to the normal screen. While it is shown, the signals that
-//! end or stop a process immediately (SIGTSTP, SIGQUIT, SIGABRT, the second SIGINT) and a panic leave it first; a
-//! process that continues after a stop shows it again. While it is shown and standard input is a terminal in the
-//! foreground ([`has_keys`]), keys are read as they are pressed and not echoed; leaving the screen restores the
-//! terminal's mode. Only SIGKILL leaves a terminal on the alternate screen and without echo.
+//! [`enter`] shows the alternate screen, [`leave`] returns to the normal screen. While it is shown, a panic and every
+//! signal that ends or stops a process immediately leave it first; a process that continues after a stop shows it
+//! again. While it is shown and standard input is a terminal in the foreground ([`has_keys`]), keys are read as they
+//! are pressed and not echoed; leaving the screen restores the terminal's mode. Only SIGKILL and SIGSTOP, which no
+//! process can catch, leave a terminal on the alternate screen and without echo: `reset` repairs it.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
@@ -74,21 +74,30 @@ pub fn take_quit() -> bool {
     }
 }
 
-/// True if `q` is among the pending keys. Costs two system calls.
+/// True if `q` was pressed, and nothing else. Reads all pending keys: pasted text that contains `q` must not end the run
+/// and leave its rest to the shell, which would run it. Costs two system calls while no key is pending.
 pub(crate) fn take_key() -> bool {
+    let (mut keys, mut is_quit) = ([0u8; 256], None);
+    while let Some(count) = read_pending(&mut keys) {
+        let is_q = keys.get(..count).is_some_and(|keys| keys.iter().all(|key| matches!(key, b'q' | b'Q')));
+        is_quit = Some(is_q && is_quit != Some(false));
+    }
+    is_quit == Some(true)
+}
+
+/// Reads keys into `keys` if some are pending; returns their number.
+fn read_pending(keys: &mut [u8]) -> Option<usize> {
     let mut poll = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
     // SAFETY: one live pollfd; a timeout of 0 does not wait.
     let ready = crate::syscall::call("poll", || unsafe { libc::poll(&raw mut poll, 1, 0) }.into());
     if !ready.is_ok_and(|ready| ready > 0) || poll.revents & libc::POLLIN == 0 {
-        return false;
+        return None;
     }
-    let mut keys = [0u8; 64];
     // SAFETY: `keys` is live, exclusively borrowed and `keys.len()` bytes long.
     let read = crate::syscall::call("read", || unsafe {
         libc::read(libc::STDIN_FILENO, keys.as_mut_ptr().cast(), keys.len()) as i64
     });
-    let count = read.ok().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-    keys.get(..count).unwrap_or_default().iter().any(|key| matches!(key, b'q' | b'Q'))
+    read.ok().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0)
 }
 
 /// The terminal mode of standard input, if it is a terminal and this process may read from it.

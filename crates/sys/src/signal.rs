@@ -99,21 +99,60 @@ pub fn continuations() -> u64 {
 }
 
 fn catch(signal: libc::c_int) -> Result<(), SysError> {
+    install(signal, on_signal, 0)
+}
+
+fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) -> Result<(), SysError> {
     // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
-    // SAFETY: `action` is live; `on_signal` only does what is allowed in a handler (see there).
+    (action.sa_sigaction, action.sa_flags) = (handler as usize, flags);
+    // SAFETY: `action` is live; both handlers only do what is allowed in a handler (see there).
     call("rt_sigaction", || unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }.into())
         .map_err(|errno| SysError::new("rt_sigaction", "signal handler", errno))?;
     Ok(())
 }
 
-/// Signals that stop or end the process immediately: their handlers leave the alternate screen first.
-const AT_ONCE: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGQUIT, libc::SIGABRT];
+/// Signals that end a process which does not catch them, but for the real-time signals.
+const ENDS: [libc::c_int; 18] = [
+    libc::SIGQUIT,
+    libc::SIGABRT,
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+];
 
 /// Makes signals that stop or end the process immediately leave the alternate screen first.
 pub fn catch_stops() -> Result<(), SysError> {
-    AT_ONCE.into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(true)).try_for_each(catch)
+    if handler_of(libc::SIGTSTP)? != libc::SIG_IGN {
+        catch(libc::SIGTSTP)?;
+    }
+    for signal in ENDS.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
+        // The runtime's handler of these two only says that the stack has overflowed, and ends the process as well.
+        let is_fault = matches!(signal, libc::SIGSEGV | libc::SIGBUS);
+        if is_fault || handler_of(signal)? == libc::SIG_DFL {
+            install(signal, on_end, libc::SA_ONSTACK)?;
+        }
+    }
+    Ok(())
+}
+
+// Runs inside a signal handler: leaves the screen and ends the process by the signal's default action.
+extern "C" fn on_end(signal: libc::c_int) {
+    alternate_screen::leave_at_once();
+    end_by(signal);
 }
 
 // Also called inside a signal handler: open and close are async-signal-safe.
@@ -213,12 +252,17 @@ pub(crate) fn block_all_on_this_thread() {
 }
 
 fn is_ignored(signal: libc::c_int) -> Result<bool, SysError> {
+    Ok(handler_of(signal)? == libc::SIG_IGN)
+}
+
+/// The address of a signal's handler, or `SIG_DFL`, or `SIG_IGN`.
+fn handler_of(signal: libc::c_int) -> Result<libc::sighandler_t, SysError> {
     // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: `action` is live and exclusively borrowed; no new action is set.
     call("rt_sigaction", || unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) }.into())
         .map_err(|errno| SysError::new("rt_sigaction", "signal handler", errno))?;
-    Ok(action.sa_sigaction == libc::SIG_IGN)
+    Ok(action.sa_sigaction)
 }
 
 // Runs inside a signal handler, see `on_signal`.
@@ -242,10 +286,6 @@ extern "C" fn on_signal(signal: libc::c_int) {
             RESIZED.store(true, SeqCst);
         }
         libc::SIGTSTP => on_stop(),
-        libc::SIGQUIT | libc::SIGABRT => {
-            alternate_screen::leave_at_once();
-            end_by(signal);
-        }
         libc::SIGHUP => on_hangup(),
         libc::SIGUSR1 => _ = REPORTS.fetch_add(1, SeqCst),
         libc::SIGCONT => _ = CONTINUATIONS.fetch_add(1, SeqCst),

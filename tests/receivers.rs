@@ -3,8 +3,9 @@
 use crate::going::Going;
 use crate::run::clean;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::UdpSocket;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use sys::sandbox::{Limit, confine};
@@ -171,6 +172,25 @@ fn root_files_that_were_moved_away_are_packed() {
     let mut files: Vec<_> = files.filter(|name| name.starts_with("fw")).collect();
     files.sort();
     assert_eq!(files, ["fw.pcap", "fw.pcap.1.zst"]);
+}
+
+/// The process that packs a file has no capability, and opens neither files nor sockets, before it reads the first byte.
+#[test]
+fn root_the_process_that_packs_has_no_rights() {
+    testkit::require_root!();
+    let dir = tempfile::tempdir().unwrap();
+    let mut packer = Command::new(testkit::program::netwren());
+    clean(&mut packer).arg0("netwren-zstd").arg("fw.pcap").stdin(Stdio::piped());
+    let mut packer = packer.stdout(fs::File::create(dir.path().join("packed")).unwrap()).spawn().unwrap();
+    let names = ["CapPrm", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp"];
+    let none = "0".repeat(16);
+    testkit::wait_until("it has no rights", || {
+        crate::capture_rights::of_threads(packer.id(), &names) == [[&none, &none, &none, "1", "2"]]
+    });
+    packer.stdin.take().unwrap().write_all(&[7; 100_000]).unwrap();
+    assert!(packer.wait().unwrap().success());
+    let packed = fs::metadata(dir.path().join("packed")).unwrap().len();
+    assert!((1..1000).contains(&packed), "{packed} bytes");
 }
 
 /// If the compressed file cannot be created, the original file stays, a message says so, and no packet is missing.

@@ -6,17 +6,19 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use sys::caps::CapSet;
 
 /// Compresses stdin to stdout, both files, and reports an error on stderr; `name` is the file's name for the message.
 pub fn pack(name: &OsStr) -> Exit {
     // Shipping has priority. If the priority cannot be lowered, the file is still compressed.
     let _ = sys::priority::lower();
-    // It needs no capabilities, because both files are open.
-    let _ = sys::caps::drop_all();
+    // Both files are open.
+    sys::rights::keep_open_only(CapSet::default());
     match packed() {
         Ok(()) => Exit::Ok,
         Err(error) => {
-            messages::say(&format!("cannot pack {}: {error}: it stays as it is", name.to_string_lossy()));
+            let name = sys::escaped(name.as_encoded_bytes());
+            messages::say(&format!("cannot pack {name}: {error}: it stays as it is"));
             Exit::Failed
         }
     }

@@ -83,12 +83,6 @@ pub fn effective() -> Result<CapSet, SysError> {
     Ok(CapSet(read().map_err(|errno| SysError::new("capget", "own capabilities", errno))?.effective))
 }
 
-/// Drops every capability of the calling thread permanently, including the permitted set and with it the ambient set.
-/// One system call.
-pub fn drop_all() -> Result<(), SysError> {
-    write(Sets::default()).map_err(|errno| SysError::new("capset", "own capabilities", errno))
-}
-
 /// The effective user id; 0 is root.
 pub fn euid() -> u32 {
     // SAFETY: geteuid has no arguments and cannot fail.

@@ -11,7 +11,8 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
-use sys::rights::{self, CallGroups, FileRules};
+use sys::caps::CapSet;
+use sys::rights;
 
 /// The name that the program is called by to be the process that packs pieces.
 pub const NAME: &str = "netwren-pack";
@@ -78,9 +79,7 @@ pub fn is_pcap(path: &Path) -> bool {
 /// Packs pieces that come from stdin, a socket, until its other end is closed. Opens no file and no socket.
 pub fn run() -> Exit {
     let Some(stream) = helper_process::begin(NAME) else { return Exit::Usage };
-    let _ = sys::caps::drop_all();
-    let _ = rights::restrict_files(&FileRules::default());
-    let _ = rights::restrict_calls(CallGroups::default());
+    rights::keep_open_only(CapSet::default());
     match export::pack_pieces(stream) {
         Ok(()) => Exit::Ok,
         Err(_) => Exit::Failed,

@@ -33,6 +33,15 @@ pub struct UserIds {
     pub groups: Vec<u32>,
 }
 
+/// Leaves the process its memory, its open descriptors and the capabilities `keep`: it can open no file, and no socket but
+/// rtnetlink. Skips what the kernel does not support. Call it before starting threads.
+pub fn keep_open_only(keep: CapSet) {
+    let _ = forbid_new();
+    let _ = keep_only(keep);
+    let _ = restrict_files(&FileRules::default());
+    let _ = restrict_calls(CallGroups::default());
+}
+
 /// Ensures that programs started from now on have no more rights than the caller (`PR_SET_NO_NEW_PRIVS`).
 pub fn forbid_new() -> Result<(), SysError> {
     // SAFETY: takes integers only.

@@ -7,7 +7,7 @@ use runtime::exit::Exit;
 use runtime::helper_process;
 use std::ffi::OsString;
 use sys::caps::{Cap, CapSet};
-use sys::rights::{self, CallGroups, FileRules};
+use sys::rights;
 
 /// The program name that selects this process.
 pub(crate) const NAME: &str = "netwren-entries";
@@ -32,9 +32,7 @@ pub(crate) fn run(mut words: impl Iterator<Item = OsString>) -> Exit {
     session.find_namespaces(None, &mut Accounting::default());
     let mut trouble = None;
     let mut queries = open_queries(&session, &mut trouble);
-    let _ = rights::keep_only(CapSet::of(&[Cap::NetAdmin]));
-    let _ = rights::restrict_files(&FileRules::default());
-    let _ = rights::restrict_calls(CallGroups::default());
+    rights::keep_open_only(CapSet::of(&[Cap::NetAdmin]));
     let opened = if queries.is_empty() { NOTHING } else { SOMETHING };
     if send(&mut stream, opened, trouble.as_deref().unwrap_or_default()).is_err() {
         return Exit::Failed;

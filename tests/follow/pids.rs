@@ -99,6 +99,131 @@ accepted.close()
     assert_eq!(rows, [line("close", "in"), line("close", "out"), line("open", "in"), line("open", "out")]);
 }
 
+/// A connection of MPTCP, which a second subflow joins from 127.0.0.2 once data was received. With an argument, the
+/// server accepts only then.
+const JOINED: &str = "
+import socket, subprocess, sys
+def made():
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+listener = made()
+listener.bind(('127.0.0.1', 7131))
+listener.listen()
+client = made()
+client.connect(('127.0.0.1', 7131))
+is_late = len(sys.argv) > 1
+accepted = None if is_late else listener.accept()[0]
+client.send(b'x')
+list_subflows = ['ss', '-Htn', 'state', 'established', 'sport = 7131']
+while subprocess.run(list_subflows, capture_output=True).stdout.count(b'\\n') < 2:
+    pass
+accepted = accepted or listener.accept()[0]
+accepted.recv(1)
+client.close()
+accepted.close()
+";
+
+/// Follows both ends of [`JOINED`]; `None` where the kernel or `ip` lacks MPTCP.
+fn follow_joined(lab: &Lab, words: &[&str]) -> Option<(Vec<String>, crate::run::Ran)> {
+    let ip = |words: &str| lab.command("ip").args(words.split(' ')).output().unwrap().status.success();
+    if !ip("mptcp limits set subflow 2 add_addr_accepted 2") || !ip("mptcp endpoint add 127.0.0.2 dev lo subflow") {
+        testkit::loud("skipped: no MPTCP here");
+        return None;
+    }
+    let columns = "event,direction,local_addr,peer_addr,process";
+    let mut command = Command::new(testkit::program::netwren());
+    let filter = "local_port = 7131 or peer_port = 7131";
+    clean(&mut command).args(["sockets", "--follow", "--columns", columns, filter]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let mut following = Going::past_header(command, columns, |line| line);
+    assert!(lab.command("python3").args(["-c", JOINED]).args(words).output().unwrap().status.success());
+    following.read_until("both ends of both subflows", |rows| rows.len() >= 8);
+    Some(following.end())
+}
+
+/// A kernel thread opens the further subflow, and no process accepts it.
+#[test]
+fn root_subflows_of_mptcp_have_the_process_of_their_connection() {
+    require_bpf!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("followjoin");
+    let Some((mut rows, ran)) = follow_joined(&lab, &[]) else { return };
+    rows.sort();
+    let mut expected = Vec::new();
+    for event in ["close", "open"] {
+        for (direction, ends) in [
+            ("in", "127.0.0.1\t127.0.0.1"),
+            ("in", "127.0.0.1\t127.0.0.2"),
+            ("out", "127.0.0.1\t127.0.0.1"),
+            ("out", "127.0.0.2\t127.0.0.1"),
+        ] {
+            expected.push(format!("{event}\t{direction}\t{ends}\tpython3"));
+        }
+    }
+    assert_eq!(rows, expected);
+    ran.says(0, &["4 connections opened, 4 closed"]);
+}
+
+#[test]
+fn root_subflows_that_join_before_the_connection_is_accepted_are_counted() {
+    require_bpf!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("followlate");
+    let Some((rows, ran)) = follow_joined(&lab, &["late"]) else { return };
+    let joined = |row: &&String| row.starts_with("open\tin\t127.0.0.1\t127.0.0.2\t");
+    assert_eq!(rows.iter().filter(joined).collect::<Vec<_>>(), ["open\tin\t127.0.0.1\t127.0.0.2\t-"]);
+    let first = "open\tin\t127.0.0.1\t127.0.0.1\tpython3";
+    assert!(rows.iter().any(|row| row == first), "{rows:?}");
+    ran.says(3, &["subflows of MPTCP have no process: "]);
+}
+
+/// The connection and its process are older than the run.
+const OLDER: &str = "
+import socket, subprocess, sys
+def made():
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+listener = made()
+listener.bind(('127.0.0.1', 7131))
+listener.listen()
+client = made()
+client.connect(('127.0.0.1', 7131))
+accepted, _ = listener.accept()
+client.send(b'x')
+accepted.recv(1)
+accepted.send(b'y')
+client.recv(1)
+open(sys.argv[1], 'w').close()
+sys.stdin.read()
+";
+
+#[test]
+fn root_a_connection_of_mptcp_that_is_older_lends_its_process() {
+    require_bpf!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("followolder");
+    let ip = |words: &str| lab.command("ip").args(words.split(' ')).output().unwrap().status.success();
+    if !ip("mptcp limits set subflow 2 add_addr_accepted 2") {
+        return testkit::loud("skipped: no MPTCP here");
+    }
+    let ready = lab.dir().join("ready");
+    let mut script = lab.command("python3");
+    script.args(["-c", OLDER]).arg(&ready).stdin(std::process::Stdio::piped());
+    let mut script = script.spawn().unwrap();
+    lab.wait_until("a connection", || ready.exists());
+    let columns = "event,local_addr,process";
+    let mut command = Command::new(testkit::program::netwren());
+    let filter = "local_port = 7131 or peer_port = 7131";
+    clean(&mut command).args(["sockets", "--follow", "--columns", columns, filter]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let mut following = Going::past_header(command, columns, |line| line);
+    // `ip` itself opens the subflow.
+    assert!(ip("mptcp endpoint add 127.0.0.2 dev lo subflow"));
+    following.read_until("the subflow", |rows| rows.len() >= 2);
+    drop(script.stdin.take());
+    assert!(script.wait().unwrap().success());
+    following.read_until("the end", |rows| rows.len() >= 6);
+    assert!(following.read.iter().all(|row| row.ends_with("\tpython3")), "{:?}", following.read);
+}
+
 /// The connecting process has ended, a child keeps its connection open, and another process has the same pid.
 #[test]
 fn root_issue_10_the_next_process_with_the_number_lends_no_command_line() {

@@ -9,6 +9,8 @@
  *   accept    accept(2) reads the peer's       the process that accepts, not the one that created the listener
  *             name, or the first send or
  *             receive on the socket
+ *   join      a subflow of an MPTCP            the process of the connection's first subflow; a kernel thread or a
+ *             connection after its first       packet opens the others
  *   close     -> FIN_WAIT1, -> LAST_ACK, or    the process that closes it last: a worker that got the socket by fork or
  *             a close that resets              over a unix socket replaces the process that accepted it. A process that
  *                                              merely had the last reference does not count: see closes_itself()
@@ -45,6 +47,8 @@ const volatile u32 slots = 1 << 14; /* entries of `recent_conns`, a power of two
 enum { SOCK_DONE = 1 };
 enum { EVENT_OPEN = 1, EVENT_CLOSE = 2 };
 enum { DIRECTION_IN = 1, DIRECTION_OUT = 2, DIRECTION_UNKNOWN = 3, DIRECTION_FOLDED = 4 };
+/* Added to an event's direction: a further subflow of an MPTCP connection, whose process is not known. */
+enum { NAMELESS_SUBFLOW = 1 << 7 };
 
 struct owner {
 	u64 cgroup;
@@ -62,7 +66,8 @@ enum {
 	BUSY = 2,    /* the program that cleared PENDING writes the owner; without a key: the socket has closed */
 	OLD = 4,     /* in `stored_conns`: older than this program, or no slot of `recent_conns` was free */
 	FLAGS = 7,
-	WITH_OWNER = 8, /* for begin_conn() only: never in a key */
+	WITH_OWNER = 8, /* for begin_conn() only, never in a key: the current process is the owner */
+	JOINED = 16,	/* likewise: a further subflow of MPTCP */
 };
 struct conn {
 	u64 key;
@@ -237,15 +242,18 @@ INLINE struct conn *find_recent(u64 key)
 	return NULL;
 }
 
+INLINE struct conn *find_stored(void *sk, u64 key)
+{
+	struct conn *conn = has_stored ? bpf_sk_storage_get(&stored_conns, sk, NULL, 0) : NULL;
+
+	return conn && (conn->key & ~(u64)FLAGS) == key ? conn : NULL;
+}
+
 INLINE struct conn *find(struct sock *sk, u64 key)
 {
-	struct conn *conn = find_recent(key), *stored = NULL;
+	struct conn *conn = find_recent(key);
 
-	if (conn)
-		return conn;
-	if (has_stored)
-		stored = bpf_sk_storage_get(&stored_conns, sk, NULL, 0);
-	return stored && (stored->key & ~(u64)FLAGS) == key ? stored : NULL;
+	return conn ? conn : find_stored(sk, key);
 }
 
 /* Works like find, but ignores an entry that an earlier socket at this address has left because its end was missed. */
@@ -267,9 +275,9 @@ INLINE struct conn *claim_stored(struct sock *sk, u64 key)
 	return conn;
 }
 
-/* An entry for this socket with only the key and the flags set; the caller publishes it. An existing entry under the
- * same key belongs to an earlier socket at the same address. */
-INLINE struct conn *claim(struct sock *sk, u64 key)
+/* A slot of `recent_conns`, of which only the key and the flags are set; the caller publishes it. An entry with the
+ * same key belongs to an earlier socket at this address. NULL if all slots are taken. */
+INLINE struct conn *claim_recent(u64 key)
 {
 #pragma clang loop unroll(disable)
 	for (u32 probe = 0; probe < PROBES; probe++) {
@@ -287,7 +295,14 @@ INLINE struct conn *claim(struct sock *sk, u64 key)
 			return conn;
 		}
 	}
-	return claim_stored(sk, key);
+	return NULL;
+}
+
+INLINE struct conn *claim(struct sock *sk, u64 key)
+{
+	struct conn *conn = claim_recent(key);
+
+	return conn ? conn : claim_stored(sk, key);
 }
 
 INLINE void publish(struct conn *conn, u64 key, u64 flags)
@@ -400,8 +415,47 @@ INLINE struct tcp_sock *tcp_of(struct sock *sk)
 	return bpf_rdonly_cast ? CAST(struct tcp_sock, sk) : bpf_skc_to_tcp_sock(sk);
 }
 
-/* Puts an event into the ring. A tp_btf program may read through its pointers directly. `tp` is tcp_of(sk). */
-INLINE void emit_event(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind, u8 state)
+struct tcp_sock___mptcp { bool is_mptcp; } CORE;
+struct inet_connection_sock___mptcp { void *icsk_ulp_data; } CORE;
+struct mptcp_subflow_context { struct sock *conn; } CORE;
+
+/* The first subflow of the MPTCP connection that `sk` joined later; NULL for every other socket. A connection closes
+ * its first subflow like any other, but keeps the socket to its end. Needs Linux 6.2. */
+INLINE struct sock *joined_to(struct sock *sk)
+{
+	struct tcp_sock___mptcp *tp;
+	struct mptcp_subflow_context *subflow;
+	struct sock *first;
+
+	if (!bpf_rdonly_cast || !type_exists(struct mptcp_sock))
+		return NULL;
+	tp = CAST(struct tcp_sock___mptcp, sk);
+	if (!tp->is_mptcp)
+		return NULL;
+	subflow = CAST(struct mptcp_subflow_context, CAST(struct inet_connection_sock___mptcp, sk)->icsk_ulp_data);
+	first = CAST(struct mptcp_sock, subflow->conn)->first;
+	return first != sk ? first : NULL;
+}
+
+/* Gives a subflow without an owner the owner of the first one. Returns NAMELESS_SUBFLOW if there is none, else 0. */
+INLINE u8 borrow_owner(struct sock *sk, struct conn *conn)
+{
+	struct sock *first = joined_to(sk);
+	struct conn *lender;
+
+	if (!first)
+		return 0;
+	lender = find_recent(key_of(first));
+	if (!lender || !lender->owner.pid)
+		return NAMELESS_SUBFLOW;
+	conn->started = lender->started;
+	conn->owner = lender->owner;
+	return 0;
+}
+
+/* Puts an event into the ring. A tp_btf program may read through its pointers directly. `tp` is tcp_of(sk); `marks` are
+ * added to the direction. */
+INLINE void emit_event(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind, u8 state, u8 marks)
 {
 	struct event *e;
 
@@ -441,7 +495,7 @@ INLINE void emit_event(struct sock *sk, struct tcp_sock *tp, const struct conn *
 	e->error = kind == EVENT_CLOSE ? sk->sk_err : 0;
 	e->opened_ns = conn->opened_ns;
 	e->cookie = conn->cookie;
-	e->direction = conn->direction;
+	e->direction = conn->direction | marks;
 	e->pid = conn->owner.pid;
 	e->uid = conn->owner.uid;
 	e->cgroup = conn->owner.cgroup;
@@ -726,6 +780,7 @@ int on_state(u64 *ctx)
 	struct conn fresh, *conn;
 	struct tcp_sock *tp;
 	u32 emit = 0;
+	u8 marks = 0;
 	u64 key;
 
 	if (is_foreign(sk, old, new))
@@ -741,6 +796,9 @@ int on_state(u64 *ctx)
 		u8 direction = direction_of(old, new);
 		u64 flags = new == TCP_SYN_SENT ? WITH_OWNER : direction == DIRECTION_IN ? PENDING : 0;
 
+		/* No process connects or accepts it. */
+		if (joined_to(sk))
+			flags = JOINED;
 		conn = begin_conn(sk, tp, key, direction, new == TCP_ESTABLISHED, flags, &fresh);
 		if (new == TCP_SYN_SENT || conn->key & PENDING)
 			return 0;
@@ -776,11 +834,15 @@ int on_state(u64 *ctx)
 	}
 	if (!conn)
 		return 0;
+	if (!conn->owner.pid)
+		marks = borrow_owner(sk, conn);
+	if (emit && !conn->cookie)
+		conn->cookie = cookie_of(sk);
 	/* A loop, so that emit_event, which is most of the code, is inlined only once. */
 #pragma clang loop unroll(disable)
 	for (u32 kind = EVENT_OPEN; kind <= EVENT_CLOSE; kind++)
 		if (emit & 1 << kind)
-			emit_event(sk, tp, conn, kind, kind == EVENT_OPEN ? TCP_ESTABLISHED : old);
+			emit_event(sk, tp, conn, kind, kind == EVENT_OPEN ? TCP_ESTABLISHED : old, marks);
 	if (emit & 1 << EVENT_CLOSE && conn != &fresh)
 		release(conn, key);
 	return 0;
@@ -823,82 +885,81 @@ int on_sums(u64 *ctx)
 	return 0;
 }
 
-/* A process uses an accepted socket: it is the owner if the opening has not been reported yet. */
-INLINE void on_work(struct sock *sk, struct tcp_sock *tp, bool is_subflow)
+/* The TCP socket that a process uses by `sk`: of an MPTCP socket its first subflow, because that is the connection to
+ * report. NULL if it has none, or for another protocol. Needs Linux 6.2 for MPTCP. */
+INLINE struct tcp_sock *used_by(void *sk, bool *is_subflow)
 {
+	u32 protocol;
+	struct sock *first;
+
+	if (!bpf_rdonly_cast)
+		return bpf_skc_to_tcp_sock(sk);
+	protocol = CAST(struct sock, sk)->sk_protocol;
+	if (protocol == IPPROTO_TCP)
+		return CAST(struct tcp_sock, sk);
+	if (protocol != IPPROTO_MPTCP || !type_exists(struct mptcp_sock))
+		return NULL;
+	*is_subflow = true;
+	first = CAST(struct mptcp_sock, sk)->first;
+	return first ? CAST(struct tcp_sock, first) : NULL;
+}
+
+/* The entry under the key of used_by(). BPF cannot access the storage of a subflow, because its pointer was read from
+ * memory. */
+INLINE struct conn *find_used(void *sk, u64 key, bool is_subflow)
+{
+	struct conn *conn = find_recent(key);
+
+	return conn || is_subflow ? conn : find_stored(sk, key);
+}
+
+/* A process uses an accepted socket: it is the owner if the opening has not been reported yet. */
+INLINE void on_work(void *sk)
+{
+	bool is_subflow = false;
+	struct tcp_sock *tp;
 	struct conn *conn;
 	u64 key;
 
-	if (only_netns && netns_of(sk) != only_netns)
+	if (waiting <= 0)
 		return;
-	key = key_of(sk);
-	/* BPF cannot access the storage of a subflow, because its pointer was read from memory. */
-	conn = is_subflow ? find_recent(key) : find(sk, key);
+	tp = used_by(sk, &is_subflow);
+	if (!tp || (only_netns && netns_of((struct sock *)tp) != only_netns))
+		return;
+	key = key_of(tp);
+	conn = find_used(sk, key, is_subflow);
 	/* While BUSY is set, no other socket gets the entry, regardless of what happens to this one. */
 	if (!conn || !take_pending(conn, BUSY))
 		return;
 	set_owner(conn);
-	emit_event(sk, tp, conn, EVENT_OPEN, TCP_ESTABLISHED);
+	emit_event((struct sock *)tp, tp, conn, EVENT_OPEN, TCP_ESTABLISHED, 0);
 	if (conn->key & OLD)
 		publish(conn, key, 0);
 	else if (__sync_val_compare_and_swap(&conn->key, key | BUSY, key) != (key | BUSY))
 		*(volatile u64 *)&conn->key = 0;
 }
 
-/* A process uses an MPTCP socket. The connection to report is its first subflow. Needs Linux 6.2. */
-INLINE void on_mptcp_work(void *sk)
-{
-	struct sock *subflow;
-
-	if (!bpf_rdonly_cast || !type_exists(struct mptcp_sock))
-		return;
-	subflow = CAST(struct mptcp_sock, sk)->first;
-	if (subflow)
-		on_work(subflow, CAST(struct tcp_sock, subflow), true);
-}
-
 /* Every send and receive of every socket runs the following two programs, and entering one costs 90 ns: the reader
  * attaches them only once some process accepts connections without reading the peer's name. */
-INLINE int on_use(struct sock *sk)
-{
-	struct tcp_sock *tp;
-
-	if (waiting <= 0)
-		return 0;
-	if (sk->sk_protocol == IPPROTO_MPTCP)
-		on_mptcp_work(sk);
-	if (sk->sk_protocol != IPPROTO_TCP)
-		return 0;
-	tp = tcp_of(sk);
-	if (tp)
-		on_work(sk, tp, false);
-	return 0;
-}
-
 SEC("tp_btf/sock_send_length")
 int on_send(u64 *ctx)
 {
-	return on_use((void *)ctx[0]);
+	on_work((void *)ctx[0]);
+	return 0;
 }
 
 SEC("tp_btf/sock_recv_length")
 int on_receive(u64 *ctx)
 {
-	return on_use((void *)ctx[0]);
+	on_work((void *)ctx[0]);
+	return 0;
 }
 
 /* accept(2) with an address argument. getpeername(2) also runs these programs, which is harmless. */
 INLINE int on_name(struct bpf_sock_addr *ctx)
 {
-	struct tcp_sock *tp;
-
-	if (waiting <= 0 || !ctx->sk)
-		return 1;
-	tp = bpf_skc_to_tcp_sock(ctx->sk);
-	if (tp)
-		on_work((struct sock *)tp, tp, false);
-	else if (bpf_rdonly_cast && CAST(struct sock, ctx->sk)->sk_protocol == IPPROTO_MPTCP)
-		on_mptcp_work(ctx->sk);
+	if (ctx->sk)
+		on_work(ctx->sk);
 	return 1; /* never forbid */
 }
 
@@ -914,15 +975,17 @@ int on_name6(struct bpf_sock_addr *ctx)
 	return on_name(ctx);
 }
 
-/* Sockets older than this program: the process that has one open now will close it, unless it passes it on. */
+/* Sockets older than this program: the process that has one open now will close it, unless it passes it on. An MPTCP
+ * socket stands for its first subflow, from which the others borrow the process. */
 SEC("iter/task_file")
 int stamp(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
+	bool is_subflow = false;
+	struct sock *sk, *tcp;
 	struct socket *socket;
 	struct conn *conn;
-	struct sock *sk;
 	u64 key;
 	u8 state;
 
@@ -932,24 +995,23 @@ int stamp(struct bpf_iter__task_file *ctx)
 	if (!socket)
 		return 0;
 	sk = socket->sk;
-	if (!sk || sk->sk_protocol != IPPROTO_TCP)
+	tcp = sk ? (struct sock *)used_by(sk, &is_subflow) : NULL;
+	if (!tcp || (tcp->__sk_common.skc_family != AF_INET && tcp->__sk_common.skc_family != AF_INET6))
 		return 0;
-	if (sk->__sk_common.skc_family != AF_INET && sk->__sk_common.skc_family != AF_INET6)
+	if (only_netns && netns_of(tcp) != only_netns)
 		return 0;
-	if (only_netns && netns_of(sk) != only_netns)
-		return 0;
-	state = sk->__sk_common.skc_state;
+	state = tcp->__sk_common.skc_state;
 	if (state == TCP_CLOSE || state == TCP_LISTEN || state == TCP_SYN_SENT)
 		return 0;
-	key = key_of(sk);
-	if (find(sk, key))
+	key = key_of(tcp);
+	if (find_used(sk, key, is_subflow))
 		return 0; /* another process with the same socket came first */
-	conn = claim_stored(sk, key);
+	conn = is_subflow ? claim_recent(key) : claim_stored(sk, key);
 	if (!conn)
 		return 0;
 	conn->opened_ns = 0;
 	conn->direction = DIRECTION_UNKNOWN;
-	conn->cookie = cookie_of(sk);
+	conn->cookie = is_subflow ? tcp->__sk_common.skc_cookie.counter : cookie_of(sk);
 	memcpy(conn->owner.comm, PLAIN(struct task_struct, task)->group_leader->comm, sizeof(conn->owner.comm));
 	conn->owner.uid = task->cred->uid.val;
 	conn->owner.cgroup = task->cgroups->dfl_cgrp->kn->id;
@@ -958,7 +1020,7 @@ int stamp(struct bpf_iter__task_file *ctx)
 	publish(conn, key, 0);
 	/* The iterator holds the file, but the connection may have ended by now: then no event would remove the
 	 * entry. */
-	if (sk->__sk_common.skc_state == TCP_CLOSE)
+	if (tcp->__sk_common.skc_state == TCP_CLOSE)
 		release(conn, key);
 	return 0;
 }

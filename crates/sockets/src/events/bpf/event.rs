@@ -34,6 +34,9 @@ const KIND_CLOSE: u8 = 2;
 const KIND_SENDS: u8 = 3;
 const DIRECTION_IN: u8 = 1;
 const DIRECTION_OUT: u8 = 2;
+/// Added to the direction: a further subflow of an MPTCP connection, whose process is not known.
+const NAMELESS_SUBFLOW: u8 = 1 << 7;
+const DIRECTION: usize = 90;
 
 // errno values as in sk_err (include/uapi/asm-generic/errno.h).
 const EPIPE: u32 = 32;
@@ -44,6 +47,11 @@ const ETIMEDOUT: u32 = 110;
 /// Time of an event on the kernel's monotonic clock, in ns.
 pub(crate) fn happened_ns(event: Event<'_>) -> u64 {
     u64_at(event.0, 0).unwrap_or(0)
+}
+
+/// True for an event of a further subflow of an MPTCP connection, whose process is not known.
+pub(crate) fn is_nameless_subflow(event: Event<'_>) -> bool {
+    event.0.get(DIRECTION).is_some_and(|direction| direction & NAMELESS_SUBFLOW != 0)
 }
 
 /// Decodes an event that happened at `time_ns` (since 1970).
@@ -77,7 +85,7 @@ pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, Deco
         netns_id: word(48).into(),
         proto: if byte(88) == KIND_SENDS { Proto::Udp } else { Proto::Tcp },
         family,
-        direction: match byte(90) {
+        direction: match byte(DIRECTION) & !NAMELESS_SUBFLOW {
             DIRECTION_IN => Direction::In,
             DIRECTION_OUT => Direction::Out,
             _ => Direction::Unknown,

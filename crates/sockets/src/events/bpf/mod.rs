@@ -15,7 +15,7 @@ use record::rows::{EventKind, SocketEvents};
 use record::{Accounting, Each, Next, RowStats, SourceError, StreamState};
 use sys::{Blocks, SysError};
 
-use self::event::{EVENT, Event, decode, happened_ns};
+use self::event::{EVENT, Event, decode, happened_ns, is_nameless_subflow};
 use crate::events::{BPF, error_of};
 
 /// Header of a block, in machine byte order.
@@ -69,11 +69,13 @@ pub(crate) struct BpfEvents<'h> {
     wall_ns: u64,
     opened: u64,
     closed: u64,
+    nameless_subflows: u64,
 }
 
 impl<'h> BpfEvents<'h> {
     pub(crate) fn new(blocks: Box<dyn Blocks + 'h>) -> BpfEvents<'h> {
-        BpfEvents { blocks, stats: RowStats::default(), last: Head::default(), wall_ns: 0, opened: 0, closed: 0 }
+        let (stats, last) = (RowStats::default(), Head::default());
+        BpfEvents { blocks, stats, last, wall_ns: 0, opened: 0, closed: 0, nameless_subflows: 0 }
     }
 
     pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<StreamState, SourceError> {
@@ -102,6 +104,7 @@ impl<'h> BpfEvents<'h> {
                 Ok(row) => {
                     self.opened += u64::from(row.kind == EventKind::Open);
                     self.closed += u64::from(row.kind == EventKind::Close);
+                    self.nameless_subflows += u64::from(is_nameless_subflow(event));
                     self.stats.row();
                     if each(row) == Next::Stop {
                         break;
@@ -132,6 +135,9 @@ impl<'h> BpfEvents<'h> {
         if last.missed > 0 {
             stats.incomplete(last.missed, MISSED);
         }
+        if self.nameless_subflows > 0 {
+            stats.incomplete(self.nameless_subflows, NAMELESS_SUBFLOWS);
+        }
         if last.waiting > 0 {
             let waiting = last.waiting;
             stats
@@ -150,6 +156,10 @@ impl<'h> BpfEvents<'h> {
 /// The consequence of [`Head::missed`] for the rows.
 pub(crate) const MISSED: &str =
     "changes of state came while the program was at work on their CPU: openings or closings may be missing";
+
+/// The line about events without a process, of subflows that joined an MPTCP connection.
+const NAMELESS_SUBFLOWS: &str =
+    "subflows of MPTCP have no process: their connection's first subflow was closed, or not accepted yet";
 
 /// The line that ends a run.
 pub(crate) fn totals(opened: u64, closed: u64, failed: u64) -> String {
@@ -261,6 +271,16 @@ mod tests {
         let (rows, stats) = read(vec![block(Head::default(), &[event(3, 7, 0), event6(3), event(1, 1, 0)])]);
         assert_eq!((rows.len(), stats.failed), (3, 0));
         assert_eq!(rows.iter().map(|row| row.contains("proto: Udp")).collect::<Vec<_>>(), [true, true, false]);
+    }
+
+    #[test]
+    fn subflows_without_a_process_are_counted() {
+        let mut nameless = event(1, 1, 0);
+        nameless[90] |= 1 << 7;
+        nameless[52..56].fill(0);
+        let (rows, stats) = read(vec![block(Head::default(), &[nameless, event(1, 1, 0)])]);
+        assert!(rows[0].contains("direction: In") && rows[0].contains("holder: None"), "{rows:?}");
+        assert!(stats.is_partial() && stats.why.iter().any(|why| why.count == 1), "{stats:?}");
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::process::Command;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
+/// The interfaces by which owners are read.
+const OWNERS_VIA: [&str; 2] = ["bpf", "proc"];
+
 const COLUMNS: &[&str] = &["sockets", "-H", "--columns", "local_port,process", "proto = tcp and state = listen"];
 
 /// The process of a listener is outside the reader's pid namespace.
@@ -230,4 +233,120 @@ fn root_of_several_holders_the_one_that_works_is_shown() {
         let rows = |text: &str| text.lines().next().map(str::to_owned);
         assert_eq!(rows(&replayed.stdout), rows(&live), "{via}: {}", replayed.stderr);
     }
+}
+
+/// A listener that is registered with an io_uring; its descriptor is closed.
+const REGISTERED: &str = "
+import ctypes, os, signal, socket, sys
+libc = ctypes.CDLL(None)
+listener = socket.create_server(('127.0.0.1', 7212))
+ring = libc.syscall(425, 4, (ctypes.c_uint32 * 30)())
+is_registered = ring >= 0 and libc.syscall(427, ring, 2, (ctypes.c_int * 1)(listener.fileno()), 1) == 0
+listener.close()
+open('/proc/self/comm', 'w').write('ring-server')
+open(sys.argv[1] + '.new', 'w').write(str(ring if is_registered else 0))
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+signal.pause()
+";
+
+/// Runs a script in the lab until it has written its first argument; returns its pid and what it wrote.
+fn running(lab: &Lab, script: &str) -> (u32, String) {
+    let ready = lab.dir().join("ready");
+    let pid = lab.spawn("python3", &["-c", script, ready.to_str().unwrap()]);
+    lab.wait_until("the script is ready", || ready.exists());
+    (pid, std::fs::read_to_string(ready).unwrap())
+}
+
+/// Runs netwren where it may lack the owners of processes that even root may not read.
+fn owned(lab: &Lab, words: &[&str]) -> Ran {
+    let ran = netwren_in(lab, words);
+    assert!(ran.code == 0 || ran.stderr.contains("unreadable"), "{words:?}: {}", ran.stderr);
+    ran
+}
+
+#[test]
+fn root_a_listener_in_an_io_uring_has_its_owner() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (lab, tmp) = (Lab::new("ringowner"), tempfile::tempdir().unwrap());
+    let (pid, ring) = running(&lab, REGISTERED);
+    if ring == "0" {
+        return testkit::loud("skipped: no io_uring here");
+    }
+    let columns = "local_port,process,pid,fd,held_in,owners";
+    let shown = format!("7212\tring-server\t{pid}\t-\tio_uring\tring-server[{pid}]\n");
+    for via in OWNERS_VIA {
+        let tape = tmp.path().join(via);
+        let tape = tape.to_str().unwrap();
+        for words in [&["--record", tape][..], &["--via", "proc"], &["--netns", lab.name()]] {
+            let filter = ["sockets", "-H", "--owners-via", via, "--columns", columns, "process = ring-server"];
+            let ran = owned(&lab, &[&filter, words].concat());
+            assert_eq!(ran.stdout, shown, "{via} {words:?}: {}", ran.stderr);
+            assert!(!ran.stderr.contains("no process that can be seen"), "{}", ran.stderr);
+        }
+        let replayed =
+            netwren_in(&lab, &["sockets", "-H", "--columns", columns, "--replay", tape, "local_port = 7212"]);
+        assert_eq!(replayed.stdout, shown, "{via}: {}", replayed.stderr);
+        let all = ["sockets", "-H", "--all-netns", "--owners-via", via, "--columns", columns, "local_port = 7212"];
+        assert_eq!(netwren_in(&lab, &all).stdout, shown);
+        let json =
+            owned(&lab, &["listeners", "--json", "--owners-via", via, "--columns", "pid,owners", "local_port = 7212"]);
+        let row: serde_json::Value = serde_json::from_str(json.stdout.lines().next().unwrap()).unwrap();
+        assert_eq!((&row["pid"], &row["owners"][0]["fd"]), (&pid.into(), &serde_json::Value::Null), "{row}");
+    }
+    let ss = netwren_in(&lab, &["ss", "-Htlnp"]);
+    assert!(ss.stdout.contains(&format!("users:((\"ring-server\",pid={pid},fd={ring}))")), "{}", ss.stdout);
+    assert!(!netwren_in(&lab, &["ss", "--bug-compatible", "-Htlnp"]).stdout.contains("users:"));
+    let netstat = |words: &[&str]| netwren_in(&lab, &[&["netstat"], words, &["-tlnp"]].concat()).stdout;
+    assert!(netstat(&[]).contains(&format!("{pid}/python3")), "{}", netstat(&[]));
+    assert!(!netstat(&["--bug-compatible"]).contains(&pid.to_string()));
+    let kill = ["sockets", "kill", "-H", "--columns", "local_port,process", "process = ring-server", "--yes"];
+    assert_eq!(owned(&lab, &kill).stdout, "7212\tring-server\taborted\n");
+}
+
+/// A process sends its listener over a unix socket and ends. The receiving process does not read the message.
+const SENT: &str = "
+import os, signal, socket, sys
+mine, theirs = socket.socketpair()
+sender = os.fork()
+if not sender:
+    theirs.close()
+    listener = socket.create_server(('127.0.0.1', 7213))
+    socket.send_fds(mine, [b'x'], [listener.fileno()])
+    os._exit(0)
+mine.close()
+os.waitpid(sender, 0)
+open('/proc/self/comm', 'w').write('receiver')
+open(sys.argv[1], 'w').close()
+signal.pause()
+";
+
+#[test]
+fn root_a_listener_in_flight_has_its_receiver() {
+    // A program without its features lacks BPF.
+    if !crate::drops::counts_drops() {
+        return;
+    }
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (lab, tmp) = (Lab::new("inflight"), tempfile::tempdir().unwrap());
+    let (pid, _) = running(&lab, SENT);
+    let sockets = ["sockets", "-H", "--columns", "local_port,process,pid,fd,held_in", "local_port = 7213"];
+    let tape = tmp.path().join("tape");
+    let tape = tape.to_str().unwrap();
+    let shown = format!("7213\treceiver\t{pid}\t-\tin_flight\n");
+    for words in [&["--owners-via", "bpf", "--record", tape][..], &["--replay", tape]] {
+        let ran = netwren_in(&lab, &[&sockets[..], words].concat());
+        assert_eq!(ran.stdout, shown, "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("1 listening socket is in flight over a unix socket (SCM_RIGHTS)"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = owned(&lab, &[&sockets[..], &["--owners-via", "proc"]].concat());
+    assert_eq!(ran.stdout, "7213\t-\t-\t-\t-\n");
+    let cause =
+        format!("1 listening socket has no process that can be seen: receiver ({pid}) has 1 descriptor to receive");
+    assert!(ran.stderr.contains(&cause), "{}", ran.stderr);
 }

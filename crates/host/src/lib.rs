@@ -58,7 +58,7 @@ pub use namespaces::{Namespace, Namespaces, NetnsFingerprint, NetnsOwners, Netns
 pub use netns::NetnsNames;
 pub use netns_table::{NetnsSource, NetnsTable};
 pub use networks::Networks;
-pub use owners::{CheckedEnd, CheckedOwners, Owners, OwnersBackend, OwnersReader, OwnersReport};
+pub use owners::{CheckedEnd, CheckedOwners, Owners, OwnersBackend, OwnersReader, OwnersReport, RingRefusal};
 pub use ports::{LocalPorts, PortRanges};
 pub use processes::{Contexts, Identity, ProcessParts, Processes};
 pub use services::{Services, ports_named};

@@ -28,7 +28,7 @@ pub fn unhashed_tcp<'o>(
 ) -> impl Iterator<Item = UnhashedTcp> + 'o {
     let (mut namespaces, mut bytes) = (HashMap::new(), Vec::new());
     owners.firsts().filter(move |(inode, _)| !is_in_table(*inode)).filter_map(move |(inode, owner)| {
-        let descriptor = format!("/proc/{}/fd/{}", owner.pid, owner.fd);
+        let descriptor = format!("/proc/{}/fd/{}", owner.pid, owner.descriptor()?);
         host.read_xattr(&descriptor, PROTOCOL, &mut bytes).ok()?;
         let is_v6 = match bytes.strip_suffix(b"\0").unwrap_or(&bytes) {
             b"TCP" => false,

@@ -27,7 +27,7 @@ mod waiting;
 pub use drops::OwnedDrops;
 pub use entries::OwnedEntries;
 pub use events::OwnedEvents;
-pub use ownerless::OwnerlessCounted;
+pub use ownerless::{OwnerlessCount, OwnerlessCounted};
 pub use packet_sockets::PacketSockets;
 pub use packets::{Complete, OwnedPackets, SocketNews};
 pub use readings::{ReadOwners, Reading};

@@ -2,7 +2,16 @@
 
 use crate::resolver::OwnerResolver;
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Demand, Proto, Scan, Source, State, scan_through};
+use record::{Accounting, Demand, Holding, Proto, Scan, Source, State, scan_through};
+
+/// Sockets that wait for peers and that no process has a descriptor or an io_uring of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnerlessCount {
+    /// Sockets without an owner.
+    pub unknown: u64,
+    /// Sockets whose owner will receive them.
+    pub in_flight: u64,
+}
 
 /// The sockets of another source; those that wait for peers and have no owner are counted.
 pub struct OwnerlessCounted<'s> {
@@ -12,16 +21,16 @@ pub struct OwnerlessCounted<'s> {
     pub resolver: OwnerResolver<'s>,
     /// True for a row that passes the whole filter: sockets that are not shown are not counted.
     pub is_shown: &'s dyn Fn(&Socket<'_>) -> bool,
-    /// Called with the number at the end of a run; adds a note about it to the row counts.
-    pub report: &'s dyn Fn(u64, &mut Accounting),
+    /// Called with the numbers at the end of a run; adds notes about them to the row counts.
+    pub report: &'s dyn Fn(OwnerlessCount, &mut Accounting),
 }
 
 impl Source<Sockets> for OwnerlessCounted<'_> {
     fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
         scan_through(self.source.prepare(demand), |inner, cache, each| {
-            let mut count = 0;
+            let mut count = OwnerlessCount::default();
             let mut stats = inner.run_with(cache, &mut |row| {
-                count += u64::from(self.is_missed(row));
+                self.add(row, &mut count);
                 each(row)
             })?;
             (self.report)(count, &mut stats);
@@ -31,8 +40,15 @@ impl Source<Sockets> for OwnerlessCounted<'_> {
 }
 
 impl OwnerlessCounted<'_> {
-    fn is_missed(&self, row: &Socket<'_>) -> bool {
-        waits_for_peers(row) && row.inode != 0 && self.resolver.of_socket(row).is_empty() && (self.is_shown)(row)
+    fn add(&self, row: &Socket<'_>, count: &mut OwnerlessCount) {
+        if !waits_for_peers(row) || row.inode == 0 {
+            return;
+        }
+        match self.resolver.of_socket(row) {
+            [] => count.unknown += u64::from((self.is_shown)(row)),
+            [first, ..] if first.holding() == Holding::InFlight => count.in_flight += u64::from((self.is_shown)(row)),
+            _ => {}
+        }
     }
 }
 

@@ -41,7 +41,7 @@ pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use merged_stats::MergedStats;
 pub use names::{Proto, State, Timer};
 pub use nested::{AsValue, OwnedList, OwnedObject, OwnedValue};
-pub use owner::{Comm, Owner};
+pub use owner::{Comm, Holding, Owner};
 pub use row_cells::RowCells;
 pub use row_stats::RowStats;
 pub use scan_through::scan_through;

@@ -31,7 +31,7 @@ impl Object for Owner {
     fn for_each(&self, each: &mut dyn FnMut(&'static str, Value<'_>)) {
         each("pid", Value::U64(self.pid.into()));
         each("process", Value::Bytes(self.process.as_bytes()));
-        each("fd", Value::U64(self.fd.into()));
+        each("fd", Value::number(self.descriptor()));
         let started_ms = u64::from(self.started) * 10;
         each("started_ms", if self.started == 0 { Value::Null } else { Value::U64(started_ms) });
     }

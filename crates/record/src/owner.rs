@@ -30,7 +30,7 @@ impl Comm {
 pub struct Owner {
     /// Process id in the reader's pid namespace.
     pub pid: u32,
-    /// Number of the file descriptor in that process.
+    /// Number of the file descriptor in that process; [`Owner::IN_RING`] and [`Owner::IN_FLIGHT`] mark other ones.
     pub fd: u32,
     /// Process name.
     pub process: Comm,
@@ -38,10 +38,78 @@ pub struct Owner {
     pub started: u32,
 }
 
+/// How a process holds a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holding {
+    /// It has a file descriptor of the socket.
+    Descriptor,
+    /// The socket is registered with an io_uring of the process.
+    Ring,
+    /// The socket is in a message that a unix socket of the process has not delivered yet (SCM_RIGHTS).
+    InFlight,
+}
+
+impl Holding {
+    /// Every name.
+    pub const NAMES: &'static [&'static str] = &["descriptor", "io_uring", "in_flight"];
+
+    /// The name in filters and output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Holding::Descriptor => "descriptor",
+            Holding::Ring => "io_uring",
+            Holding::InFlight => "in_flight",
+        }
+    }
+}
+
 impl Owner {
+    /// Marks `fd` as the descriptor of an io_uring that the socket is registered with. Descriptors have 30 bits.
+    pub const IN_RING: u32 = 1 << 31;
+    /// Marks `fd` as the descriptor of the unix socket that will deliver the socket.
+    pub const IN_FLIGHT: u32 = 3 << 30;
+
+    /// How the process holds the socket.
+    pub fn holding(&self) -> Holding {
+        match self.fd & Owner::IN_FLIGHT {
+            Owner::IN_FLIGHT => Holding::InFlight,
+            Owner::IN_RING => Holding::Ring,
+            _ => Holding::Descriptor,
+        }
+    }
+
+    /// Returns the descriptor of the socket; `None` if the process holds the socket without one.
+    pub fn descriptor(&self) -> Option<u32> {
+        (self.holding() == Holding::Descriptor).then_some(self.fd)
+    }
+
+    /// Returns the descriptor through which the process reaches the socket: of the socket itself, of the io_uring or of
+    /// the unix socket.
+    pub fn reached_through(&self) -> u32 {
+        self.descriptor().unwrap_or(self.fd & !Owner::IN_FLIGHT)
+    }
+
     /// Returns the number of processes in `owners` after the first one. Entries of one process must be adjacent.
     pub fn others(owners: &[Owner]) -> u32 {
         let processes = owners.chunk_by(|a, b| a.pid == b.pid).count();
         u32::try_from(processes.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_sockets_without_a_descriptor() {
+        for (mark, holding, descriptor) in [
+            (0, Holding::Descriptor, Some(7)),
+            (Owner::IN_RING, Holding::Ring, None),
+            (Owner::IN_FLIGHT, Holding::InFlight, None),
+        ] {
+            let owner = Owner { pid: 1, fd: 7 | mark, process: Comm::EMPTY, started: 0 };
+            assert_eq!((owner.holding(), owner.descriptor(), owner.reached_through()), (holding, descriptor, 7));
+            assert!(Holding::NAMES.contains(&holding.name()));
+        }
     }
 }

@@ -228,13 +228,17 @@ impl SourceProvider<Sockets> for SocketProvider {
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         pillars::with_sockets(session, self.via, &wanted, |source| {
-            let partial = stats.incomplete;
+            let (partial, by_proc) = (stats.incomplete, unseen_owners::are_read_from_proc(stats));
             let is_wanted = |netns_id| wanted(netns_id) && (self.all_netns || netns_id == session.netns_id());
             let (filter, lookups_of) = (&self.filter, &lookups);
             let leaked = WithLeaked { source, session, filter, lookups: lookups_of, is_wanted: &is_wanted };
             let source = if self.with_leaked { &leaked } else { source };
             let is_shown = |row: &Socket<'_>| self.filter.matches(row, &lookups);
-            let report = |count, stats: &mut _| unseen_owners::report(session.host(), count, partial, stats);
+            let receivers = || unseen_owners::receivers(session.host(), source, &lookups);
+            let report = |count, stats: &mut _| {
+                let receivers = if by_proc { &receivers as &dyn Fn() -> _ } else { &Vec::new };
+                unseen_owners::report(session.host(), count, partial, receivers, stats);
+            };
             let counted = OwnerResolver::new(&lookups);
             let counted =
                 counted.map(|resolver| OwnerlessCounted { source, resolver, is_shown: &is_shown, report: &report });

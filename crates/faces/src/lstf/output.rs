@@ -5,7 +5,7 @@
 use crate::quoted::put_quoted;
 use record::rows::{Direction, Flow};
 use record::text::{put_addr, put_face, put_u64};
-use record::{Addr, SinkError};
+use record::{Addr, Owner, SinkError};
 use sinks::Out;
 use std::io::Write;
 
@@ -78,7 +78,8 @@ impl<'a> LstfTable<'a> {
         self.end_cell(2, false);
         put_u64(&mut self.cell, flow.connections);
         let digits = self.cell.len();
-        let held = self.style.groups.and_then(|group_of| flow.owners.first().map(|owner| (owner, group_of(owner.pid))));
+        let owner = shown_owner(flow, self.style);
+        let held = self.style.groups.and_then(|group_of| owner.map(|owner| (owner, group_of(owner.pid))));
         self.end_cell(CONNECTIONS, held.is_none());
         if let Some((owner, group)) = held {
             self.cell.extend_from_slice(b"(\"");
@@ -200,6 +201,11 @@ fn put_port(out: &mut Vec<u8>, port: Option<u16>) {
     }
 }
 
+/// Returns the holder to show. lstf itself finds holders by their descriptors only.
+fn shown_owner<'f>(flow: &Flow<'f>, style: LstfStyle<'_>) -> Option<&'f Owner> {
+    flow.owners.iter().find(|owner| !style.bug_compatible || owner.descriptor().is_some())
+}
+
 /// Appends a process name. lstf splits it into words, so any white space becomes a single blank.
 fn put_process(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
     if !bug_compatible {
@@ -244,7 +250,7 @@ impl<'a> LstfJson<'a> {
         self.put_end(buf, flow.peer_addr, flow.peer_port);
         buf.extend_from_slice(b",\"connections\":");
         put_u64(buf, flow.connections);
-        if let (Some(group_of), Some(owner)) = (self.style.groups, flow.owners.first()) {
+        if let (Some(group_of), Some(owner)) = (self.style.groups, shown_owner(flow, self.style)) {
             let mut name = Vec::with_capacity(16);
             put_process(&mut name, owner.process.as_bytes(), true);
             buf.extend_from_slice(b",\"process\":{\"name\":\"");

@@ -3,6 +3,7 @@
 //! ```text
 //! block   = record*                        numbers little endian; PROCESS of one pid may come several times
 //! PROCESS = 1u8  pid u32  comm_len u8  comm  count u32  (fd u32, inode u64)[count]
+//!           inode 0: no socket, but an io_uring
 //! THREAD  = 3u8  tid u32  and the rest of a PROCESS: a thread of this process has this table of its own
 //! TOTALS  = 2u8  processes u32  unreadable u32  vanished u32  fds u64  hidden u8  errno i32
 //! ```
@@ -44,7 +45,7 @@ pub(super) enum BlockPart<'b> {
     Totals(Totals),
 }
 
-/// The sockets of a process: (fd, inode).
+/// The sockets of a process: (fd, inode). An inode of 0 means that the file is an io_uring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HeldSockets<'b>(&'b [u8]);
 

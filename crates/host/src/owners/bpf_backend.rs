@@ -11,20 +11,30 @@ const BLOCK_BYTES: usize = 64 << 10;
 #[derive(Default)]
 pub(super) struct BpfBackend {
     loaded: OnceCell<Result<OwnersFiles, BpfError>>,
+    /// The program for sockets in flight, which few hosts need.
+    in_flight: OnceCell<Result<OwnersFiles, BpfError>>,
 }
 
 impl BpfBackend {
     /// Loads the program that reports which files keep namespaces alive.
     pub(super) fn by_netns(host: &Host) -> BpfBackend {
-        BpfBackend { loaded: OnceCell::from(OwnersFiles::load_by_netns(host)) }
+        BpfBackend { loaded: OnceCell::from(OwnersFiles::load_by_netns(host)), ..BpfBackend::default() }
     }
 
     /// Starts a pass.
     pub(super) fn open<'a>(&'a self, host: &Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
-        let files = self.loaded.get_or_init(|| OwnersFiles::load(host)).as_ref().map_err(failed)?;
-        let rows = files.pass().map_err(|error| failed(&error))?;
-        Ok(Box::new(OwnersPass { rows, block: vec![0; BLOCK_BYTES] }))
+        pass(self.loaded.get_or_init(|| OwnersFiles::load(host)))
     }
+
+    /// Begins a pass over the messages that unix sockets have not delivered yet.
+    pub(super) fn open_in_flight<'a>(&'a self, host: &Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
+        pass(self.in_flight.get_or_init(|| OwnersFiles::load_in_flight(host)))
+    }
+}
+
+fn pass(loaded: &Result<OwnersFiles, BpfError>) -> Result<Box<dyn Blocks + '_>, SysError> {
+    let rows = loaded.as_ref().map_err(failed)?.pass().map_err(|error| failed(&error))?;
+    Ok(Box::new(OwnersPass { rows, block: vec![0; BLOCK_BYTES] }))
 }
 
 fn failed(error: &BpfError) -> SysError {

@@ -14,7 +14,7 @@ use record::{Comm, Key, Lookup, Owner, Value};
 use sys::fs::{self, CPath};
 use sys::{Fd, Host, Mode};
 
-use super::walk::{read_comm, socket_behind};
+use super::walk::{OpenFile, open_file, read_comm};
 use super::{Owners, OwnersReader};
 use crate::HostError;
 
@@ -169,12 +169,14 @@ impl Looks {
         };
         let process = self.processes.entry(owner.pid).or_insert_with(open);
         let Some((descriptors, comm)) = process else { return false };
+        // Only a whole reading finds holders without a descriptor.
+        let Some(fd) = owner.descriptor() else { return false };
         self.digits.clear();
-        put_u64(&mut self.digits, owner.fd.into());
+        put_u64(&mut self.digits, fd.into());
         // Truncated like the inodes in the index.
         let is_it = |found: u64| u64::from(found as u32) == inode;
-        *comm == owner.process
-            && matches!(socket_behind(descriptors, self.path.set(&[&self.digits])), Ok(Some(found)) if is_it(found))
+        let name = self.path.set(&[&self.digits]);
+        *comm == owner.process && matches!(open_file(descriptors, name), Ok(OpenFile::Socket(found)) if is_it(found))
     }
 }
 

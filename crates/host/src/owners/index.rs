@@ -26,6 +26,10 @@ struct HeldSocket {
 pub(super) struct Gather {
     held: Vec<HeldSocket>,
     tables: Vec<FdTable>,
+    /// Descriptors of io_urings, each with the index of its table.
+    rings: Vec<(u32, u32)>,
+    /// True if some of `held` have no descriptor.
+    has_marks: bool,
     over: u64,
 }
 
@@ -39,13 +43,45 @@ impl Gather {
         }
     }
 
+    /// Adds a socket of the last table.
     pub(super) fn socket(&mut self, fd: u32, inode: u64) {
-        if self.held.len() >= HELD_MAX || self.tables.is_empty() {
-            self.over += 1;
-            return;
+        match self.tables.len().checked_sub(1) {
+            Some(last) => self.add(HeldSocket { inode: inode as u32, fd, table: last as u32 }),
+            None => self.over += 1,
         }
-        // Truncated on purpose: sock_diag also truncates inodes to 32 bits, so the lower halves match.
-        self.held.push(HeldSocket { inode: inode as u32, fd, table: (self.tables.len() - 1) as u32 });
+    }
+
+    /// Adds a socket in flight to the descriptor `fd` of the last table.
+    pub(super) fn in_flight(&mut self, fd: u32, inode: u64) {
+        self.has_marks = true;
+        self.socket(fd | Owner::IN_FLIGHT, inode);
+    }
+
+    /// Adds an io_uring of the last table.
+    pub(super) fn ring(&mut self, fd: u32) {
+        if let Some(last) = self.tables.len().checked_sub(1) {
+            self.rings.push((last as u32, fd));
+        }
+    }
+
+    /// Adds the sockets that are registered with the io_urings that were added. `read` passes the inodes of one.
+    pub(super) fn add_registered(&mut self, mut read: impl FnMut(&FdTable, u32, &mut dyn FnMut(u64))) {
+        for (table, fd) in std::mem::take(&mut self.rings) {
+            let Some(of) = self.tables.get(table as usize).copied() else { continue };
+            read(&of, fd, &mut |inode| {
+                self.has_marks = true;
+                self.add(HeldSocket { inode: inode as u32, fd: fd | Owner::IN_RING, table });
+            });
+        }
+    }
+
+    // Inodes are cut on purpose: sock_diag cuts them to 32 bits too, so the halves meet.
+    fn add(&mut self, held: HeldSocket) {
+        if self.held.len() >= HELD_MAX {
+            self.over += 1;
+        } else {
+            self.held.push(held);
+        }
     }
 
     fn of(&self, held: &HeldSocket) -> FdTable {
@@ -63,7 +99,27 @@ impl Gather {
         // A descriptor that was closed and opened while its directory was listed may appear twice, and a thread that
         // unshared its table has a copy of each.
         held.dedup_by(|a, b| (a.inode, table(a).pid, a.fd) == (b.inode, table(b).pid, b.fd));
+        if self.has_marks {
+            held = held.chunk_by(|a, b| a.inode == b.inode).flat_map(|holders| self.strongest(holders)).collect();
+        }
         self.held = held;
+    }
+
+    /// Leaves out holders of one socket: io_urings of processes that also have a descriptor, and processes that will
+    /// receive the socket if it has a holder. `holders` must be sorted by process.
+    fn strongest<'h>(&'h self, holders: &'h [HeldSocket]) -> impl Iterator<Item = HeldSocket> + 'h {
+        let is_in_flight = |held: &HeldSocket| held.fd & Owner::IN_FLIGHT == Owner::IN_FLIGHT;
+        let is_held = !holders.iter().all(is_in_flight);
+        let of_process = holders.chunk_by(move |a, b| self.of(a).pid == self.of(b).pid);
+        of_process.flat_map(move |holders| {
+            let has_descriptor = holders.iter().any(|held| held.fd & Owner::IN_RING == 0);
+            let is_kept = move |held: &&HeldSocket| match held.fd & Owner::IN_FLIGHT {
+                Owner::IN_FLIGHT => !is_held,
+                Owner::IN_RING => !has_descriptor,
+                _ => true,
+            };
+            holders.iter().filter(is_kept).copied()
+        })
     }
 
     /// Reads the processes that share a socket with others, unless their start time is known.

@@ -11,6 +11,7 @@ mod checked;
 mod choose;
 mod hidden;
 mod index;
+mod io_uring;
 mod netns_holders;
 mod probe;
 mod process;
@@ -20,7 +21,7 @@ mod thread_tables;
 mod walk;
 
 use record::{Comm, Key, Lookup, Owner, Value};
-use sys::{Errno, Host, SysError};
+use sys::{Blocks, Errno, Host, SysError};
 
 use crate::HostError;
 use block::BlockPart;
@@ -31,7 +32,7 @@ use choose::{Facts, choose};
 use index::{Gather, Index};
 pub(crate) use netns_holders::netns_holders;
 use process::{FdTable, Process};
-pub use report::OwnersReport;
+pub use report::{OwnersReport, RingRefusal};
 use rows::Row;
 use walk::DescriptorWalk;
 
@@ -90,23 +91,15 @@ impl OwnersReader {
         })?;
         let mut gather = Gather::default();
         let mut report = OwnersReport { backend, ..OwnersReport::default() };
-        loop {
-            match blocks.next() {
-                Ok(Some(block)) => add(backend, block, &mut gather, &mut report)?,
-                Ok(None) => {
-                    // Every pass of the program ends with the number of files seen, which includes our own.
-                    if backend == OwnersBackend::Bpf && report.fds == 0 {
-                        report.ended = Some(SysError::new("read", "owners by BPF", Errno::IO));
-                    }
-                    break;
-                }
-                // Keeps the earlier blocks: the recording ends here, or the kernel failed.
-                Err(error) => {
-                    report.ended = Some(error);
-                    break;
-                }
-            }
+        report.ended = for_each_block(&mut *blocks, |block| add(backend, block, &mut gather, &mut report))?;
+        // Every pass of the program ends with the number of files seen, which includes our own.
+        if backend == OwnersBackend::Bpf && report.fds == 0 && report.ended.is_none() {
+            report.ended = Some(SysError::new("read", "owners by BPF", Errno::IO));
         }
+        if report.in_flight {
+            report.in_flight_ended = self.read_in_flight(host, &mut gather, &mut report)?;
+        }
+        io_uring::add_registered(host, &mut gather, &mut report);
         gather.name_nameless(|pid| name_by_cmdline(host, pid));
         let now_ns = time_of_reading(host);
         let (index, over) = gather.finish(|pid| Process::read(host, pid), now_ns);
@@ -115,6 +108,37 @@ impl OwnersReader {
         // A recording has another clock, so times are not compared.
         let seen_ns = if host.is_replay() { u64::MAX } else { now_ns };
         Ok(Owners { index, report, seen_ns })
+    }
+
+    /// Reads sockets in flight over unix sockets; returns why some are missing.
+    fn read_in_flight(
+        &self,
+        host: &Host,
+        gather: &mut Gather,
+        report: &mut OwnersReport,
+    ) -> Result<Option<SysError>, HostError> {
+        match host.stream(IN_FLIGHT, "", || self.bpf.open_in_flight(host)) {
+            Ok(mut blocks) => for_each_block(&mut *blocks, |block| add_in_flight(block, gather, report)),
+            Err(error) => Ok(Some(error)),
+        }
+    }
+}
+
+/// Name of the stream of sockets in flight on a recording.
+const IN_FLIGHT: &str = "owners-in-flight@bpf";
+
+/// Passes each block to `add`. Returns the error that ended the blocks early: a recording that breaks off, or the
+/// kernel that did. The blocks before it are good.
+fn for_each_block(
+    blocks: &mut dyn Blocks,
+    mut add: impl FnMut(&[u8]) -> Result<(), HostError>,
+) -> Result<Option<SysError>, HostError> {
+    loop {
+        match blocks.next() {
+            Ok(Some(block)) => add(block)?,
+            Ok(None) => return Ok(None),
+            Err(error) => return Ok(Some(error)),
+        }
     }
 }
 
@@ -203,7 +227,11 @@ fn add(backend: OwnersBackend, block: &[u8], gather: &mut Gather, report: &mut O
         OwnersBackend::Bpf => add_rows(block, gather, report),
         OwnersBackend::Proc => add_parts(block, gather, report),
     };
-    added.map_err(|at| HostError::Garbled { what: "owners of sockets", at })
+    added.map_err(garbled)
+}
+
+fn garbled(at: usize) -> HostError {
+    HostError::Garbled { what: "owners of sockets", at }
 }
 
 fn add_rows(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Result<(), usize> {
@@ -215,7 +243,24 @@ fn add_rows(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Res
                 report.processes += u32::from(table.tid == table.pid);
                 gather.table(table);
             }
-            Row::End { files } => report.fds = files,
+            Row::IoUring { fd } => gather.ring(fd),
+            Row::End { files, in_flight } => {
+                report.fds = files;
+                report.in_flight = in_flight;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds rows of sockets in flight: each is in the table of the task that will receive it.
+fn add_in_flight(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Result<(), HostError> {
+    for row in rows::rows(block) {
+        match row.map_err(garbled)? {
+            Row::Socket { inode, fd } => gather.in_flight(fd, inode.into()),
+            Row::Task(table) => gather.table(table),
+            Row::IoUring { .. } => {}
+            Row::End { files, .. } => report.queues_unread = files,
         }
     }
     Ok(())
@@ -226,7 +271,10 @@ fn add_parts(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Re
         match part? {
             BlockPart::Table { pid, tid, comm, held } => {
                 gather.table(FdTable { pid, tid, comm, process: Process::default() });
-                held.for_each(|(fd, inode)| gather.socket(fd, inode));
+                held.for_each(|(fd, inode)| match inode {
+                    0 => gather.ring(fd),
+                    inode => gather.socket(fd, inode),
+                });
             }
             BlockPart::Totals(totals) => {
                 report.processes = totals.processes;

@@ -32,7 +32,7 @@ pub(crate) fn netns_holders(
                 Row::Socket { inode, fd } if is_wanted(inode.into()) => {
                     holders.entry(u64::from(inode)).or_insert(NetnsHolder { tid: holder_tid, fd });
                 }
-                Row::Socket { .. } | Row::End { .. } => {}
+                Row::Socket { .. } | Row::IoUring { .. } | Row::End { .. } => {}
             }
         }
     }

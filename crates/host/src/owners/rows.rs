@@ -11,6 +11,9 @@ const UNIT: usize = 8;
 /// Start of rows other than sockets: 0 instead of the inode, then one of these.
 const TASK: u32 = 3;
 const END: u32 = 2;
+const END_IN_FLIGHT: u32 = 4;
+/// Marks the descriptor of an io_uring.
+const IO_URING: u32 = 1 << 31;
 /// A [`TASK`] that ends after the name, in recordings of 1.x.
 const NAMED_TASK: u32 = 1;
 
@@ -21,8 +24,10 @@ pub(super) enum Row {
     Task(FdTable),
     /// A socket in the table of the last task.
     Socket { inode: u32, fd: u32 },
-    /// The end of the pass, with the number of files seen.
-    End { files: u64 },
+    /// An io_uring in the table of the task before.
+    IoUring { fd: u32 },
+    /// The end of a pass: the number of files, and true if descriptors are in flight over unix sockets.
+    End { files: u64, in_flight: bool },
 }
 
 /// Decodes a block; `Err` contains the offset of the malformed row.
@@ -46,8 +51,12 @@ fn row(rest: &mut &[u8]) -> Option<Row> {
     match (inode, kind) {
         (0, TASK) => task(rest),
         (0, NAMED_TASK) => named_task(rest).map(Row::Task),
-        (0, END) => unit(rest).map(|(low, high)| Row::End { files: u64::from(high) << 32 | u64::from(low) }),
+        (0, END | END_IN_FLIGHT) => {
+            let (low, high) = unit(rest)?;
+            Some(Row::End { files: u64::from(high) << 32 | u64::from(low), in_flight: kind == END_IN_FLIGHT })
+        }
         (0, _) => None,
+        (_, fd) if fd & IO_URING != 0 => Some(Row::IoUring { fd: fd & !IO_URING }),
         (inode, fd) => Some(Row::Socket { inode, fd }),
     }
 }
@@ -87,7 +96,10 @@ mod tests {
         let mut units = |numbers: &[u32]| numbers.iter().for_each(|n| block.extend_from_slice(&n.to_le_bytes()));
         match *row {
             Row::Socket { inode, fd } => units(&[inode, fd]),
-            Row::End { files } => units(&[0, 2, files as u32, (files >> 32) as u32]),
+            Row::IoUring { fd } => units(&[1, 1 << 31 | fd]),
+            Row::End { files, in_flight } => {
+                units(&[0, if in_flight { 4 } else { 2 }, files as u32, (files >> 32) as u32]);
+            }
             Row::Task(FdTable { pid, tid, comm, process }) => {
                 let is_old = process == Process::default();
                 units(&[0, if is_old { 1 } else { 3 }, tid, pid]);
@@ -105,8 +117,9 @@ mod tests {
 
     fn any_row() -> impl Strategy<Value = Row> {
         prop_oneof![
-            (1u32.., any::<u32>()).prop_map(|(inode, fd)| Row::Socket { inode, fd }),
-            any::<u64>().prop_map(|files| Row::End { files }),
+            (1u32.., 0u32..1 << 31).prop_map(|(inode, fd)| Row::Socket { inode, fd }),
+            (0u32..1 << 31).prop_map(|fd| Row::IoUring { fd }),
+            any::<(u64, bool)>().prop_map(|(files, in_flight)| Row::End { files, in_flight }),
             (any::<u32>(), any::<u32>(), prop::collection::vec(1u8.., 0..16), any::<(u64, u32, bool)>()).prop_map(
                 |(tid, pid, name, (started_ns, parent, only_waits))| {
                     let process = Process { started_ns, parent, only_waits };
@@ -130,8 +143,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(2), Just(3), any::<u8>()],
-            0..200)) {
+        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![0u8..5, any::<u8>()], 0..200)) {
             prop_assert!(rows(&bytes).count() <= bytes.len() / UNIT + 1);
         }
     }

@@ -417,6 +417,154 @@ fn root_every_holder_of_a_socket_by_every_backend() {
     end(child);
 }
 
+/// Registers two sockets with an io_uring and closes the descriptor of the first. Zeros where there is no io_uring.
+const REGISTERED: &str = "
+import ctypes, os, socket, sys
+libc = ctypes.CDLL(None)
+ring = libc.syscall(425, 4, (ctypes.c_uint32 * 30)())
+closed, kept = socket.socket(), socket.socket()
+inodes = [os.fstat(held.fileno()).st_ino for held in (closed, kept)]
+files = (ctypes.c_int * 4)(-1, closed.fileno(), kept.fileno(), -1)
+is_registered = ring >= 0 and libc.syscall(427, ring, 2, files, 4) == 0
+closed.close()
+print('numbers', *inodes, os.getpid(), ring if is_registered else 0, kept.fileno(), flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn a_socket_in_an_io_uring_has_its_process() {
+    testkit::require_tool!("python3");
+    let (child, numbers) = script(REGISTERED);
+    let [pid, ring, kept] = [2, 3, 4].map(|at| numbers[at] as u32);
+    if ring == 0 {
+        end(child);
+        return testkit::loud("skipped: no io_uring here");
+    }
+    for backend in backends() {
+        let owners = read_by(backend);
+        assert_eq!(seen(&owners, numbers[0]), [(pid, ring | Owner::IN_RING)], "{backend:?}");
+        assert_eq!(owners.of(numbers[0])[0].process.as_bytes(), b"python3", "{backend:?}");
+        assert_eq!(seen(&owners, numbers[1]), [(pid, kept)], "{backend:?}: its descriptor counts");
+        assert_eq!((owners.report.rings_unread, owners.report.ring_refusal), (0, None));
+    }
+    end(child);
+}
+
+/// A process sends sockets over a pair of unix sockets and over a connection that is not accepted. The receiving
+/// process does not read the messages. The sender closes all sockets but one.
+const IN_FLIGHT: &str = "
+import os, socket, sys
+mine, theirs = socket.socketpair()
+server = socket.socket(socket.AF_UNIX)
+server.bind('\\0nw-%d' % os.getpid())
+server.listen()
+go, done = os.pipe()
+receiver = os.fork()
+if not receiver:
+    mine.close()
+    os.close(done)
+    os.read(go, 1)
+    os._exit(0)
+client = socket.socket(socket.AF_UNIX)
+client.connect(server.getsockname())
+held = [socket.socket() for _ in range(303)]
+inodes = [os.fstat(one.fileno()).st_ino for one in held]
+numbers = [one.fileno() for one in held]
+socket.send_fds(mine, [b'x'], numbers[:200])
+socket.send_fds(mine, [b'y'], [os.open('/dev/null', 0)] + numbers[200:301])
+socket.send_fds(client, [b'z'], numbers[301:302])
+socket.send_fds(client, [b'z'], numbers[302:])
+for one in held[:-1]:
+    one.close()
+print('numbers', receiver, theirs.fileno(), server.fileno(), os.getpid(), numbers[-1], *inodes, flush=True)
+theirs.close()
+server.close()
+sys.stdin.read()
+os.close(done)
+os.wait()
+";
+
+#[test]
+fn root_a_socket_in_flight_is_the_receivers() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (child, numbers) = script(IN_FLIGHT);
+    let [receiver, pair, server, sender, kept] = [0, 1, 2, 3, 4].map(|at| numbers[at] as u32);
+    let inodes = &numbers[5..];
+    for backend in backends() {
+        let owners = read_by(backend);
+        assert_eq!(owners.report.in_flight_ended, None, "{:?}", owners.report);
+        assert_eq!(seen(&owners, inodes[302]), [(sender, kept)], "{backend:?}: the sender has a descriptor");
+        if backend == OwnersBackend::Proc {
+            assert!(seen(&owners, inodes[0]).is_empty());
+            continue;
+        }
+        let holder = |fd| [(receiver, fd | Owner::IN_FLIGHT)];
+        for inode in &inodes[..301] {
+            assert_eq!(seen(&owners, *inode), holder(pair));
+        }
+        assert_eq!(seen(&owners, inodes[301]), holder(server), "not accepted");
+    }
+    end(child);
+}
+
+/// Sends more sockets than are looked at.
+const TOO_MANY_IN_FLIGHT: &str = "
+import os, socket, sys
+mine, theirs = socket.socketpair()
+held = socket.socket()
+for _ in range(5):
+    socket.send_fds(mine, [b'x'], [held.fileno()] * 253)
+inode = os.fstat(held.fileno()).st_ino
+held.close()
+print('numbers', os.getpid(), theirs.fileno(), inode, flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn root_messages_that_are_not_looked_at_are_counted() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (child, numbers) = script(TOO_MANY_IN_FLIGHT);
+    for backend in backends().into_iter().filter(|backend| *backend == OwnersBackend::Bpf) {
+        let owners = read_by(backend);
+        let holder = (numbers[0] as u32, numbers[1] as u32 | Owner::IN_FLIGHT);
+        assert_eq!(seen(&owners, numbers[2]), [holder], "{:?}", owners.report);
+        assert!(owners.report.queues_unread >= 1 && owners.report.is_partial(), "{:?}", owners.report);
+        let lines = owners.report.lines().join(" ");
+        assert!(lines.contains("owners of sockets in flight are missing: "), "{lines}");
+    }
+    end(child);
+}
+
+#[test]
+fn io_urings_of_a_fake_host_and_of_its_recording() {
+    let tmp = tempfile::tempdir().unwrap();
+    let host = fake_proc(tmp.path(), 7, 3);
+    let link = |fd: u32| {
+        let place = tmp.path().join(format!("proc/7/fd/{fd}"));
+        std::os::unix::fs::symlink("anon_inode:[io_uring]", place).unwrap();
+    };
+    [3, 4, 5].into_iter().for_each(link);
+    let infos = tmp.path().join("proc/7/task/7/fdinfo");
+    std::fs::create_dir_all(&infos).unwrap();
+    std::fs::write(infos.join("3"), "UserFiles:\t2\n    0: socket:[77]\n    1: socket:[1000001]\n").unwrap();
+    // The ring 4 is locked, and 5 was closed since.
+    std::fs::write(infos.join("4"), "pos:\t0\n").unwrap();
+    let tape = tmp.path().join("tape");
+    let host = host.recording(&tape).unwrap();
+    let live = by_proc(&host).unwrap();
+    host.finish().unwrap();
+    for owners in [live, by_proc(&Host::replaying(&tape).unwrap()).unwrap()] {
+        assert_eq!(seen(&owners, 77), [(7, 3 | Owner::IN_RING)]);
+        assert_eq!(seen(&owners, 1_000_001), [(7, 1)]);
+        assert_eq!((owners.report.fds, owners.report.sockets, owners.report.rings_unread), (6, 4, 1));
+        let why = "the kernel does not tell while they are in use (run it again)";
+        let line = format!("owners of sockets registered with 1 io_uring are missing: {why}");
+        assert_eq!(owners.report.lines(), [line]);
+    }
+}
+
 /// A thread that unshares its descriptor table (CLONE_FILES off) and opens a socket in it.
 const OWN_TABLE: &str = "
 import ctypes, os, socket, sys, threading

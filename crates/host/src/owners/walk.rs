@@ -153,7 +153,7 @@ impl<'h> DescriptorWalk<'h> {
         while self.block.len() < BLOCK_FULL {
             let Some(entry) = self.descriptors.next(&process.dir)? else { return Ok(More::No) };
             let Some(fd) = entry.number() else { continue };
-            let seen = socket_behind(&process.dir, entry.name);
+            let seen = open_file(&process.dir, entry.name);
             self.look(process, fd, seen);
         }
         Ok(More::Yes)
@@ -171,7 +171,7 @@ impl<'h> DescriptorWalk<'h> {
             };
             self.digits.clear();
             put_u64(&mut self.digits, fd.into());
-            let seen = socket_behind(&process.dir, self.path.set(&[&self.digits]));
+            let seen = open_file(&process.dir, self.path.set(&[&self.digits]));
             if seen == Err(Errno::NOENT) {
                 probe.missed();
             } else {
@@ -181,11 +181,12 @@ impl<'h> DescriptorWalk<'h> {
         Ok(())
     }
 
-    fn look(&mut self, process: &mut FdTable, fd: u32, seen: Result<Option<u64>, Errno>) {
+    fn look(&mut self, process: &mut FdTable, fd: u32, seen: Result<OpenFile, Errno>) {
         self.totals.fds += 1;
         match seen {
-            Ok(Some(inode)) => self.keep(process, fd, inode),
-            Ok(None) => {}
+            Ok(OpenFile::Socket(inode)) => self.keep(process, fd, inode),
+            Ok(OpenFile::IoUring) => self.keep(process, fd, 0),
+            Ok(OpenFile::Other) => {}
             // It was closed since it was listed, or the process has ended, which the next listing shows.
             Err(errno) if errno.is_gone() => {}
             Err(errno) => self.count_refusal(process, errno),
@@ -243,10 +244,24 @@ impl Blocks for DescriptorWalk<'_> {
     }
 }
 
-// The inode of a descriptor's socket; `None` if it is not a socket.
-pub(super) fn socket_behind(dir: &Fd, name: &CStr) -> Result<Option<u64>, Errno> {
+/// The file of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpenFile {
+    /// A socket with this inode.
+    Socket(u64),
+    IoUring,
+    Other,
+}
+
+/// Looks at the file of the descriptor `name` in the directory `dir`.
+pub(super) fn open_file(dir: &Fd, name: &CStr) -> Result<OpenFile, Errno> {
     let mut target = [0; LINK_BYTES];
-    fs::read_link_at(dir, name, &mut target).map(socket_inode)
+    let target = fs::read_link_at(dir, name, &mut target)?;
+    Ok(match socket_inode(target) {
+        Some(inode) => OpenFile::Socket(inode),
+        None if target == b"anon_inode:[io_uring]" => OpenFile::IoUring,
+        None => OpenFile::Other,
+    })
 }
 
 // The name of a process that holds a socket; empty if the process has just ended. Read through the open directory, so

@@ -7,7 +7,7 @@ use super::socket_diff::ROUNDS;
 use super::tcp_info_fields::MEMBERS;
 use super::{Endpoint, Socket, Sockets, UnixType, need};
 use crate::table::fields;
-use crate::{Field, Key, LookupId, Owner, Proto, Show, State, Table, Timer, Value, joined};
+use crate::{Field, Holding, Key, LookupId, Owner, Proto, Show, State, Table, Timer, Value, joined};
 
 type F = Field<Sockets>;
 
@@ -186,8 +186,11 @@ const FLAT: &[F] = fields! { F:
         needs need::INODE, show Show::Default;
     /// PID of the process in `process`.
     pid: Id = owners(owners_key, Some(|o| Value::U64(o.pid.into()))), needs need::INODE, show Show::Default;
-    /// That process's file descriptor for the socket.
-    fd: Id = owners(owners_key, Some(|o| Value::U64(o.fd.into()))), needs need::INODE, show Show::Wide;
+    /// That process's file descriptor for the socket; null if the process holds the socket without one (`held_in`).
+    fd: Id = owners(owners_key, Some(|o| Value::number(o.descriptor()))), needs need::INODE, show Show::Wide;
+    /// How that process holds the socket: by a descriptor, as a file registered with an io_uring, or in flight: in a
+    /// message that a unix socket of the process has not delivered yet (SCM_RIGHTS).
+    held_in: Name(Holding::NAMES) = owners(owners_key, Some(|o| Value::Name(o.holding().name()))), needs need::INODE;
     /// All processes that own the socket: PID, name, file descriptor and start time (ms since boot).
     owners: Owners = owners(owners_key, None), needs need::INODE, show Show::Wide;
     /// Thread that owns the descriptor; differs from `pid` only if the thread has its own descriptor table.

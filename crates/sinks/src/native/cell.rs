@@ -103,8 +103,8 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     text::put_text(out, bytes);
 }
 
-/// Appends `nginx[123].7,nginx[124].7`: process, pid, file descriptor. The separators `,` `[` `]` inside a process
-/// name are escaped as `\xNN`: a process chooses its name, and must not forge a second owner with it.
+/// `nginx[123].7,nginx[124]`: process, pid and, if the process has one, file descriptor. The separators `,` `[` `]`
+/// inside a process name are escaped as `\xNN`: a process chooses its name, and must not forge a second owner.
 pub(super) fn put_owners(out: &mut Vec<u8>, owners: &[Owner]) {
     for (i, owner) in owners.iter().enumerate() {
         if i > 0 {
@@ -113,8 +113,11 @@ pub(super) fn put_owners(out: &mut Vec<u8>, owners: &[Owner]) {
         put_process(out, owner.process.as_bytes());
         out.push(b'[');
         text::put_u64(out, owner.pid.into());
-        out.extend_from_slice(b"].");
-        text::put_u64(out, owner.fd.into());
+        out.push(b']');
+        if let Some(fd) = owner.descriptor() {
+            out.push(b'.');
+            text::put_u64(out, fd.into());
+        }
     }
 }
 

@@ -89,7 +89,10 @@ fn put_owners(buf: &mut Vec<u8>, owners: &[Owner]) {
         buf.extend_from_slice(b",\"process\":");
         put_string(buf, owner.process.as_bytes());
         buf.extend_from_slice(b",\"fd\":");
-        text::put_u64(buf, owner.fd.into());
+        match owner.descriptor() {
+            None => buf.extend_from_slice(b"null"),
+            Some(fd) => text::put_u64(buf, fd.into()),
+        }
         buf.extend_from_slice(b",\"started_ms\":");
         match owner.started {
             0 => buf.extend_from_slice(b"null"),

@@ -196,7 +196,8 @@ fn put_user(out: &mut Vec<u8>, uid: u32, options: &SocketLayout, lookups: &Looku
     out.push(b' ');
 }
 
-/// Appends `PID/NAME` of the owner with the lowest PID, cut to 19 bytes; `-` without a known owner.
+/// Appends `PID/NAME` of the owner with the lowest PID, cut to 19 bytes; `-` without a known owner. netstat itself
+/// finds owners by their descriptors only.
 fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {
     if !options.programs {
         return;
@@ -204,7 +205,8 @@ fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, name
     out.push(b' ');
     let start = out.len();
     let key = if row.inode == 0 { Key::None } else { Key::Id(row.inode.into()) };
-    match lookups.owners(key).iter().min_by_key(|owner| owner.pid) {
+    let is_found = |owner: &&Owner| !options.bug_compatible || owner.descriptor().is_some();
+    match lookups.owners(key).iter().filter(is_found).min_by_key(|owner| owner.pid) {
         None => out.push(b'-'),
         Some(owner) => {
             text::put_u64(out, owner.pid.into());

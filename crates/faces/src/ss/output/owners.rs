@@ -11,7 +11,8 @@ use record::{Comm, Key, LookupId, Lookups, Owner, Value};
 const UNAVAILABLE: &[u8] = b"unavailable";
 
 /// Appends `␠users:(("NAME",pid=N,fd=N),…)`, the newest process first, in the order in which ss finds them; nothing
-/// without owners.
+/// without owners. If an owner has no descriptor of the socket, `fd` is its io_uring or its unix socket; ss itself
+/// finds no such owners.
 pub(super) fn put(
     out: &mut Vec<u8>,
     row: &Socket<'_>,
@@ -21,12 +22,12 @@ pub(super) fn put(
     tasks: Option<&dyn Tasks>,
 ) {
     let key = if row.inode == 0 { Key::None } else { Key::Id(row.inode.into()) };
-    let owners = lookups.owners(key);
-    if owners.is_empty() {
+    let is_found = |owner: &&Owner| !options.bug_compatible || owner.descriptor().is_some();
+    sorted.clear();
+    sorted.extend(lookups.owners(key).iter().filter(is_found));
+    if sorted.is_empty() {
         return;
     }
-    sorted.clear();
-    sorted.extend_from_slice(owners);
     sorted.sort_unstable_by_key(|o| std::cmp::Reverse((o.pid, o.fd)));
     out.extend_from_slice(b" users:(");
     let start = out.len();
@@ -66,7 +67,7 @@ fn put_process(
         if threads.is_some() && of_thread(owner) {
             continue;
         }
-        Task { pid, tid: pid, name: owner.process, fd: owner.fd }.put(out, options, tasks);
+        Task { pid, tid: pid, name: owner.process, fd: owner.reached_through() }.put(out, options, tasks);
     }
 }
 

@@ -115,11 +115,11 @@ fn one(name: &str, command: &Command) -> String {
     let takes_exit_code = command.get_arguments().any(|arg| arg.get_long() == Some("exit-code"));
     let meaning = match name {
         "netwren-nat-stateless-plan" => {
-            "the port cannot be published, or something here stands against it: nothing was applied"
+            "the port cannot be published, or another setting conflicts with it: nothing was applied"
         }
-        "netwren-nat-stateless-verify" => "packets are not rewritten in both directions, or nothing is published",
-        "netwren" => "no row matched, and the command was given \\fB\\-\\-exit\\-code\\fR; or see the command's page",
-        _ if takes_exit_code => "no row matched, and \\fB\\-\\-exit\\-code\\fR was given",
+        "netwren-nat-stateless-verify" => "packets are not rewritten in both directions, or no port is published",
+        "netwren" => "\\fB\\-\\-exit\\-code\\fR was given and no row matched; or see the command's page",
+        _ if takes_exit_code => "\\fB\\-\\-exit\\-code\\fR was given and no row matched",
         _ => return String::new(),
     };
     format!(".TP\n1\n{meaning}\n")
@@ -130,29 +130,28 @@ const EXIT_STATUS: &str = "\
 .SH \"EXIT STATUS\"
 .TP
 0
-all right, also when the reader of the output went away
+success, also if the reader of the output closed it
 @1.TP
 2
 the command line or the filter is wrong
 .TP
 3
-something is missing in what was shown; stderr says what
+the result is incomplete; stderr says what is missing
 .TP
 4
-nothing could be read, or nothing could be written
+nothing could be read or written
 .PP
-The faces of other tools (\\fBnetwren ss\\fR, \\fBnetwren netstat\\fR, \\fBnetwren lstf\\fR) use those of their tool.
+Commands named after other tools (\\fBnetwren ss\\fR, \\fBnetwren netstat\\fR, …) use the exit codes of these tools.
 ";
 
 /// The field table as a section.
 fn section_of(fields: &[cli::FieldInfo]) -> String {
-    let mut section =
-        String::from(".SH FIELDS\nNames for filters and \\fB\\-\\-columns\\fR, which are also the keys of JSON.\n");
+    let mut section = String::from(".SH FIELDS\nNames for filters and \\fB\\-\\-columns\\fR, and JSON keys.\n");
     for field in fields {
         let shown = match field.show {
             Show::Default => "",
             Show::Wide => " (with \\-o wide, and in JSON)",
-            Show::Asked => " (only when asked for)",
+            Show::Asked => " (only on request)",
         };
         section += &format!(".TP\n\\fB{}\\fR\n{}{shown}\n", roff(field.name), roff(field.doc));
     }

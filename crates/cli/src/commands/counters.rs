@@ -30,7 +30,7 @@ const KEEPS: &[&str] = &["name", "delta", "per_s", "meaning", "object", "value",
 /// after the small parts.
 pub(crate) static COMMAND: Command = Command {
     name: "counters",
-    about: "What the kernel counts, what moved in a second, and what each counter means",
+    about: "Kernel counters with their change in one second and their meaning",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::LASTS).and(Scope::COUNTERS),
     tables: &[Schema::of::<KernelCounters>().keeping(KEEPS)],
@@ -41,14 +41,14 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren counters --changed                              what moved in a second, in words
+  netwren counters --changed                              what changed in one second, with meanings
   netwren counters 'name ~ \"(?i)drop|err|fail\"' --changed --for 2
   netwren counters 'source = iface and delta > 0' --sort per_s --limit 10
-  netwren counters source = driver --changed              what drivers count by themselves, as ethtool -S
+  netwren counters source = driver --changed              driver statistics, as in ethtool -S
   netwren counters --changed --all-netns --by netns,source --sum delta
-  netwren counters name = TcpExtListenOverflows -o json   one of them: value, delta, rate, meaning
-  netwren counters --columns name,meaning                 what each one means
-  netwren counters --changed --record before-after.nw     to be asked later
+  netwren counters name = TcpExtListenOverflows -o json   one counter: value, delta, rate, meaning
+  netwren counters --columns name,meaning                 the meaning of each counter
+  netwren counters --changed --record before-after.nw     for later analysis
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {

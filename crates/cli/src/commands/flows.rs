@@ -55,7 +55,7 @@ const KEEPS_OF_EVENTS: &[&str] = &[
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "flows",
-    about: "Host-to-host flows: who talks to whom, who opened it, how many connections",
+    about: "Flows between hosts: endpoints, direction and number of connections",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW).and(Scope::FLOWS).without(Scope::COLUMNS),
     tables: &[Schema::of::<Flows>().keeping(KEEPS), Schema::of::<FlowEvents>().keeping(KEEPS_OF_EVENTS)],
@@ -67,8 +67,8 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren flows                                   every flow, the largest first
-  netwren flows 'peer_scope = public'             what leaves the site
+  netwren flows                                   all flows, the largest first
+  netwren flows 'peer_scope = public'             flows with public addresses
   netwren flows 'direction = in and connections > 100'
   netwren flows --columns +bytes_in,bytes_out --sort bytes_out --limit 10
   netwren flows --by peer_addr,process --sum connections

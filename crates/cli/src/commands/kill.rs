@@ -75,7 +75,7 @@ fn target_of(key: &[Value<'_>]) -> Option<Target> {
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "sockets kill",
-    about: "Close TCP and UDP sockets of any owner; without --yes only show which",
+    about: "Close TCP and UDP sockets of any owner; without --yes only show them",
     examples: EXAMPLES,
     scope: Scope::ACTION.and(Scope::USERS).and(Scope::CLOSING),
     refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],

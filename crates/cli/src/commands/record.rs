@@ -37,7 +37,7 @@ const SIZE_MAX: u64 = 1 << 30;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "record",
-    about: "Save everything that netwren can show of this host to a file, to be asked later",
+    about: "Record everything that netwren can show of this host to a file, for later analysis",
     examples: EXAMPLES,
     scope: Scope::RECORD,
     positional: Positional::File,
@@ -47,10 +47,10 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren record incident.nw                       ten seconds of it, a round every second
+  netwren record incident.nw                       ten seconds, one round per second
   netwren record incident.nw --for 60              a minute
   netwren record incident.nw --once                one round
-  netwren record incident.nw -N /proc/self/ns/net  only the network namespace it runs in
+  netwren record incident.nw -N /proc/self/ns/net  only the current network namespace
   netwren --replay incident.nw                     the home screen as it was then
   netwren sockets --replay incident.nw state = established -c +rtt_us
   netwren flows --replay incident.nw --columns +bytes_out
@@ -58,11 +58,11 @@ Examples:
   netwren nat stats --watch --replay incident.nw   round by round
   netwren nat advise --replay incident.nw
 
-It holds sockets with all their fields, listeners, connection tracking with its counters and settings, owners with
-their command lines and containers, namespaces, links, addresses, routes and the kernel's counters, of every network
-namespace. Events are not in it: `--follow` and `nat events` have a `--record FILE` of their own. Only its owner may
-read the file: it holds addresses, process names and command lines. It is packed with zstd in the end; an interrupted
-`record` may leave it as it is, and both are read.
+A recording holds sockets with all their fields, listeners, connection tracking with its counters and settings, owners
+with their command lines and containers, namespaces, links, addresses, routes and the kernel's counters, for all network
+namespaces. It holds no events: `--follow` and `nat events` have their own `--record FILE`. Only its owner may read the
+file: it contains addresses, process names and command lines. It is compressed with zstd at the end; an interrupted
+`record` may leave it uncompressed, and netwren reads both.
 ";
 
 /// A parsed `record`.

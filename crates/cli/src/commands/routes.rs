@@ -6,7 +6,7 @@ use record::rows::Routes;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
-    about: "Routes of IPv4 and IPv6, of all routing tables: a row for each next hop",
+    about: "IPv4 and IPv6 routes of all routing tables, one row per next hop",
     examples: EXAMPLES,
     ..NetnsCommand::<Routes>::COMMAND
 };
@@ -14,7 +14,7 @@ pub(crate) static COMMAND: Command = Command {
 const EXAMPLES: &str = "\
 Examples:
   netwren routes 'table = main'
-  netwren routes 'destination = default' --all-netns    every default route of the host
+  netwren routes 'destination = default' --all-netns    all default routes of the host
   netwren routes 'dst_addr in 10.0.0.0/8 and protocol != kernel'
   netwren routes 'type in (blackhole, unreachable, prohibit)' -o json
   netwren routes --by iface,table,family --all-netns

@@ -26,7 +26,7 @@ use std::cell::RefCell;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "sockets",
-    about: "Sockets of every family with their owners",
+    about: "Sockets of all families with their owners",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
     tables: &[Schema::of::<Sockets>().keeping(KEEPS), Schema::of::<SocketEvents>().keeping(KEEPS_OF_EVENTS)],
@@ -38,15 +38,15 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren sockets                                       every socket but TCP ports that are only bound
-  netwren sockets state = bound_inactive                those
-  netwren sockets state = listen                        who listens
+  netwren sockets                                       all sockets except bound, unused TCP sockets
+  netwren sockets state = bound_inactive                bound, unused TCP sockets
+  netwren sockets state = listen                        listening sockets
   netwren sockets 'peer in 10.0.0.0/8 and rtt > 20ms'   slow peers
   netwren sockets 'process ~ \"nginx\"' --by peer --limit 10
   netwren sockets proto = tcp -o json | jq .peer_addr
   netwren sockets --columns +cwnd,rtt_us,retrans_total --sort retrans_total
   netwren sockets --columns help                        every field
-  netwren sockets kill 'peer = 192.0.2.7'               what would be closed; with --yes it is
+  netwren sockets kill 'peer = 192.0.2.7'               show what --yes would close
 ";
 
 /// Columns of sockets that a narrow terminal keeps, the most important one first.
@@ -115,7 +115,7 @@ pub(super) const LISTENERS: &str =
 /// `netwren listeners`.
 pub(crate) static LISTENERS_COMMAND: Command = Command {
     name: "listeners",
-    about: "Sockets that take what anybody sends: TCP that listens, UDP with a port and no peer",
+    about: "Listening TCP sockets and unconnected UDP sockets, with their processes",
     examples: EXAMPLES_OF_LISTENERS,
     scope: Scope::OWNED_TABLE.and(Scope::USERS),
     tables: &[Schema::of::<Sockets>().keeping(KEEPS)],
@@ -125,9 +125,9 @@ pub(crate) static LISTENERS_COMMAND: Command = Command {
 
 const EXAMPLES_OF_LISTENERS: &str = "\
 Examples:
-  netwren listeners                                     who listens
+  netwren listeners                                     all listeners
   netwren listeners port = 443                          on this port
-  netwren listeners 'accept_q > accept_q_max'           whose queue is full
+  netwren listeners 'accept_q > accept_q_max'           listeners whose accept queue is full
   netwren listeners --all-netns --container web         in a container
 ";
 

@@ -209,36 +209,36 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "NETWREN_SS_LAYOUT",
-        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. Without it those of the installed ss (6.1 up \
-               to iproute2 6.6,\n\
-               6.15 from 6.7 on), which is looked for in PATH and the usual folders, and read, not run; without an ss \
-               those of 6.15.",
+        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. The default is that of the installed ss (6.1 \
+               up to iproute2 6.6,\n\
+               6.15 from 6.7 on), which netwren searches in PATH and the usual directories, and reads without running \
+               it; without ss, 6.15.",
     },
     Variable {
         name: "NETWREN_BUG_COMPATIBLE",
-        help: "1: the faces print the old bytes where their tool is wrong, as with *--bug-compatible*.",
+        help: "1: the faces reproduce errors of their tool byte for byte, as with *--bug-compatible*.",
     },
     Variable {
         name: "NOTIFY_SOCKET, WATCHDOG_USEC, LISTEN_FDS",
-        help: "and what belongs to them (sd_notify(3), sd_listen_fds(3)): *log*, and what ships, tells the service \
-               manager how it goes;\n*log* has its sockets kept for the next run.",
+        help: "and related variables (sd_notify(3), sd_listen_fds(3)): *log*, and commands that ship rows, report \
+               their state to the service manager;\n*log* also lets it keep the sockets for the next run.",
     },
     Variable {
         name: "COLUMNS",
-        help: "width of tables and texts in columns instead of the terminal's; also aligns tables in a pipe.",
+        help: "width of tables and texts in columns, instead of the terminal's width; also aligns tables in a pipe.",
     },
-    Variable { name: "NO_COLOR", help: "not empty: no colour, unless *--color* asks for it." },
+    Variable { name: "NO_COLOR", help: "if not empty: no colour, unless *--color* requests it." },
 ];
 
 use Takes::{Counted, File, Maybe, Nothing, Value, Values, Word};
 
-const WHAT: &str = "What is shown";
-const HOW: &str = "How it is shown";
-const WHERE: &str = "Where it is read";
-const LOOKED_AT: &str = "What is looked at";
-const LISTENED_TO: &str = "What is listened to";
-const DONE: &str = "What is done";
-const SHIPPED: &str = "Where it is shipped";
+const ROWS_AND_COLUMNS: &str = "Rows and columns";
+const OUTPUT: &str = "Output";
+const READ_FROM: &str = "Where to read";
+const SAMPLING: &str = "Sampling";
+const INPUT: &str = "Input";
+const ACTIONS: &str = "Actions";
+const SHIPPING: &str = "Shipping";
 /// clap's default heading.
 const OPTIONS: &str = "";
 
@@ -260,283 +260,301 @@ pub(crate) const FLAGS: &[Flag] = &[
         "samples",
         None,
         Value("N"),
-        LOOKED_AT,
-        "How often counters are read; growth needs two that are a second apart, a forecast three",
+        SAMPLING,
+        "Number of samples; a growth rate needs two that are a second apart, a forecast three",
     )
     .default("3"),
-    flag(Scope::ADVICE, "interval", None, Value("SECONDS"), LOOKED_AT, "Time between samples").default("1"),
+    flag(Scope::ADVICE, "interval", None, Value("SECONDS"), SAMPLING, "Time between samples").default("1"),
     flag(
         Scope::ADVICE,
         "memory",
         None,
         Value("SIZE"),
-        LOOKED_AT,
-        "Memory that the advised table may take (512M, 2GiB: units of 1024); otherwise a tenth of the host's",
+        SAMPLING,
+        "Memory that the recommended table may take (512M, 2GiB: units of 1024); by default a tenth of the host's \
+        memory",
     ),
     flag(
         Scope::COUNTERS,
         "for",
         None,
         Value("SECONDS"),
-        WHAT,
-        "Time between the two readings that are compared (default 1); of a recording: time from its first round to the \
-         one that is compared with it (default: the last one). With --watch, which compares its rounds: end after this \
-         time",
+        ROWS_AND_COLUMNS,
+        "Time between the two readings that are compared (default 1). In a recording: time from its first round to the \
+         round compared with it (default: the last). With --watch, which compares its rounds: end after this time",
     ),
     flag(
         Scope::DOCTOR,
         "for",
         None,
         Value("SECONDS"),
-        WHAT,
-        "How long the host is watched (default 3); of a recording: time from its first round to the one that is \
-         compared with it (default: the last one). With --watch, which compares its rounds: end after this time",
+        ROWS_AND_COLUMNS,
+        "Time to watch the host (default 3). In a recording: time from its first round to the round compared with it \
+         (default: the last). With --watch, which compares its rounds: end after this time",
     ),
     flag(
         Scope::DOCTOR,
         "baseline",
         None,
         File("FILE"),
-        WHAT,
-        "What changed since the host was recorded (`netwren record FILE`) when it was well: findings, settings, \
-         listeners, and rates that are three times as high",
+        ROWS_AND_COLUMNS,
+        "Show changes since the recording the host was recorded in good condition (`netwren record FILE`): findings, \
+         settings, listeners, and rates that are at least three times as high",
     ),
-    flag(Scope::COUNTERS, "changed", None, Nothing, WHAT, "Only counters that changed"),
+    flag(Scope::COUNTERS, "changed", None, Nothing, ROWS_AND_COLUMNS, "Only counters that changed"),
     flag(
         Scope::COLUMNS,
         "columns",
         Some('c'),
         Values("LIST"),
-        WHAT,
-        "Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` \
-         explains them all",
+        ROWS_AND_COLUMNS,
+        "Columns to show: `a,b`; `+a` adds a column to the default ones, `-a` leaves one out, `all` is every field, \
+         `help` describes them all",
     ),
     flag(
         Scope::FLOWS,
         "columns",
         Some('c'),
         Values("LIST"),
-        WHAT,
-        "Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`",
+        ROWS_AND_COLUMNS,
+        "Columns to show: `a,b`; also `+a`, `-a`, `all`, `help`",
     ),
     flag(
         Scope::BY,
         "by",
         None,
         Value("LIST"),
-        WHAT,
-        "One row for each different value of these fields, with `count`, the largest first. `peer` is the peer's \
-         address; `peer_addr/24` is its network, `peer_addr/24/64` with another length for IPv6. With --all-netns each \
-         namespace has groups of its own, unless `-netns` is in the list",
+        ROWS_AND_COLUMNS,
+        "One row per distinct value of these fields, with `count`, largest first. `peer` is the peer's address; \
+         `peer_addr/24` is its network, `peer_addr/24/64` sets another length for IPv6. With --all-netns each \
+         namespace has its own groups, unless the list contains `-netns`",
     ),
-    flag(Scope::FOLDS, "sum", None, Value("LIST"), WHAT, "With --by: also the sum of these fields, the largest first"),
+    flag(
+        Scope::FOLDS,
+        "sum",
+        None,
+        Value("LIST"),
+        ROWS_AND_COLUMNS,
+        "With --by: also the sum of these fields, largest first",
+    ),
     flag(
         Scope::FOLDS,
         "max",
         None,
         Value("LIST"),
-        WHAT,
-        "With --by: also the largest value of these fields, the largest first",
+        ROWS_AND_COLUMNS,
+        "With --by: also the maximum of these fields, largest first",
     ),
-    flag(Scope::FOLDS, "avg", None, Value("LIST"), WHAT, "With --by: also the mean of these fields, the largest first"),
+    flag(
+        Scope::FOLDS,
+        "avg",
+        None,
+        Value("LIST"),
+        ROWS_AND_COLUMNS,
+        "With --by: also the mean of these fields, largest first",
+    ),
     flag(
         Scope::SORT,
         "sort",
         None,
         Value("LIST"),
-        WHAT,
-        "Order by these columns, which are shown: quantities (counts, bytes, times) from the largest, everything else \
-         ascending; `a:asc`, `a:desc` or `-a` chooses. Without it rows stream in the kernel's order; with --watch, \
-         tables with rates are ordered by the rate",
+        ROWS_AND_COLUMNS,
+        "Sort by these columns, which are also shown: quantities (counts, bytes, times) descending, everything else \
+         ascending, unless `a:asc`, `a:desc` or `-a` says otherwise. By default rows appear in the kernel's order; \
+         with --watch, tables with rates are sorted by the rate",
     ),
-    flag(Scope::ROWS, "limit", Some('n'), Value("N"), WHAT, "At most N rows"),
+    flag(Scope::ROWS, "limit", Some('n'), Value("N"), ROWS_AND_COLUMNS, "Show at most N rows"),
     flag(
         Scope::OWNERS,
         "process",
         None,
         Values("NAME"),
-        WHAT,
-        "Only what belongs to this process: short for `process = NAME` in the filter; several: `a,b`",
+        ROWS_AND_COLUMNS,
+        "Only rows of this process: short for `process = NAME` in the filter; several: `a,b`",
     ),
-    flag(Scope::OWNERS, "pid", None, Values("PID"), WHAT, "Only what belongs to this process, by its number"),
-    flag(Scope::OWNERS, "container", None, Values("NAME"), WHAT, "Only what belongs to this container"),
-    flag(Scope::USERS, "user", None, Values("NAME"), WHAT, "Only what belongs to this user"),
+    flag(Scope::OWNERS, "pid", None, Values("PID"), ROWS_AND_COLUMNS, "Only rows of the process with this PID"),
+    flag(Scope::OWNERS, "container", None, Values("NAME"), ROWS_AND_COLUMNS, "Only rows of this container"),
+    flag(Scope::USERS, "user", None, Values("NAME"), ROWS_AND_COLUMNS, "Only rows of this user"),
     flag(
         Scope::OWNERS,
         "no-owner",
         None,
         Nothing,
-        WHAT,
-        "Leave out the columns of the owning process, and the work of finding it",
+        ROWS_AND_COLUMNS,
+        "Leave out the columns of the owning process, and do not search for it",
     ),
     flag(
         Scope::NAMES,
         "resolve",
         None,
         Maybe("SECONDS", "1"),
-        WHAT,
-        "Host names for addresses, as many as arrive within SECONDS after the last row; JSON keeps the address and has \
-         the name beside it, as `peer_addr_name`",
+        ROWS_AND_COLUMNS,
+        "Show host names instead of addresses, if they arrive within SECONDS after the last row; JSON keeps the \
+         address and adds the name as `peer_addr_name`",
     ),
     flag(
         Scope::ROWS.and(Scope::SUPPORT),
         "output",
         Some('o'),
         Word(&["table", "wide", "plain", "tsv", "json", "csv"]),
-        HOW,
-        "table: on a terminal aligned within its width, with units and local times; in a pipe tab-separated and exact, \
-         or aligned if COLUMNS is set, as watch(1) does; wide: the same with more columns; plain: aligned and exact \
-         everywhere; tsv: tab-separated and exact everywhere; json: one object a line; csv: quoted as in RFC 4180, \
-         lines end in LF, and text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
+        OUTPUT,
+        "Output format. table: on a terminal, aligned to its width, with units and local times; in a pipe, \
+         tab-separated and exact, or aligned if COLUMNS is set, as watch(1) does; wide: the same with more columns; \
+         plain: always aligned and exact; tsv: always tab-separated and exact; json: one object per line; csv: quoted \
+         as in RFC 4180 with LF line ends; text that a spreadsheet would evaluate (starting with = + - @) gets an \
+         apostrophe",
     ),
     flag(
         Scope::ROWS.and(Scope::SUPPORT).and(Scope::VERIFY).and(Scope::ADVICE),
         "json",
         None,
         Nothing,
-        HOW,
+        OUTPUT,
         "Short for -o json",
     ),
-    flag(Scope::ROWS.and(Scope::SUPPORT).and(Scope::ADVICE), "csv", None, Nothing, HOW, "Short for -o csv"),
-    flag(Scope::ROWS, "no-header", Some('H'), Nothing, HOW, "No header line"),
+    flag(Scope::ROWS.and(Scope::SUPPORT).and(Scope::ADVICE), "csv", None, Nothing, OUTPUT, "Short for -o csv"),
+    flag(Scope::ROWS, "no-header", Some('H'), Nothing, OUTPUT, "No header line"),
     flag(
         Scope::ROWS,
         "color",
         None,
         Word(&["auto", "always", "never"]),
-        HOW,
-        "Colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of \
-         conntrack); yellow: sent again, opening or closing, a guess; green: established, incoming; cyan: listening, \
-         outgoing; dim: closed, or nothing",
+        OUTPUT,
+        "Use colour; auto: on a terminal unless NO_COLOR is set. Red: lost, or over a limit (accept queue, 90 % of \
+         conntrack); yellow: retransmitted, opening or closing, a guess; green: established, incoming; cyan: \
+         listening, outgoing; dim: closed, or no value",
     ),
-    flag(Scope::WATCH, "watch", Some('w'), Maybe("SECONDS", "1"), HOW, "Again every SECONDS until interrupted"),
+    flag(Scope::WATCH, "watch", Some('w'), Maybe("SECONDS", "1"), OUTPUT, "Repeat every SECONDS until interrupted"),
     flag(
         Scope::DROPS,
         "watch",
         None,
         Maybe("SECONDS", "1"),
-        HOW,
-        "A round of drops every SECONDS until interrupted; the default on a terminal without --for",
+        OUTPUT,
+        "Show drops every SECONDS until interrupted; the default on a terminal without --for",
     ),
     flag(
         Scope::CAPTURE,
         "watch",
         None,
         Maybe("SECONDS", "1"),
-        HOW,
-        "With --by: the groups of every SECONDS, with packets and bytes in a second. Without: on stderr, every \
-         SECONDS, how many packets were received, dropped by the ring and by interfaces, written, not written and \
-         filtered so far, on a terminal in one line; SIGUSR1 asks for the same once",
+        OUTPUT,
+        "With --by: show the groups every SECONDS, with packets and bytes per second. Without --by: every SECONDS, \
+         report on stderr how many packets were received, dropped by the ring and by interfaces, written, not written \
+         and filtered so far, on a terminal in one line; SIGUSR1 requests one such report",
     ),
     flag(
         Scope::FOLLOW,
         "follow",
         None,
         Maybe("SECONDS", "1"),
-        HOW,
-        "Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS",
+        OUTPUT,
+        "Show connections as they open and close, until interrupted; for flows: connections opened and closed, every \
+        SECONDS",
     ),
     flag(
         Scope::FOLLOW,
         "no-hooks",
         None,
         Nothing,
-        HOW,
-        "With --follow: attach nothing to the root cgroup's getpeername hooks, where others without BPF_F_ALLOW_MULTI \
-         are refused meanwhile; who accepted is then known by the first send or receive",
+        OUTPUT,
+        "With --follow: do not attach to the root cgroup's getpeername hooks (while netwren is attached there, \
+         programs without BPF_F_ALLOW_MULTI cannot attach); the accepting process is then identified at its first send \
+         or receive",
     ),
     flag(
         Scope::ROWS,
         "stats",
         None,
         Nothing,
-        HOW,
-        "The row counts of the run at the end: rows seen, shown, filtered, lost",
+        OUTPUT,
+        "Report the row counts at the end: rows seen, shown, filtered, lost",
     ),
     flag(
         Scope::ROWS,
         "cost",
         None,
         Nothing,
-        HOW,
-        "What the run itself cost: CPU, system calls, bytes read, memory, the interface used",
+        OUTPUT,
+        "Report the cost of the run: CPU, system calls, bytes read, memory, the interface used",
     ),
     flag(
         Scope::PLACES.and(Scope::CAPTURE),
         "explain",
         None,
         Nothing,
-        HOW,
-        "Do not run: say which kernel interface would be read, what the kernel filters and what is left",
+        OUTPUT,
+        "Do not run: show which kernel interface would be read, what the kernel filters and what netwren filters",
     ),
-    flag(Scope::MATCHES, "exit-code", None, Nothing, HOW, "Exit with 1 if no row was shown"),
+    flag(Scope::MATCHES, "exit-code", None, Nothing, OUTPUT, "Exit with 1 if no row was shown"),
     flag(
         Scope::DOCTOR,
         "exit-code",
         None,
         Maybe("SEVERITY", "warning"),
-        HOW,
-        "Exit with 1 if there is a finding of this severity or a worse one: critical, warning, hint; before 3 for what \
-         could not be seen",
+        OUTPUT,
+        "Exit with 1 if there is a finding of this severity or worse: critical, warning, hint. Takes precedence over 3 \
+         (incomplete result)",
     ),
     flag(
         Scope::ROWS,
         "netns",
         Some('N'),
         Value("NAME|PID|PATH"),
-        WHERE,
-        "The network namespace of that name, of that process, at that path or of that container",
+        READ_FROM,
+        "The network namespace with this name, of this process, at this path or of this container",
     ),
     flag(
         Scope::ADVICE,
         "netns",
         Some('N'),
         Value("NAME|PID|PATH"),
-        WHERE,
-        "Only the network namespace of that name, of that process, at that path or of that container",
+        READ_FROM,
+        "Only the network namespace with this name, of this process, at this path or of this container",
     ),
     flag(
         Scope::ALL_NETNS,
         "all-netns",
         None,
         Nothing,
-        WHERE,
-        "Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`",
+        READ_FROM,
+        "All network namespaces of this host: named ones, and those of processes and containers; adds the column \
+        `netns`",
     ),
     flag(
         Scope::ADVICE,
         "all-netns",
         None,
         Nothing,
-        WHERE,
-        "Every network namespace of this host, as without it; with --timeouts they are set in all of them",
+        READ_FROM,
+        "All network namespaces of this host, which is also the default; with --timeouts, set timeouts in all of them",
     ),
     flag(
         Scope::VIA,
         "via",
         None,
         Word(&["netlink", "proc", "bpf"]),
-        WHERE,
-        "Read by this kernel interface instead of the best one",
+        READ_FROM,
+        "Read via this kernel interface instead of the best one",
     ),
     flag(
         Scope::DROPS,
         "via",
         None,
         Word(&drops::DropsVia::NAMES),
-        WHERE,
-        "Read by this kernel interface instead of the best one. tracefs knows reason, place and EtherType alone, of \
-         every network namespace, and is used where BPF cannot be had; net-dm, the kernel's drop monitor, has one user \
-         at a time, and is used where tracefs cannot be had either; counters know no packet, only how many were lost, \
-         and are what is left",
+        READ_FROM,
+        "Read via this kernel interface instead of the best one. tracefs reports only reason, place and EtherType, for \
+         all network namespaces, and is used if BPF is not available; net-dm, the kernel's drop monitor, has one user \
+         at a time and is used if tracefs is not available either; counters show only how many packets were lost, and \
+         are the last resort",
     ),
     flag(
         Scope::OWNERS_VIA,
         "owners-via",
         None,
         Word(&["bpf", "proc"]),
-        WHERE,
-        "Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no \
+        READ_FROM,
+        "Find owners via this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no \
          process",
     ),
     flag(
@@ -544,26 +562,25 @@ pub(crate) const FLAGS: &[Flag] = &[
         "bundle",
         None,
         File("FILE"),
-        DONE,
-        "Write all of it, with the tables of the host, to a new file for a bug report: names and addresses are \
-         pseudonyms in it",
+        ACTIONS,
+        "Write this table and the tables of the host to a new file for a bug report, with pseudonyms for names and \
+         addresses",
     ),
     flag(
         Scope::PLACES.and(Scope::ADVICE),
         "record",
         None,
         File("FILE"),
-        WHERE,
-        "Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process \
-         names",
+        READ_FROM,
+        "Save everything that is read from the kernel. Keep the file private: it contains addresses and process names",
     ),
     flag(
         Scope::PLACES.and(Scope::ADVICE),
         "replay",
         None,
         File("FILE"),
-        WHERE,
-        "Read a recording instead of the kernel; needs no rights",
+        READ_FROM,
+        "Read a recording instead of the kernel; needs no privileges",
     ),
     flag(
         Scope::HOME,
@@ -571,67 +588,67 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         File("FILE"),
         OPTIONS,
-        "The host as it was when it was recorded (`netwren record FILE`)",
+        "Show the host as it was recorded (`netwren record FILE`)",
     ),
     flag(
         Scope::CT_TABLE,
         "table",
         None,
         Word(&["conntrack", "dying", "unconfirmed", "expect"]),
-        WHERE,
-        "Which of the kernel's tables: entries, those that are dying, those whose first packet is on its way, \
-         connections that helpers expect",
+        READ_FROM,
+        "Which of the kernel's tables: conntrack (entries), dying (entries being deleted), unconfirmed (entries whose \
+         first packet is still being processed), expect (connections that helpers expect)",
     ),
     flag(
         Scope::PER_CPU,
         "per-cpu",
         None,
         Nothing,
-        WHAT,
-        "One row a CPU; sizes and settings are the namespace's and null then",
+        ROWS_AND_COLUMNS,
+        "One row per CPU; sizes and settings belong to the namespace and are null",
     ),
     flag(
         Scope::EVENTS,
         "event",
         None,
         Value("LIST"),
-        LISTENED_TO,
-        "Only these events: new, update, destroy, live. The kernel sends no others; new alone is reported by BPF where \
-         that can be",
+        INPUT,
+        "Only these events: new, update, destroy, live. The kernel sends no others; new alone is reported via BPF \
+         where possible",
     ),
     flag(
         Scope::EVENTS,
         "buffer",
         None,
         Value("BYTES"),
-        LISTENED_TO,
-        "Room for what waits to be read (512k, 64MiB: units of 1024): 8MiB if not said, 16MiB and more by BPF",
+        INPUT,
+        "Buffer for events that wait to be read (512k, 64MiB: units of 1024); default 8MiB, with BPF 16MiB or more",
     ),
     flag(
         Scope::EVENTS.and(Scope::LOG).and(Scope::CAPTURE),
         "buffer-total",
         None,
         Value("BYTES"),
-        LISTENED_TO,
-        "With --all-netns: room in all other network namespaces together (256MiB if not said), shared out: those of \
-         the host first, then equal parts for each user who has made some",
+        INPUT,
+        "With --all-netns: total buffer for all other network namespaces (default 256MiB). The host's namespaces are \
+         served first, then each user who created namespaces gets an equal part",
     ),
     flag(
         Scope::LOG.and(Scope::LOG_RULE),
         "group",
         None,
         Value("LIST"),
-        LISTENED_TO,
-        "Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)",
+        INPUT,
+        "Log groups, as in the rules: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)",
     ),
     flag(
         Scope::LOG_SERVICE,
         "config",
         None,
         File("FILE"),
-        WHERE,
-        "Reads what is asked from a TOML file, whose keys are the long names of these flags; flags given beside it \
-         win. `netwren log check` looks it over",
+        READ_FROM,
+        "Read options from a TOML file, whose keys are the long names of these flags; flags on the command line take \
+         precedence. `netwren log check` checks the file",
     ),
     flag(
         Scope::LOG_RULE,
@@ -639,7 +656,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("EXPRESSION"),
         OPTIONS,
-        "Which packets, as nft says it: `tcp dport 22 ct state new`; without it all of them",
+        "Packets to log, as an nft expression: `tcp dport 22 ct state new`; all packets by default",
     ),
     flag(
         Scope::LOG_RULE,
@@ -647,35 +664,42 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Word(&["prerouting", "input", "forward", "output", "postrouting"]),
         OPTIONS,
-        "Where on their way they are logged",
+        "Netfilter hook at which packets are logged",
     )
     .default("input"),
-    flag(Scope::LOG_RULE, "prefix", None, Value("TEXT"), OPTIONS, "What its records begin with; the hook if not said"),
+    flag(
+        Scope::LOG_RULE,
+        "prefix",
+        None,
+        Value("TEXT"),
+        OPTIONS,
+        "Prefix of the log records; by default the name of the hook",
+    ),
     flag(
         Scope::LOG_RULE,
         "apply",
         None,
         Nothing,
         OPTIONS,
-        "Put the rule in place of the one for this group and hook; without --yes only show it",
+        "Install the rule, replacing the previous one for this group and hook; without --yes only show it",
     ),
-    flag(Scope::LOG_RULE, "undo", None, Nothing, OPTIONS, "Take the rules away again; without --yes only show them"),
-    flag(Scope::LOG_RULE, "yes", None, Nothing, OPTIONS, "Really change the rules"),
+    flag(Scope::LOG_RULE, "undo", None, Nothing, OPTIONS, "Remove the rules; without --yes only show them"),
+    flag(Scope::LOG_RULE, "yes", None, Nothing, OPTIONS, "Change the rules instead of only showing them"),
     flag(
         Scope::LOG_RULE,
         "netns",
         None,
         Value("NAME|PID|PATH"),
         OPTIONS,
-        "The network namespace whose packets are logged, instead of one's own",
+        "Network namespace whose packets are logged, instead of the current one",
     ),
     flag(
         Scope::LOG,
         "latency",
         None,
         Value("TIME"),
-        LISTENED_TO,
-        "How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper",
+        INPUT,
+        "How long records may wait in the kernel: 10ms to 10s. Longer is cheaper",
     )
     .default("50ms"),
     flag(
@@ -683,9 +707,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         "copy",
         None,
         Value("BYTES"),
-        LISTENED_TO,
-        "Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE \
-         take all by default",
+        INPUT,
+        "Bytes of each packet to copy from the kernel, from the network header on; --to pcap:FILE and pcapng:FILE copy \
+         whole packets by default",
     )
     .default("128"),
     flag(
@@ -693,8 +717,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         "buffer",
         None,
         Value("BYTES"),
-        LISTENED_TO,
-        "Room for what waits to be read, for each group: 16MiB hold some 60,000 records",
+        INPUT,
+        "Buffer per group for records that wait to be read: 16MiB hold about 60,000 records",
     )
     .default("16MiB"),
     flag(
@@ -702,9 +726,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         "interface",
         Some('i'),
         Values("IFACE"),
-        LISTENED_TO,
-        "The interface whose packets are captured; may be given several times. Without it, or with `any`, all of the \
-         namespace, those that come later, too",
+        INPUT,
+        "Interface to capture on; may be repeated. By default, or with `any`, all interfaces of the namespace, \
+         including those that appear later",
     ),
     flag(
         Scope::CAPTURE,
@@ -712,12 +736,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('w'),
         File("FILE"),
         OPTIONS,
-        "Write the packets to a file instead of showing them, - for standard output: as pcapng with the interfaces' \
-         names, as pcap if the name ends in .pcap; packed if it ends in .gz or .zst. With \
-         --rotate-size, --rotate-age (from 1s on) or --rotate-packets \
-         files follow one another: all.pcapng stands for all_00001_20261124080512.pcapng, all_00002_… With \
-         --rotate-keep the last N are kept, the one that is written included, else all. The mode is 0640 at most; a \
-         link and a file of another user are refused",
+        "Write the packets to a file instead of showing them (- for standard output): pcapng with interface names, or \
+         pcap if the name ends in .pcap; compressed if it ends in .gz or .zst. With --rotate-size, --rotate-age (at \
+         least 1s) or --rotate-packets a series of files is written: all.pcapng becomes \
+         all_00001_20261124080512.pcapng, all_00002_… --rotate-keep keeps the last N files, including the current one; \
+         by default all are kept. Files have mode 0640 at most; links and files of other users are refused",
     ),
     flag(
         Scope::CAPTURE,
@@ -725,9 +748,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("FIELDS"),
         OPTIONS,
-        "With --write or --to pcapng: these fields of both ends (process, pid, container, src_process …), of the \
-         connection (nat, client, published, backend, orig_src …) and netns, as a comment and as custom options \
-         (`name=value` each) of the first packet of each connection, and where they change",
+        "With --write or --to pcapng: add these fields of both ends (process, pid, container, src_process, …), of the \
+         connection (nat, client, published, backend, orig_src, …) and netns to the first packet of each connection, \
+         and to packets where they change, as a comment and as custom options (`name=value`)",
     ),
     flag(
         Scope::LOG_SERVICE,
@@ -735,8 +758,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("FIELDS"),
         OPTIONS,
-        "With --to pcapng: these fields (process, container, netns, nat, client, rule_comment …) as a second comment \
-         of each packet, after the prefix, and as custom options (`name=value` each)",
+        "With --to pcapng: add these fields (process, container, netns, nat, client, rule_comment, …) to each packet, \
+         as a second comment after the prefix and as custom options (`name=value`)",
     ),
     flag(
         Scope::COPIES,
@@ -744,8 +767,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('w'),
         File("FILE"),
         OPTIONS,
-        "The file that is written, - for standard output: pcapng with all that the input says, pcap if the name ends \
-         in .pcap; packed if it ends in .gz or .zst",
+        "Output file, - for standard output: pcapng with all information of the input, or pcap if the name ends in \
+         .pcap; compressed if it ends in .gz or .zst",
     ),
     flag(
         Scope::CUT,
@@ -753,26 +776,26 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('A'),
         Value("TIME"),
         OPTIONS,
-        "Packets of this time and later: 10:30 (local time today), -5m, 2026-11-22T10:30:00Z",
+        "Only packets from this time on: 10:30 (local time today), -5m, 2026-11-22T10:30:00Z",
     ),
-    flag(Scope::CUT, "until", Some('B'), Value("TIME"), OPTIONS, "Packets before this time"),
-    flag(Scope::CUT, "snaplen", Some('s'), Value("BYTES"), OPTIONS, "At most so many bytes of each packet"),
-    flag(Scope::CUT, "limit", Some('n'), Value("N"), OPTIONS, "At most N packets"),
+    flag(Scope::CUT, "until", Some('B'), Value("TIME"), OPTIONS, "Only packets before this time"),
+    flag(Scope::CUT, "snaplen", Some('s'), Value("BYTES"), OPTIONS, "At most BYTES bytes of each packet"),
+    flag(Scope::CUT, "limit", Some('n'), Value("N"), OPTIONS, "Write at most N packets"),
     flag(
         Scope::CAPTURE,
         "print-filter",
         Some('d'),
         Counted,
         OPTIONS,
-        "Print the program that the kernel runs on packets of Ethernet, and end: -dd as C, -ddd as numbers",
+        "Print the program that the kernel runs on Ethernet packets, and exit; -dd prints C, -ddd numbers",
     ),
     flag(
         Scope::CAPTURE,
         "read",
         Some('r'),
         File("FILE"),
-        LISTENED_TO,
-        "The packets of a file instead of those of interfaces: pcap or pcapng of any system, also packed by gzip or \
+        INPUT,
+        "Read packets from a file instead of interfaces: pcap or pcapng of any system, also compressed with gzip or \
          zstd; - for standard input",
     ),
     flag(
@@ -780,9 +803,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         "latency",
         None,
         Value("TIME"),
-        LISTENED_TO,
-        "How late packets may be shown while there are many: auto (0.33 ms), 0 (each wakes us, which costs most), 1ms \
-         to 1000ms. While they are rare each is shown at once",
+        INPUT,
+        "Longest delay of packets while there are many: auto (0.33 ms), 0 (one wake-up per packet, the most expensive) \
+         or 1ms to 1000ms. While packets are rare, each is shown at once",
     )
     .default("auto"),
     flag(
@@ -790,85 +813,87 @@ pub(crate) const FLAGS: &[Flag] = &[
         "buffer",
         None,
         Value("BYTES"),
-        LISTENED_TO,
-        "Room in each ring for what waits to be shown (64KiB to 1GiB): 16MiB if not said, 64MiB for whole packets",
+        INPUT,
+        "Size of each ring, which holds packets that wait to be shown (64KiB to 1GiB); default 16MiB, 64MiB for whole \
+        packets",
     ),
     flag(
         Scope::CAPTURE,
         "threads",
         None,
         Value("N"),
-        LISTENED_TO,
-        "Threads that read each interface, each with a ring of its own (1 to 64; 1 if not said): the kernel shares \
-         packets by flow, so those of one stay in their order, and all are merged by time. It costs \
-         1.5 to 2.4 times the CPU a packet (measured on two CPUs): it pays where one thread loses packets",
+        INPUT,
+        "Threads per interface, each with its own ring (1 to 64; default 1). The kernel distributes packets by flow, \
+         so a flow's packets stay in order, and netwren merges all of them by time. Costs 1.5 to 2.4 times the CPU per \
+         packet (measured on two CPUs): use it if one thread loses packets",
     ),
     flag(
         Scope::CAPTURE,
         "snaplen",
         Some('s'),
         Value("BYTES"),
-        LISTENED_TO,
-        "Bytes of each packet that are captured, 262144 at most: 1918 if not said; --to pcap:FILE and pcapng:FILE take \
-         all by default",
+        INPUT,
+        "Bytes of each packet to capture, at most 262144; default 1918, but whole packets with --to pcap:FILE and \
+         pcapng:FILE",
     ),
     flag(
         Scope::CAPTURE,
         "no-promiscuous",
         None,
         Nothing,
-        LISTENED_TO,
-        "Leave interfaces that are named as they are: packets for other hosts are not asked for",
+        INPUT,
+        "Do not put the interfaces named by -i into promiscuous mode: packets for other hosts are not captured",
     ),
     flag(
         Scope::CAPTURE,
         "relinquish-privileges",
         Some('Z'),
         Value("USER"),
-        LISTENED_TO,
-        "Belong to this user once interfaces and the files of -r and -w are open. Capabilities are always given up",
+        INPUT,
+        "Switch to this user after opening the interfaces and the files of -r and -w. Capabilities are always dropped",
     ),
     flag(
         Scope::CAPTURE,
         "verbose",
         Some('v'),
         Nothing,
-        LISTENED_TO,
-        "Say on stderr which rights were given up before the first packet was looked at",
+        INPUT,
+        "Report on stderr which privileges were dropped before the first packet was processed",
     ),
     flag(
         Scope::CAPTURE,
         "time-stamp-type",
         Some('j'),
         Word(&["host", "adapter", "adapter_unsynced"]),
-        LISTENED_TO,
-        "Whose clock stamps packets: the host's, or that of the network adapter, equal to the host's or as it is. Its \
-         driver is told to stamp all that it receives, and does so beyond the end of the run. Where there is no such \
-         clock that is said, and the host's is taken; the column `stamp` tells it of each packet",
+        INPUT,
+        "Clock of the timestamps: host, adapter (the network card's, synchronized with the host's) or adapter_unsynced \
+         (the network card's as it is). The driver then stamps all packets it receives, and continues to do so after \
+         the run. Without such a clock netwren reports this and uses the host's; the column `stamp` shows the clock of \
+         each packet",
     )
     .default("host"),
-    flag(Scope::CAPTURE, "for", None, Value("SECONDS"), LISTENED_TO, "How long; Ctrl-C ends it before"),
+    flag(Scope::CAPTURE, "for", None, Value("SECONDS"), INPUT, "Duration of the capture; Ctrl-C ends it earlier"),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "to",
         None,
         Values("TARGET"),
-        SHIPPED,
-        "Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, \
-         `+unix:PATH` (syslog by TCP and TLS: `?framing=newline` for receivers that do not count octets), as \
-         sqlite:PATH or postgres://USER@HOST:PORT/DATABASE (rows of a table, which is made; `?sslmode=`, \
-         `require_auth=` as libpq has them: other hosts are verified by default); may be given several times. A wrong \
-         TARGET is answered with those that there are. SIGHUP opens files anew. Files have mode 0640 at most; links \
-         and files of other users are refused",
+        SHIPPING,
+        "Ship rows instead of showing them, to FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH` \
+         (syslog over TCP and TLS: `?framing=newline` for receivers without octet counting), sqlite:PATH or \
+         postgres://USER@HOST:PORT/DATABASE (rows of a table, which is created if missing; `?sslmode=` and \
+         `require_auth=` as in libpq: other hosts are verified by default); may be repeated. An invalid TARGET prints \
+         the list of targets. SIGHUP reopens files. Files have mode 0640 at most; links and files of other users are \
+         refused",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "when-full",
         None,
         Word(&export::WhenFull::WORDS),
-        SHIPPED,
-        "With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped \
-         are counted",
+        SHIPPING,
+        "With --to: what to do with new rows while a receiver is unavailable and its queue is full. Dropped rows are \
+         counted",
     )
     .default("drop-oldest"),
     flag(
@@ -876,8 +901,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         "queue-max",
         None,
         Value("SIZE"),
-        SHIPPED,
-        "With --to: memory for what waits for one receiver (units of 1024)",
+        SHIPPING,
+        "With --to: memory for the queue of one receiver (units of 1024)",
     )
     .default("64MiB"),
     flag(
@@ -885,26 +910,26 @@ pub(crate) const FLAGS: &[Flag] = &[
         "fold",
         None,
         Value("TIME"),
-        SHIPPED,
-        "With --to: rows that are the same but for time, source port and numbers are shipped once, and once more at \
-         the end of TIME (1s to 1h) with their count: `folded`, ×1203 in 10 s",
+        SHIPPING,
+        "With --to: ship rows that differ only in time, source port and numbers once, and once more at the end of TIME \
+         (1s to 1h) with their count: `folded`, ×1203 in 10 s",
     ),
     flag(
         Scope::SHIP,
         "rate",
         None,
         Value("N/s[:BURST]"),
-        SHIPPED,
-        "With --to: so many rows of a rule are shipped, N/s, N/m or N/h; what is above is counted (`limited`) and said \
-         every ten seconds. It is looked at before --fold",
+        SHIPPING,
+        "With --to: ship at most N rows of a rule per second, minute or hour: N/s, N/m or N/h. Rows above the limit \
+         are counted (`limited`) and reported every ten seconds. Applied before --fold",
     ),
     flag(
         Scope::SHIP,
         "rate-by",
         None,
         Word(&shipping::RateBy::WORDS),
-        SHIPPED,
-        "What --rate is of: the rule (prefix and group; of NAT events, the kind), or each address",
+        SHIPPING,
+        "What --rate limits: each rule (prefix and group; for NAT events, each kind of event) or each address",
     )
     .default("rule"),
     flag(
@@ -912,16 +937,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         "spool",
         None,
         File("DIR"),
-        SHIPPED,
-        "With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them",
+        SHIPPING,
+        "With --to: queue rows on disk in DIR instead, also beyond the end of the run: the next run delivers them",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "spool-max",
         None,
         Value("SIZE"),
-        SHIPPED,
-        "With --spool: bytes on disk for what waits for one receiver (units of 1024)",
+        SHIPPING,
+        "With --spool: disk space for the queue of one receiver (units of 1024)",
     )
     .default("1GiB"),
     flag(
@@ -929,16 +954,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         "spool-age",
         None,
         Value("SECONDS"),
-        SHIPPED,
-        "With --spool: rows that wait longer are dropped, and counted; without it none",
+        SHIPPING,
+        "With --spool: drop and count rows that have waited longer; by default no rows are dropped for their age",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "spool-sync",
         None,
         Word(&["never", "second", "always"]),
-        SHIPPED,
-        "With --spool: when the disk is made to take what was written, against a power failure",
+        SHIPPING,
+        "With --spool: when written rows are synced to disk, as protection against power failure",
     )
     .default("second"),
     flag(
@@ -946,25 +971,25 @@ pub(crate) const FLAGS: &[Flag] = &[
         "rotate-size",
         None,
         Value("SIZE"),
-        SHIPPED,
-        "With --to FORMAT:PATH: begins a new file before one would be larger (from 1MiB on); PATH becomes PATH.1, that \
-         PATH.2",
+        SHIPPING,
+        "With --to FORMAT:PATH: start a new file before the current one exceeds SIZE (at least 1MiB); PATH becomes \
+         PATH.1, PATH.1 becomes PATH.2",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "rotate-age",
         None,
         Value("TIME"),
-        SHIPPED,
-        "The same once a file is so old: 1m to 3650d, as 90m, 12h or 1d",
+        SHIPPING,
+        "Start a new file when the current one reaches this age: 1m to 3650d, such as 90m, 12h or 1d",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "rotate-keep",
         None,
         Value("N"),
-        SHIPPED,
-        "How many files are kept beside PATH; older ones are removed",
+        SHIPPING,
+        "Number of old files to keep in addition to PATH; older ones are removed",
     )
     .default("7"),
     flag(
@@ -972,42 +997,42 @@ pub(crate) const FLAGS: &[Flag] = &[
         "rotate-zstd",
         None,
         Nothing,
-        SHIPPED,
-        "Packs them by another process: PATH.1 becomes PATH.1.zst, which zstdcat reads",
+        SHIPPING,
+        "Compress old files in a separate process: PATH.1 becomes PATH.1.zst, which zstdcat reads",
     ),
     flag(
         Scope::CAPTURE,
         "rotate-packets",
         None,
         Value("N"),
-        SHIPPED,
-        "With --write: begins a new file after so many packets",
+        SHIPPING,
+        "With --write: start a new file after N packets",
     ),
     flag(
         Scope::CAPTURE,
         "rotate-command",
         None,
         Value("PROGRAM"),
-        SHIPPED,
-        "With --write: run PROGRAM FILE once a file is complete, without a shell, with the caller's rights or those of \
-         -Z, behind others for the processor, at most four at a time. Failures are said and counted",
+        SHIPPING,
+        "With --write: run PROGRAM FILE when a file is complete: without a shell, with the privileges of the caller or \
+         of -Z, at low CPU priority, at most four at a time. Failures are reported and counted",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "control",
         None,
         File("FILE"),
-        SHIPPED,
-        "With --to: a unix socket, of this user alone, where `netwren log status` asks what has become of the rows",
+        SHIPPING,
+        "With --to: unix socket, accessible only to this user, through which `netwren log status` reads the row counts",
     ),
     flag(
         Scope::LOG_SERVICE,
         "take-over",
         None,
         Nothing,
-        SHIPPED,
-        "With --control: takes the bound groups of the run that answers there, which then ends; no record is lost \
-         meanwhile",
+        SHIPPING,
+        "With --control: take over the bound groups of the run that answers on that socket and ends then; no record is \
+         lost",
     ),
     flag(
         Scope::STATUS,
@@ -1015,7 +1040,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         File("FILE"),
         OPTIONS,
-        "The unix socket of the run that is asked, as it was given there",
+        "Unix socket of the run to query, as given to that run",
     ),
     flag(
         Scope::STATUS,
@@ -1023,7 +1048,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('o'),
         Word(&export::ReportFormat::WORDS),
         OPTIONS,
-        "text; json: one object; prometheus: its text format, for a collector that runs this command",
+        "Output format: text, json (one object) or prometheus (text format, for a collector that runs this command)",
     )
     .default("text"),
     flag(
@@ -1031,8 +1056,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         "tls-ca",
         None,
         File("FILE"),
-        SHIPPED,
-        "With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver's; without it those \
+        SHIPPING,
+        "With --to …+tls: certificates (PEM) of the authorities that sign the receiver's certificate; by default those \
          that the system trusts",
     ),
     flag(
@@ -1040,35 +1065,35 @@ pub(crate) const FLAGS: &[Flag] = &[
         "tls-cert",
         None,
         File("FILE"),
-        SHIPPED,
-        "With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three \
-         files anew",
+        SHIPPING,
+        "With --to …+tls: client certificate (PEM), for receivers that require one. The three files are read again for \
+         each connection",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
         "tls-key",
         None,
         File("FILE"),
-        SHIPPED,
-        "With --tls-cert: its key (PEM, without a passphrase), if it is in another file",
+        SHIPPING,
+        "With --tls-cert: key of the certificate (PEM, without a passphrase), if it is in another file",
     ),
     flag(
         Scope::EVENTS,
         "resync",
         None,
         Nothing,
-        LISTENED_TO,
-        "After events were lost, dump what lives now, until nothing is lost meanwhile: rows whose event is live, \
-         whatever --event names",
+        INPUT,
+        "After events were lost, dump the current entries as rows with the event live, regardless of --event; repeated \
+         until no events are lost during the dump",
     ),
     flag(
         Scope::ADVICE,
         "output",
         Some('o'),
         Word(&["table", "wide", "plain", "tsv", "json", "csv"]),
-        HOW,
-        "table: in words, with a filter or columns as rows; wide: all columns; plain: rows, aligned and exact; tsv: \
-         rows, tab-separated; json: one object a namespace; csv: quoted as in RFC 4180",
+        OUTPUT,
+        "Output format. table: sentences, or rows if a filter or columns are given; wide: all columns; plain: rows, \
+         aligned and exact; tsv: rows, tab-separated; json: one object per namespace; csv: quoted as in RFC 4180",
     )
     .default("table"),
     flag(
@@ -1076,36 +1101,36 @@ pub(crate) const FLAGS: &[Flag] = &[
         "apply",
         None,
         Nothing,
-        DONE,
-        "Set limit and buckets as advised and keep them in /etc/sysctl.d; without --yes only show it",
+        ACTIONS,
+        "Set the recommended limit and buckets, and save them in /etc/sysctl.d; without --yes only show the changes",
     ),
     flag(
         Scope::ADVICE,
         "timeouts",
         None,
         Nothing,
-        DONE,
-        "With --apply: also the timeouts that are advised, each in its network namespace",
+        ACTIONS,
+        "With --apply: also set the recommended timeouts, each in its network namespace",
     ),
-    flag(Scope::ADVICE, "yes", None, Nothing, DONE, "With --apply: do it"),
-    flag(Scope::CLOSING, "yes", None, Nothing, DONE, "Close the sockets; each row says in `result` what became of it"),
-    flag(Scope::CLOSING, "all", None, Nothing, DONE, "Every TCP and UDP socket of the namespace, instead of a filter"),
+    flag(Scope::ADVICE, "yes", None, Nothing, ACTIONS, "With --apply: make the changes"),
+    flag(Scope::CLOSING, "yes", None, Nothing, ACTIONS, "Close the sockets; `result` shows the outcome for each row"),
     flag(
-        Scope::DELETING,
-        "yes",
+        Scope::CLOSING,
+        "all",
         None,
         Nothing,
-        DONE,
-        "Delete the entries; each row says in `result` what became of it",
+        ACTIONS,
+        "All TCP and UDP sockets of the namespace, instead of a filter",
     ),
-    flag(Scope::DELETING, "all", None, Nothing, DONE, "Every entry of the namespace, instead of a filter"),
+    flag(Scope::DELETING, "yes", None, Nothing, ACTIONS, "Delete the entries; `result` shows the outcome for each row"),
+    flag(Scope::DELETING, "all", None, Nothing, ACTIONS, "All entries of the namespace, instead of a filter"),
     flag(
         Scope::RULES,
         "publish",
         Some('p'),
         Values("[ADDR:]PORT:BACKEND:PORT[/tcp|/udp]"),
         OPTIONS,
-        "A port of this host and where it really is; may be given several times; IPv6 in brackets",
+        "Port of this host, and the backend that serves it; may be repeated; IPv6 addresses in brackets",
     ),
     flag(
         Scope::RULES,
@@ -1113,7 +1138,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Nothing,
         OPTIONS,
-        "Publish ports of FTP and the like all the same: something else is spoken there",
+        "Publish ports of FTP and similar protocols anyway: another protocol uses them here",
     ),
     flag(
         Scope::RULES,
@@ -1121,44 +1146,44 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Nothing,
         OPTIONS,
-        "Put the rules in place of those applied before; without --yes only show them",
+        "Install the rules, replacing those applied before; without --yes only show them",
     ),
-    flag(Scope::RULES, "undo", None, Nothing, OPTIONS, "Take the rules away again; without --yes only show them"),
-    flag(Scope::RULES, "yes", None, Nothing, OPTIONS, "Really change the rules"),
+    flag(Scope::RULES, "undo", None, Nothing, OPTIONS, "Remove the rules; without --yes only show them"),
+    flag(Scope::RULES, "yes", None, Nothing, OPTIONS, "Change the rules instead of only showing them"),
     flag(
         Scope::RULES,
         "probe",
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long packets are watched after --apply --yes (5): if they move in one direction only, what was before is \
-         put back. 0 watches none",
+        "Time to watch packets after --apply --yes (default 5): if they pass in one direction only, the previous rules \
+         are restored. 0 disables the check",
     ),
+    flag(Scope::RULES, "no-undo", None, Nothing, OPTIONS, "Keep the rules even if packets pass in one direction only"),
     flag(
-        Scope::RULES,
-        "no-undo",
+        Scope::VERIFY,
+        "within",
         None,
-        Nothing,
+        Value("SECONDS"),
         OPTIONS,
-        "Leave the rules in place even if packets move in one direction only",
+        "Time to wait until packets pass in both directions (default 5)",
     ),
-    flag(Scope::VERIFY, "within", None, Value("SECONDS"), OPTIONS, "Watch at most so long, until it is so (5)"),
-    flag(Scope::VERIFY, "output", Some('o'), Word(&["table", "json"]), OPTIONS, "How it is shown"),
+    flag(Scope::VERIFY, "output", Some('o'), Word(&["table", "json"]), OPTIONS, "Output"),
     flag(
         Scope::RULES.and(Scope::VERIFY),
         "netns",
         None,
         Value("NAME|PID|PATH"),
         OPTIONS,
-        "The network namespace whose packets are rewritten, instead of one's own",
+        "Network namespace whose packets are rewritten, instead of the current one",
     ),
     flag(
         Scope::LASTS,
         "for",
         None,
         Value("SECONDS"),
-        HOW,
-        "With --watch, --follow and in streams: end after this time; Ctrl-C ends it before",
+        OUTPUT,
+        "With --watch, --follow and in streams: end after this time; Ctrl-C ends it earlier",
     ),
     flag(
         Scope::RECORD,
@@ -1166,7 +1191,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before",
+        "Duration, with one round per second (default 10); Ctrl-C ends it earlier",
     ),
     flag(
         Scope::LOG_TOP,
@@ -1174,7 +1199,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long records are counted (10); Ctrl-C ends it before",
+        "Time to count records (default 10); Ctrl-C ends it earlier",
     ),
     flag(
         Scope::LATENCY,
@@ -1182,7 +1207,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long delays are measured (2); 0: not at all. Ctrl-C ends it before. With --watch: end after this time",
+        "Time to measure delays (default 2); 0 measures none. Ctrl-C ends it earlier. With --watch: end after this \
+        time",
     ),
     flag(
         Scope::SOFTIRQ,
@@ -1190,7 +1216,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long samples are taken (3); Ctrl-C ends it before. With --watch: end after this time",
+        "Time to take samples (default 3); Ctrl-C ends it earlier. With --watch: end after this time",
     ),
     flag(
         Scope::SOFTIRQ,
@@ -1198,7 +1224,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("N"),
         OPTIONS,
-        "Samples a second of each CPU (999): a sample costs it 5 to 20 us in a virtual machine",
+        "Samples per second on each CPU (default 999); a sample costs 5 to 20 us in a virtual machine",
     ),
     flag(
         Scope::SOFTIRQ,
@@ -1206,16 +1232,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Nothing,
         OPTIONS,
-        "Call chains in place of groups, those with the most samples first",
+        "Show call chains instead of groups, those with the most samples first",
     ),
-    flag(Scope::SOFTIRQ, "per-cpu", None, Nothing, OPTIONS, "Groups of each CPU by itself"),
+    flag(Scope::SOFTIRQ, "per-cpu", None, Nothing, OPTIONS, "Show the groups of each CPU separately"),
     flag(
         Scope::SOFTIRQ,
         "all",
         None,
         Nothing,
         OPTIONS,
-        "Also what is not the network's: programs, the rest of the kernel, idle time",
+        "Also show time outside the network code: programs, the rest of the kernel, idle time",
     ),
     flag(
         Scope::SOFTIRQ,
@@ -1223,8 +1249,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Word(&["bpf", "perf", "proc"]),
         OPTIONS,
-        "Sample by this interface instead of the best one: bpf counts in the kernel, perf hands every sample over, \
-         proc knows softirqs as a whole",
+        "Sample via this interface instead of the best one: bpf counts in the kernel, perf delivers every sample to \
+         netwren, proc shows only the total time in softirqs",
     ),
     flag(
         Scope::PATH,
@@ -1232,16 +1258,17 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long packets count, and pay for it (2); Ctrl-C ends it before. With --watch: end after this time",
+        "Time to measure packets, which slows them down (default 2); Ctrl-C ends it earlier. With --watch: end after \
+        this time",
     ),
-    flag(Scope::PATH, "all", None, Nothing, OPTIONS, "Also stages that no packet came to"),
+    flag(Scope::PATH, "all", None, Nothing, OPTIONS, "Also show stages that no packet entered"),
     flag(
         Scope::DROPS,
         "for",
         None,
         Value("SECONDS"),
         OPTIONS,
-        "How long drops are counted; Ctrl-C ends it before. Without it: until interrupted",
+        "Time to count drops; Ctrl-C ends it earlier. By default until interrupted",
     ),
     flag(
         Scope::DROPS,
@@ -1249,8 +1276,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Nothing,
         OPTIONS,
-        "Each dropped packet by itself, as it comes: about a microsecond more for each; with --by the groups of these, \
-         of addresses and ports as well",
+        "Show each dropped packet as it is dropped, at a cost of about one microsecond more per packet; with --by, \
+         groups of them, also by address and port",
     ),
     flag(
         Scope::DROPS,
@@ -1258,8 +1285,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Nothing,
         OPTIONS,
-        "The functions of the kernel that led to the drop, as column `stack`: of the first packet of a row, with \
-         --events of each, which costs 3 us more",
+        "Add the column `stack`, the kernel functions that led to the drop: of the first packet in a row, or with \
+         --events of each packet, which costs 3 us more",
     ),
     flag(
         Scope::DROPS,
@@ -1267,8 +1294,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('w'),
         File("FILE"),
         OPTIONS,
-        "Write the dropped packets to a pcapng file instead of showing them, - for standard output; a comment of each \
-         says reason, place and hook, or the fields of --columns",
+        "Write the dropped packets to a pcapng file instead of showing them (- for standard output); each has a \
+         comment with reason, place and hook, or the fields of --columns",
     ),
     flag(
         Scope::DROPS,
@@ -1276,16 +1303,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("BYTES"),
         OPTIONS,
-        "With -w: at most so many bytes of each packet, 128 if not said, 4096 at most",
+        "With -w: bytes of each packet to write (default 128, at most 4096)",
     ),
-    flag(Scope::DROPS, "exit-after", None, Value("N"), OPTIONS, "With --events: end after N packets were shown"),
+    flag(Scope::DROPS, "exit-after", None, Value("N"), OPTIONS, "With --events: exit after showing N packets"),
     flag(
         Scope::DROPS,
         "all",
         None,
         Nothing,
         OPTIONS,
-        "Also drops that are routine, such as unread data of a socket that was closed: their `benign` is true",
+        "Also show routine drops, such as unread data of a closed socket: their `benign` is true",
     ),
     flag(
         Scope::RECORD,
@@ -1293,16 +1320,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('N'),
         Value("NAME|PID|PATH"),
         OPTIONS,
-        "Only the network namespace of that name, of that process, at that path or of that container",
+        "Only the network namespace with this name, of this process, at this path or of this container",
     ),
-    flag(Scope::RECORD, "once", None, Nothing, OPTIONS, "One round"),
+    flag(Scope::RECORD, "once", None, Nothing, OPTIONS, "Record one round"),
     flag(
         Scope::RECORD,
         "max-size",
         None,
         Value("BYTES"),
         OPTIONS,
-        "Largest size of the file before it is packed, 1GiB by default; the recording stops there",
+        "Maximum size of the file before compression (default 1GiB); the recording stops there",
     ),
 ];
 

@@ -14,18 +14,19 @@ use std::path::PathBuf;
 pub(crate) fn tree(commands: Commands) -> clap::Command {
     let root = clap::Command::new("netwren")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("One look at a host's network: sockets, flows, and who owns them")
+        .about("A host's network at a glance: sockets, flows, and the processes that own them")
         .long_about(
-            "One look at a host's network. Without a command: the whole host on one screen, after a second.\n\n\
-             The faces of old tools take the tools' own switches and print their bytes: `netwren ss …`, \
-             `netwren netstat …`, `netwren nstat …`, `netwren lstf …`, `netwren conntrack …`, \
-             `netwren ulogd …`, `netwren dropwatch …`, or a link of that name to the binary.",
+            "A host's network at a glance. Without a command: the whole host on one screen, after a second.\n\
+             \n\
+             The following commands take the switches of the tools that they replace and print the same output: \
+             `netwren ss …`, `netwren netstat …`, `netwren nstat …`, `netwren lstf …`, `netwren conntrack …`, `netwren \
+             ulogd …`, `netwren dropwatch …`, or a link with the tool's name to this program.",
         )
         .args(of_scope(alone_scope(commands)).map(arg))
         .args_conflicts_with_subcommands(true)
         .after_help(
-            "`netwren COMMAND --help` shows a command's flags and examples, `netwren help filters` the language of \
-             filters, `netwren help columns TABLE` the fields of a table.",
+            "`netwren COMMAND --help` shows a command's flags and examples, `netwren help filters` describes the \
+             filter language, `netwren help columns TABLE` lists the fields of a table.",
         );
     with_below(root, "", commands)
 }
@@ -64,8 +65,8 @@ fn positional(positional: Positional) -> Vec<Arg> {
     let file = |help| Arg::new("file").value_name("FILE").value_parser(value_parser!(PathBuf)).help(help);
     match positional {
         Positional::None => Vec::new(),
-        Positional::File => vec![file("The file that is written").required(true)],
-        Positional::MaybeFile(usual) => vec![file("The file that is read").default_value(usual)],
+        Positional::File => vec![file("File to write").required(true)],
+        Positional::MaybeFile(usual) => vec![file("File to read").default_value(usual)],
         Positional::Files(help) => {
             let files = Arg::new("files").value_name("FILE").required(true).num_args(1..);
             vec![files.value_parser(value_parser!(PathBuf)).help(help)]
@@ -77,8 +78,8 @@ fn positional(positional: Positional) -> Vec<Arg> {
 
 fn filter() -> Arg {
     Arg::new("filter").value_name("FILTER").num_args(0..).trailing_var_arg(false).help(
-        "Which rows: `field op value`, joined by and, or, not, ( ); see `netwren help filters`, and `--columns \
-             help` for the fields",
+        "Rows to show: `field op value`, combined with and, or, not and parentheses; see `netwren help filters`, and \
+             `--columns help` for the fields",
     )
 }
 

@@ -23,11 +23,11 @@ pub(crate) fn run(words: &[OsString], commands: Commands) -> Option<Exit> {
 
 /// The tables, one per line.
 fn tables(commands: Commands) -> String {
-    let mut text = String::from("Tables, each with fields for --columns, --by, --sort and filters:\n\n");
+    let mut text = String::from("Tables, with fields for --columns, --by, --sort and filters:\n\n");
     for command in commands.iter().filter(|command| !command.tables.is_empty()) {
         text.push_str(&format!("  netwren help columns {}\n", command.name));
     }
-    text.push_str("\nThe same for one command: `netwren COMMAND --columns help`.\n");
+    text.push_str("\nFor one command: `netwren COMMAND --columns help`.\n");
     text
 }
 

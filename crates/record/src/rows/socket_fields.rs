@@ -186,10 +186,10 @@ const FLAT: &[F] = fields! { F:
         needs need::INODE, show Show::Default;
     /// PID of the process in `process`.
     pid: Id = owners(owners_key, Some(|o| Value::U64(o.pid.into()))), needs need::INODE, show Show::Default;
-    /// That process's file descriptor for the socket; null if the process holds the socket without one (`held_in`).
+    /// That process's file descriptor for the socket; null if the process owns the socket without one (see `held_in`).
     fd: Id = owners(owners_key, Some(|o| Value::number(o.descriptor()))), needs need::INODE, show Show::Wide;
-    /// How that process holds the socket: by a descriptor, as a file registered with an io_uring, or in flight: in a
-    /// message that a unix socket of the process has not delivered yet (SCM_RIGHTS).
+    /// How that process owns the socket: through a descriptor, as a file registered with an io_uring, or in flight, in
+    /// a message that a unix socket of the process has not delivered yet (SCM_RIGHTS).
     held_in: Name(Holding::NAMES) = owners(owners_key, Some(|o| Value::Name(o.holding().name()))), needs need::INODE;
     /// All processes that own the socket: PID, name, file descriptor and start time (ms since boot).
     owners: Owners = owners(owners_key, None), needs need::INODE, show Show::Wide;

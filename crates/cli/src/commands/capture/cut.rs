@@ -20,19 +20,19 @@ use std::path::Path;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "capture cut",
-    about: "Write a part of a file of packets into another: by time, FILTER, number, length",
+    about: "Write part of a packet file to another file: by time, FILTER, number or length of packets",
     examples: EXAMPLES,
     scope: Scope::COPIES.and(Scope::CUT),
-    positional: Positional::FileAndFilter("The file that is read: pcap or pcapng, also packed; - for standard input"),
+    positional: Positional::FileAndFilter("File to read: pcap or pcapng, also compressed; - for standard input"),
     run: Some(run),
     ..Command::TABLE
 };
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren capture cut dump.pcap -w dns.pcapng port 53    FILTER is that of `netwren capture`
+  netwren capture cut dump.pcap -w dns.pcapng port 53    FILTER as in `netwren capture`
   netwren capture cut dump.pcap -w a.pcapng --until 2026-11-22T11:00:00Z
-  netwren capture cut dump.pcap -w heads.pcap -s 96 --limit 1000   the first 96 bytes of a thousand packets
+  netwren capture cut dump.pcap -w heads.pcap -s 96 --limit 1000   the first 96 bytes of 1,000 packets
 ";
 
 /// The error for a field that files do not have.

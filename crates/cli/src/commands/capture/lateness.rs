@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The registry's entry. It shows the sockets table.
 pub(crate) static COMMAND: Command = Command {
     name: "capture latency",
-    about: "Packet sockets of every program: how late each one's ring gives packets out, and why",
+    about: "Packet sockets of all programs, with the delay of their rings and its cause",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.without(Scope::LASTS).and(Scope::LATENCY),
     tables: &[Schema::of::<Sockets>()],
@@ -24,13 +24,13 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren capture latency                             who captures, and what it waits for
-  netwren capture latency 'late_ms > 1ms' --all-netns   who gets packets late, in every namespace
-  netwren capture latency --for 10 process = tcpdump -o json   delays of ten seconds
-  netwren capture latency --for 0 -c +netns,filter_len,memberships   what the sockets are set up for
-late_ms comes from the socket's set-up (packet_diag). delay_us and delay_max_us are measured for two seconds, or --for
-SECONDS: the time from the stamp of the oldest packet that is announced to the wake-up of the socket's reader (rings of
-TPACKET_V2 and V3, Linux 6.12, rights for BPF). --for 0 leaves that out. How long the reader then takes is its own.
+  netwren capture latency                             all capturing programs and their delays
+  netwren capture latency 'late_ms > 1ms' --all-netns   programs that get packets late, in all namespaces
+  netwren capture latency --for 10 process = tcpdump -o json   delays measured for ten seconds
+  netwren capture latency --for 0 -c +netns,filter_len,memberships   the configuration of the sockets
+late_ms is the socket's configuration (packet_diag). delay_us and delay_max_us are measured for two seconds, or --for
+SECONDS: the time from the timestamp of the oldest waiting packet to the wake-up of the socket's reader (rings of
+TPACKET_V2 and V3, Linux 6.12, privileges for BPF). --for 0 leaves that out. Delays inside the reader are not included.
 ";
 
 const COLUMNS: &str =

@@ -24,17 +24,17 @@ use std::path::PathBuf;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "capture merge",
-    about: "Write the packets of several files into one, in the order of their times",
+    about: "Merge packet files into one, in the order of their timestamps",
     examples: EXAMPLES,
     scope: Scope::COPIES,
-    positional: Positional::Files("The files that are read: pcap or pcapng, also packed; - for standard input"),
+    positional: Positional::Files("Files to read: pcap or pcapng, also compressed; - for standard input"),
     run: Some(run),
     ..Command::TABLE
 };
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren capture merge dump.pcap dns.pcapng -w all.pcapng   every interface of each file stays one of its own
+  netwren capture merge dump.pcap dns.pcapng -w all.pcapng   the interfaces of each file stay separate
 ";
 
 /// Number of packets between checks whether the run must end.

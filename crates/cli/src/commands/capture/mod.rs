@@ -48,7 +48,7 @@ const KEEPS: &[&str] = &["time", "src", "dst", "info", "proto", "dport", "sport"
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "capture",
-    about: "Packets of interfaces, as they come, until interrupted; packets of files",
+    about: "Packets of interfaces, live until interrupted, or of files",
     examples: EXAMPLES,
     scope: SCOPE,
     refusals: REFUSALS,
@@ -81,27 +81,27 @@ const REFUSALS: &[(&str, &str)] = &[
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren capture --for 1                           every packet of every interface, for a second
-  netwren capture -i lo port 53                     FILTER as tcpdump takes it
-  netwren capture 'tcp port 443 and info ~ syn'     that, joined with comparisons of our own fields
-  netwren capture -d 'tcp port 443'                 the program that the kernel runs on each packet
-  netwren capture -i lo 'sport = 53 or dport = 53'  names that are asked for, and the answers
-  netwren capture 'not iface = lo' -o json --limit 1000   a thousand packets, one object a line
-  netwren capture 'tcp_flags ~ syn and dst in 10.0.0.0/8' -c +ttl,vlan   who connects there
-  netwren capture --for 1 -c +src_process,src_pid,dst_process,dst_pid   who sends, and whom it is for
-  netwren capture --for 1 'process = curl and port 443' -c +container   packets of a process, by its name at either end
-  netwren capture --for 1 'nat != none' -c +client,published,backend   what NAT makes of whom
-  netwren capture --by process --watch --for 3      who sends and receives how much in a second, each second
-  netwren capture --by process,dst,dport --watch=5 --for 1 -o json   the same of each of their services
-  netwren capture --all-netns 'proto = icmp'        pings in every network namespace there is
-  netwren capture -i lo --to pcapng:FILE --rotate-size 100MiB   whole packets into files, eight of them
-  netwren capture --to json:FILE 'dport in (22, 3389)'  lines into a file; SIGUSR1 tells the figures so far
-  netwren capture -r dump.pcap 'proto = tcp' -c +ttl   packets of a file: pcap, pcapng, also .gz and .zst
+  netwren capture --for 1                           all packets of all interfaces for one second
+  netwren capture -i lo port 53                     a filter in tcpdump's language
+  netwren capture 'tcp port 443 and info ~ syn'     combined with comparisons of netwren's fields
+  netwren capture -d 'tcp port 443'                 the BPF program that the kernel runs on each packet
+  netwren capture -i lo 'sport = 53 or dport = 53'  DNS queries and answers
+  netwren capture 'not iface = lo' -o json --limit 1000   1,000 packets, one object per line
+  netwren capture 'tcp_flags ~ syn and dst in 10.0.0.0/8' -c +ttl,vlan   who connects to that network
+  netwren capture --for 1 -c +src_process,src_pid,dst_process,dst_pid   sending and receiving processes
+  netwren capture --for 1 'process = curl and port 443' -c +container   packets from and to a process
+  netwren capture --for 1 'nat != none' -c +client,published,backend   addresses before and after NAT
+  netwren capture --by process --watch --for 3      traffic of each process, every second
+  netwren capture --by process,dst,dport --watch=5 --for 1 -o json   traffic of each process and service
+  netwren capture --all-netns 'proto = icmp'        pings in all network namespaces
+  netwren capture -i lo --to pcapng:FILE --rotate-size 100MiB   whole packets into up to eight files
+  netwren capture --to json:FILE 'dport in (22, 3389)'  rows into a file; SIGUSR1 reports the counts so far
+  netwren capture -r dump.pcap 'proto = tcp' -c +ttl   packets of a file: pcap or pcapng, also .gz and .zst
   netwren capture --for 1 -w all.pcapng port 53         whole packets into a file; .pcap for the older format
-  netwren capture --for 1 -w all.pcapng --comment process,container   who it was, as a comment of each connection
-  netwren capture --for 1 -w all.pcap --rotate-age 1h --rotate-keep 24   a file each hour, those of a day
-  netwren capture --for 1 -w all.pcapng --watch         how many so far, each second: received, dropped, written
-  netwren capture -r dump.pcap --by proto,dport --sum len   what is in it
+  netwren capture --for 1 -w all.pcapng --comment process,container   with processes as comments of each connection
+  netwren capture --for 1 -w all.pcap --rotate-age 1h --rotate-keep 24   one file per hour, kept for a day
+  netwren capture --for 1 -w all.pcapng --watch         counts every second: received, dropped, written
+  netwren capture -r dump.pcap --by proto,dport --sum len   traffic by protocol and port
 ";
 
 /// Valid range of `--for` in seconds, up to ten years.

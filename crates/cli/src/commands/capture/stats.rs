@@ -23,10 +23,10 @@ use sys::cost;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "capture stats",
-    about: "What is in files of packets: times, rates, sizes, interfaces, drops, and what is broken",
+    about: "Summary of packet files: times, rates, sizes, interfaces, drops and damage",
     examples: EXAMPLES,
     scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS).and(Scope::NAMES),
-    positional: Positional::Files("The files that are read: pcap or pcapng, also packed; - for standard input"),
+    positional: Positional::Files("Files to read: pcap or pcapng, also compressed; - for standard input"),
     refusals: &[("netns", "--netns goes with packets of interfaces, not with files")],
     tables: &[Schema::of::<CaptureFiles>()],
     run: Some(run),
@@ -35,10 +35,10 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren capture stats dump.pcap                    what is in it, in words
-  netwren capture stats *.pcap -o json               one object a file, for programs
+  netwren capture stats dump.pcap                    a summary in words
+  netwren capture stats *.pcap -o json               one object per file, for programs
   netwren capture stats *.pcap -c file,packets,first_time,last_time,broken   rows with these columns
-  netwren capture stats dump.pcap --by src,dst --limit 10   who talks most: FIELDS as of `netwren capture`
+  netwren capture stats dump.pcap --by src,dst --limit 10   top talkers: fields as in `netwren capture`
 ";
 
 /// Shows packets if groups are requested, otherwise files.

@@ -43,7 +43,7 @@ const KEEPS: &[&str] = &["severity", "title", "id", "cost", "confidence"];
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "doctor",
-    about: "What is wrong with this host's network, what proves it, what would mend it",
+    about: "Diagnose this host's network: findings with their evidence and remedies",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).without(Scope::LASTS).and(Scope::DOCTOR),
     tables: &[Schema::of::<Findings>().keeping(KEEPS), Schema::of::<BaselineChanges>()],
@@ -54,16 +54,16 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren doctor                                  what is wrong, the worst first, with the command that mends it
-  netwren doctor tcp conntrack --all-netns        of these areas, in every network namespace
-  netwren doctor --for 1 -o json                  findings with their numbers, for programs
+  netwren doctor                                  findings, the most severe first, each with the command that fixes it
+  netwren doctor tcp conntrack --all-netns        only these areas, in all network namespaces
+  netwren doctor --for 1 -o json                  findings with their evidence, for programs
   netwren doctor 'severity = critical' --for 1
-  netwren doctor --explain listen-overflow        how it is found, and what would refute it
-  netwren doctor --explain                        every check
+  netwren doctor --explain listen-overflow        how the check works, and what would refute its finding
+  netwren doctor --explain                        all checks
   netwren doctor --for 1 --exit-code=critical || echo something is lost
   netwren record --for 5 sick.nw && netwren doctor --replay sick.nw
-  netwren doctor --record well.nw; netwren doctor --baseline well.nw    what changed since
-A check looks at what moves while it watches, and at what is there now: a counter of yesterday is no finding.
+  netwren doctor --record well.nw; netwren doctor --baseline well.nw    changes since the recording
+Checks use the changes during the window and the current state: old counter values cause no finding.
 ";
 
 /// Columns for the text output.

@@ -27,7 +27,7 @@ const KEEPS: &[&str] = &["hook", "stage", "packets", "mean_us", "p99_us", "lost"
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "doctor path",
-    about: "How long packets take from one stage of netfilter to the next, and where they get lost",
+    about: "Time and losses of packets in each netfilter stage",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).without(Scope::LASTS).and(Scope::PATH),
     tables: &[Schema::of::<PathStages>().keeping(KEEPS)],
@@ -37,14 +37,14 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren doctor path                             two seconds of this network namespace
-  netwren doctor path --for 5 'lost > 0'          where packets get lost
+  netwren doctor path                             this network namespace, for two seconds
+  netwren doctor path --for 5 'lost > 0'          stages in which packets are lost
   netwren doctor path --for 5 'hook = forward or hook = postrouting' -o wide
   netwren doctor path --for 1 --all --netns /proc/self/ns/net -o json
-While it runs, every packet of the namespace pays 0.1 to 0.2 us at each place that it passes: 14 places from the wire
-to a process or back, 18 through this host. Nothing of it stays when the command has ended, however it ended. Needs
-Linux 6.4, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. What confirms entries of connection tracking stands behind every
-place that programs may have; it is not measured.
+While it runs, each packet of the namespace takes 0.1 to 0.2 us longer at each measured point: 14 points from the wire
+to a process or back, 18 through this host. Nothing remains after the command ends, even if it is killed. Needs
+Linux 6.4, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. The confirmation of conntrack entries runs after all points
+that programs can attach to; it is not measured.
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {

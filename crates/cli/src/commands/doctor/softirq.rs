@@ -31,7 +31,7 @@ const STEP_NS: u64 = 100_000_000;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "doctor softirq",
-    about: "What CPUs do in the kernel's network code: connection tracking, NAT, rules, TCP, drivers, copying …",
+    about: "CPU time in the kernel's network code: connection tracking, NAT, rules, TCP, drivers, copying, …",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).without(Scope::LASTS).and(Scope::SOFTIRQ),
     tables: &[Schema::of::<CpuGroups>(), Schema::of::<CallChains>()],
@@ -41,14 +41,14 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren doctor softirq                          where CPUs spend their time on packets, in three seconds
-  netwren doctor softirq --for 10 --per-cpu       of each CPU by itself
-  netwren doctor softirq --for 1 --all -o json    with programs, the rest of the kernel and idle time
+  netwren doctor softirq                          CPU time spent on packets, for three seconds
+  netwren doctor softirq --for 10 --per-cpu       for each CPU separately
+  netwren doctor softirq --for 1 --all -o json    including programs, the rest of the kernel and idle time
   netwren doctor softirq --for 5 --stack --limit 5    the hottest call chains
   netwren doctor softirq --for 5 'group in (conntrack, nat, rules)'
-Samples are those of a timer, 999 a second on each CPU (--hz): code that runs with interrupts off is seen where it
-switches them on again. It needs CAP_BPF and CAP_PERFMON, names of functions CAP_SYSLOG; without BPF every sample is
-handed over, and without either /proc/stat says how much of each CPU goes to softirqs.
+A timer takes 999 samples per second on each CPU (--hz): code that runs with interrupts off is counted where it
+enables them again. Needs CAP_BPF and CAP_PERFMON, and CAP_SYSLOG for function names; without BPF every sample is
+passed to netwren, and without either, /proc/stat shows the share of softirqs on each CPU.
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {

@@ -35,7 +35,7 @@ const KEEPS_OF_EVENTS: &[&str] =
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "drops",
-    about: "Packets that the kernel drops while it runs: how many, why, where, and what that means",
+    about: "Packets that the kernel drops: how many, why and where, and what that means",
     examples: EXAMPLES,
     scope: Scope::TABLE
         .without(Scope::LASTS)
@@ -54,27 +54,27 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren drops                                      until Ctrl-C: on a terminal every second, else one table
-  netwren drops --for 5                              what is dropped in five seconds, in this network namespace
-  netwren drops --for 5 --all-netns -o wide          in all of them, with advice
-  netwren drops 'reason = NETFILTER_DROP' --for 5    what rules and connection tracking drop
+  netwren drops                                      until Ctrl-C: every second on a terminal, otherwise one table
+  netwren drops --for 5                              drops of five seconds in this network namespace
+  netwren drops --for 5 --all-netns -o wide          in all network namespaces, with remedies
+  netwren drops 'reason = NETFILTER_DROP' --for 5    drops by rules and connection tracking
   netwren drops 'hook = forward or proto = udp' --for 5 --stack
   netwren drops --for 5 --all-netns -c count,reason,pid,container pid != null
-  netwren drops --for 5 --by reason,place            groups: how many packets each
-  netwren drops --for 5 --all 'benign = true'        what is freed in routine ways
+  netwren drops --for 5 --by reason,place            groups with their packet counts
+  netwren drops --for 5 --all 'benign = true'        routine drops only
   netwren drops --watch=2 --for 6 -o json
-  netwren drops --for 5 'counted_in != packet'       losses without a dropped packet: SYNs, cards, captures, messages
-  netwren drops --for 5 'counted_in in (driver, trap)'    what drivers and devices dropped by themselves
-  netwren drops --for 5 --via counters               without BPF: the kernel's counters of losses alone
+  netwren drops --for 5 'counted_in != packet'       losses that only counters show: SYNs, network cards, captures
+  netwren drops --for 5 'counted_in in (driver, trap)'    drops by drivers and devices
+  netwren drops --for 5 --via counters               without BPF: only the kernel's drop counters
   netwren drops --events --for 5 'dport = 53'        each packet: time, reason, place, addresses, ports
-  netwren drops --events --for 5 --by src,dst,dport --limit 10    whose packets are dropped most
+  netwren drops --events --for 5 --by src,dst,dport --limit 10    the flows with the most drops
   netwren drops -w drops.pcapng --for 5 'hook != null'    packets for Wireshark, with reason and place as comments
-  netwren drops --for 5 'rule != null' -c count,rule,rule_basis,src,dport     which rules of nft drop
-Counting costs nothing while nothing is dropped, and about 0.2 us for each packet that is. It needs CAP_BPF and
-CAP_PERFMON, names of functions CAP_SYSLOG, rules of nft CAP_NET_ADMIN. Without BPF the kernel's trace is read, as root:
-reason, place and EtherType alone, of every network namespace; without that its drop monitor (NET_DM), a message for
-each packet, one user at a time, with --events --via net-dm also of what hardware drops and hands over. Without all of
-it the counters of losses are left.
+  netwren drops --for 5 'rule != null' -c count,rule,rule_basis,src,dport     drops by nft rule
+Counting costs about 0.2 us per dropped packet, and nothing while no packets are dropped. It needs CAP_BPF and
+CAP_PERFMON; function names need CAP_SYSLOG, nft rules CAP_NET_ADMIN. Without BPF, root can use the kernel's trace:
+reason, place and EtherType only, for all network namespaces; otherwise its drop monitor (NET_DM), one message per
+packet and one user at a time, with --events --via net-dm also for packets that hardware drops or traps. Without any of
+these, the drop counters remain.
 ";
 
 /// The default of `--sum` with `--by`.

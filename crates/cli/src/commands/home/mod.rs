@@ -27,7 +27,7 @@ use std::cell::Cell;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "home",
-    about: "The whole host on one screen; `netwren` without a command is the same",
+    about: "The whole host on one screen; same as `netwren` without a command",
     examples: EXAMPLES,
     scope: Scope::ROWS
         .without(Scope::MATCHES)
@@ -45,13 +45,13 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren                             interfaces, sockets, flows, drops, findings: the whole host after a second
-  netwren --all-netns                 of every network namespace
-  netwren -o json | jq '.findings'    the same for programs, with longer lists
+  netwren                             interfaces, sockets, flows, drops and findings of one second
+  netwren --all-netns                 all network namespaces
+  netwren -o json | jq '.findings'    as JSON, with longer lists
   netwren --columns conntrack,retransmits -o json
   netwren record --for 2 host.nw && netwren --replay host.nw
-Each part is cut to its worst rows; `netwren flows`, `netwren drops` and `netwren doctor` show all of them. A part that
-cannot be seen leaves the others as they are, and the screen says why; the exit code is 3 then.
+Each part shows its worst rows; `netwren flows`, `netwren drops` and `netwren doctor` show all. If a part cannot be
+read, the other parts are shown with the reason, and the exit code is 3.
 ";
 
 /// Bound: rows of each list on the home screen. Beyond: the totals include all rows; the command of the list shows

@@ -22,7 +22,7 @@ use sys::caps::{self, Cap};
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "log check",
-    about: "Look a configuration of `log` over, without binding groups, and say what it would do",
+    about: "Check a configuration of `log` without binding groups, and show what it would do",
     examples: EXAMPLES,
     scope: Scope::NONE,
     positional: Positional::MaybeFile(USUAL),

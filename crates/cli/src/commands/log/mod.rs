@@ -50,7 +50,7 @@ const KEEPS: &[&str] =
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "log",
-    about: "Packets that rules log (nft `log group`, iptables NFLOG), until interrupted",
+    about: "Packets logged by rules (nft `log group`, iptables NFLOG), until interrupted",
     examples: EXAMPLES,
     scope: Scope::ROWS
         .and(Scope::LASTS)
@@ -68,18 +68,18 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren log --group 1                             every packet that a rule with `log group 1` logs
-  netwren log --group 1,5 'hook = input and dport = 22'   of two groups, who tries ssh
-  netwren log --group 1 -o json --limit 1000        a thousand records, one object a line
-  netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and names of addresses
-  netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   which rule it was, by nft's list
-  netwren log --group 1 -c +ct_state,nat,client,published,backend   its connection, before and after NAT
-  netwren log --group 1 -c +process,pid,container   who sent the packet, or whom it is for
-  netwren log --group 100 --all-netns -c +netns     that group of every network namespace there is
-  netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
-  netwren log --group 1 --to json:FILE --fold 10s --rate 1000/s   a port scan is some lines, not a full disk
-  netwren log --config /etc/netwren/log.toml        as the file says; docs/log.toml is one with every key explained
-  netwren log --group 1 --record FILE               to be looked at later: --replay FILE
+  netwren log --group 1                             packets logged by rules with `log group 1`
+  netwren log --group 1,5 'hook = input and dport = 22'   two groups: attempts to connect to ssh
+  netwren log --group 1 -o json --limit 1000        1,000 records, one object per line
+  netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and host names
+  netwren log --group 1 -c +rule_comment,rule 'rule_chain = input'   the rule that logged the packet, from nft
+  netwren log --group 1 -c +ct_state,nat,client,published,backend   the packet's connection, before and after NAT
+  netwren log --group 1 -c +process,pid,container   the process that sent or receives the packet
+  netwren log --group 100 --all-netns -c +netns     that group in all network namespaces
+  netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, with room for longer bursts
+  netwren log --group 1 --to json:FILE --fold 10s --rate 1000/s   a port scan becomes a few rows
+  netwren log --config /etc/netwren/log.toml        options from a file; docs/log.toml explains every key
+  netwren log --group 1 --record FILE               for later analysis with --replay FILE
 ";
 
 /// A parsed `log`.

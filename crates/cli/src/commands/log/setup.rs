@@ -25,7 +25,7 @@ const THRESHOLD_MIN: u64 = 32;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "log setup",
-    about: "Write a rule that logs to a group; with --apply --yes let nft(8) put it in place",
+    about: "Write a rule that logs to a group; with --apply --yes install it with nft(8)",
     examples: EXAMPLES,
     scope: Scope::LOG_RULE,
     positional: Positional::None,
@@ -35,9 +35,9 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren log setup --group 1 --match 'tcp dport 22 ct state new'      the rule, for nft(8); nothing is changed
+  netwren log setup --group 1 --match 'tcp dport 22 ct state new'      show the rule for nft(8), change nothing
   netwren log setup --group 1 --hook forward --prefix 'fwd: ' --apply --yes
-  netwren log setup --undo --yes                                       take all rules of log setup away again
+  netwren log setup --undo --yes                                       remove all rules of log setup
 ";
 
 /// The task of the command.

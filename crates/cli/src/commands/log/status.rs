@@ -10,7 +10,7 @@ use runtime::print;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "log status",
-    about: "What has become of every row that a running netwren ships: the counts of each receiver",
+    about: "Row counts of a running netwren for each receiver: shipped, waiting, dropped",
     examples: EXAMPLES,
     scope: Scope::STATUS,
     positional: Positional::None,
@@ -20,7 +20,7 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren log status --control /run/netwren.sock                  of the run that was started with the same --control
+  netwren log status --control /run/netwren.sock                  the run that was started with the same --control
   netwren log status --control /run/netwren.sock -o prometheus
 ";
 

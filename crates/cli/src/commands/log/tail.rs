@@ -14,7 +14,7 @@ use sinks::LOG_TAIL_COLUMNS;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "log tail",
-    about: "Packets that rules log, in words: a line each, the same again counted, the rule named",
+    about: "Packets logged by rules, one line each with the rule; repeated packets are counted",
     examples: EXAMPLES,
     scope: Scope::ROWS.and(Scope::NAMES).and(Scope::PLACES).and(Scope::ALL_NETNS).and(Scope::LOG).and(Scope::LASTS),
     tables: &[Schema::of::<LogRecords>()],
@@ -24,9 +24,9 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren log tail --group 1                        who does what, and which rule logs or drops it
-  netwren log tail --group 1 'not dport = 53'       without DNS; rule_verdict = drop is what rules drop
-  netwren log tail --group 1 --resolve              with the names of addresses
+  netwren log tail --group 1                        logged packets, and the rule that logs or drops them
+  netwren log tail --group 1 'not dport = 53'       without DNS; `rule_verdict = drop` shows dropped packets
+  netwren log tail --group 1 --resolve              with host names
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {

@@ -35,7 +35,7 @@ const WHILE_S: RangeInclusive<f64> = 0.1..=86_400.0;
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "log top",
-    about: "Who and what is logged most: records counted by some fields, for 10 seconds",
+    about: "Most frequently logged packets: records counted by fields, for 10 seconds",
     examples: EXAMPLES,
     scope: Scope::ROWS
         .and(Scope::BY)
@@ -53,10 +53,10 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren log top --group 1                         by prefix and source address, the most first
-  netwren log top --group 1 --by rule,src --for 30s     by the rule's text; Ctrl-C ends it before
+  netwren log top --group 1                         by prefix and source address, most frequent first
+  netwren log top --group 1 --by rule,src --for 30s     by the rule's text; Ctrl-C ends it earlier
   netwren log top --group 1,5 --by dst,dport 'hook = input' --limit 10
-  netwren log top --group 1 --by src --sum len --resolve    bytes as well, and names of addresses
+  netwren log top --group 1 --by src --sum len --resolve    with bytes and host names
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {

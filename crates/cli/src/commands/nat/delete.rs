@@ -55,7 +55,7 @@ fn target_of(key: &[Value<'_>]) -> Option<Target> {
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat delete",
-    about: "Delete entries; without --yes only show which",
+    about: "Delete conntrack entries; without --yes only show them",
     examples: EXAMPLES,
     scope: Scope::ACTION.and(Scope::DELETING),
     refusals: &[("replay", "a recording has no entries to delete: leave out --replay")],

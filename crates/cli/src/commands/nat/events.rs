@@ -37,7 +37,7 @@ const KEEPS: &[&str] = &[
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat events",
-    about: "Entries of connection tracking as they come, change and go, until interrupted",
+    about: "Conntrack entries as they are created, changed and destroyed, until interrupted",
     examples: EXAMPLES,
     scope: Scope::ROWS
         .and(Scope::COLUMNS)
@@ -56,13 +56,13 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren nat events                                everything that happens
-  netwren nat events --event destroy                a session log: a line for each that ended, with bytes and duration
-  netwren nat events -c session-log --to json:FILE  who had which public address and port, and when
-  netwren nat events --event new 'nat = dnat'       who comes in by a published port
-  netwren nat events -c event,client,published,process,pid   whose connections they are, at the end that is here
-  netwren nat events --all-netns -o json            of every namespace of the host
-  netwren nat events --event new --cost             new entries by BPF: at any rate, and whoever sends pays nothing
+  netwren nat events                                all events
+  netwren nat events --event destroy                a session log: one row per ended connection, with bytes and duration
+  netwren nat events -c session-log --to json:FILE  which client used which public address and port, and when
+  netwren nat events --event new 'nat = dnat'       new connections to published ports
+  netwren nat events -c event,client,published,process,pid   with the local process of each connection
+  netwren nat events --all-netns -o json            all namespaces of the host
+  netwren nat events --event new --cost             new entries via BPF: at any rate, without cost for senders
 ";
 
 /// A word for `--columns`: one line at the end of each session, with the data that RFC 6302 and RFC 7422 require.

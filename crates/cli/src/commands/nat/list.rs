@@ -28,7 +28,7 @@ pub(super) const KEEPS: &[&str] =
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat",
-    about: "Connection tracking: who talks through this host, whose addresses are rewritten, who answers",
+    about: "Conntrack entries: connections through this host, with client, NAT and backend",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE),
     refusals: REFUSALS,
@@ -44,14 +44,14 @@ pub(super) const REFUSALS: &[(&str, &str)] =
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren nat                                           every entry: client, what it connects to, who answers
-  netwren nat 'nat = dnat and backend = 172.17.0.2:80'  what reaches a container
-  netwren nat 'state = established and timeout > 1h'    what stays long
-  netwren nat 'status != seen_reply' --by published     what nobody answers
-  netwren nat top                                       who fills the table
+  netwren nat                                           all entries: client, destination, backend
+  netwren nat 'nat = dnat and backend = 172.17.0.2:80'  connections to a container
+  netwren nat 'state = established and timeout > 1h'    entries with long timeouts
+  netwren nat 'status != seen_reply' --by published     unanswered connections, by destination
+  netwren nat top                                       the clients with the most entries
   netwren nat 'bytes_in > 1MB' --sort bytes_in --limit 10
-  netwren nat --table expect                            what helpers wait for
-  netwren nat delete 'client = 192.0.2.7'               what would be deleted; with --yes it is
+  netwren nat --table expect                            connections expected by helpers
+  netwren nat delete 'client = 192.0.2.7'               show what --yes would delete
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {

@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The registry's entry for the common prefix of the next two commands.
 pub(crate) static COMMAND: Command = Command {
     name: "nat stateless",
-    about: "Publish ports without connection tracking: every packet is rewritten by itself",
+    about: "Publish ports without connection tracking: each packet is rewritten on its own",
     examples: EXAMPLES,
     scope: Scope::NONE,
     positional: Positional::None,
@@ -34,7 +34,7 @@ pub(crate) static COMMAND: Command = Command {
 /// The registry's entry of `nat stateless plan`.
 pub(crate) static PLAN: Command = Command {
     name: "nat stateless plan",
-    about: "Write the rules; with --apply --yes let nft(8) put them in place",
+    about: "Write the rules; with --apply --yes install them with nft(8)",
     examples: EXAMPLES,
     scope: Scope::RULES,
     positional: Positional::None,
@@ -45,7 +45,7 @@ pub(crate) static PLAN: Command = Command {
 /// The registry's entry of `nat stateless verify`.
 pub(crate) static VERIFY: Command = Command {
     name: "nat stateless verify",
-    about: "Look whether packets are rewritten in both directions from now on; exit code 1 if not",
+    about: "Check that packets are rewritten in both directions; exit with 1 if not",
     scope: Scope::VERIFY,
     positional: Positional::None,
     run: Some(|words| Ok(done(words, verify_asked(words)?))),
@@ -54,11 +54,11 @@ pub(crate) static VERIFY: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren nat stateless plan --publish 8080:172.17.0.2:8080       the rules, for nft(8); nothing is changed
+  netwren nat stateless plan --publish 8080:172.17.0.2:8080       show the rules for nft(8), change nothing
   netwren nat stateless plan --publish 80:10.0.0.2:80 --publish 53:10.0.0.3:53
   netwren nat stateless plan --publish 8080:172.17.0.2:8080 --apply --yes
-  netwren nat stateless verify --within 10                        watch until packets move both ways
-  netwren nat stateless plan --undo --yes                         take the rules away again
+  netwren nat stateless verify --within 10                        wait until packets pass in both directions
+  netwren nat stateless plan --undo --yes                         remove the rules
 ";
 
 /// Default time to wait for packets.

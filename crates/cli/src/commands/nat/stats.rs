@@ -32,7 +32,7 @@ const KEEPS: &[&str] = &[
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat stats",
-    about: "What connection tracking counts: entries, limits, what was dropped and what could not go in",
+    about: "Conntrack statistics: entries, limits, drops and failed insertions",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).and(Scope::VIA).and(Scope::PER_CPU),
     tables: &[Schema::of::<NatStats>().keeping(KEEPS)],
@@ -44,7 +44,7 @@ pub(crate) static COMMAND: Command = Command {
 const EXAMPLES: &str = "\
 Examples:
   netwren nat stats                                  this namespace
-  netwren nat stats --all-netns 'fill_percent > 80'  the full ones
+  netwren nat stats --all-netns 'fill_percent > 80'  nearly full tables
   netwren nat stats --per-cpu
   netwren nat stats --watch 'drop_delta > 0'         rounds in which packets were dropped
   netwren nat stats -c netns,tcp_timeout_established_s,udp_timeout_s --all-netns

@@ -35,7 +35,7 @@ const ALIASES: &[(&str, &str)] = &[
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat top",
-    about: "Who and what fills the table: entries counted by some fields, the most first, with their share",
+    about: "Conntrack entries counted by fields, the most frequent first, with their share",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE).without(Scope::COLUMNS).without(Scope::BY),
     refusals: &[
@@ -53,10 +53,10 @@ Examples:
   netwren nat top                                   the clients with the most entries
   netwren nat top state                             by state
   netwren nat top published                         by the address and port that clients connect to
-  netwren nat top backend,state 'nat = dnat'        by backend and state, only rewritten destinations
+  netwren nat top backend,state 'nat = dnat'        destination NAT only, by backend and state
   netwren nat top source --sum bytes_in --limit 3   by bytes
   netwren nat top source/24                         by network
-  netwren nat top snat_port_use                     source ports in use of those there are, by address and destination
+  netwren nat top snat_port_use                     used and available source ports, by address and destination
   netwren nat top source --watch
 ";
 

@@ -25,8 +25,8 @@ use sys::{Host, caps};
 const ROWS_MAX: &str = "10000";
 
 /// Descriptions of the file's contents, for its sender and its reader.
-const HOLDS: &str = "version, kernel and rights; the table of `netwren support`; of every network namespace \
-                     interfaces, sockets, flows, drops, findings, routes and counters";
+const HOLDS: &str = "version, kernel and rights; the table of `netwren support`; interfaces, sockets, \
+                     flows, drops, findings, routes and counters of all network namespaces";
 const HOLDS_NOT: &str = "addresses (but loopback), ports of clients, and names of hosts, users, processes, containers, \
                          interfaces, files and namespaces: they are pseudonyms, the same one for the same name, made \
                          with a key that was thrown away; packets, rules and command lines: not at all";

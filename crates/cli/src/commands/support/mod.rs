@@ -27,7 +27,7 @@ const KEEPS: &[&str] = &["feature", "state", "words", "remedy", "backend"];
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "support",
-    about: "What this kernel and these privileges allow, and what is used instead",
+    about: "Features available with this kernel and these privileges, and their substitutes",
     examples: EXAMPLES,
     scope: Scope::SUPPORT.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY),
     tables: &[Schema::of::<Features>().keeping(KEEPS)],
@@ -37,8 +37,8 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren support                                  every feature: whether it works here, how, what would help
-  netwren support 'works = false' -o json          what does not work: the state, why, the remedy
+  netwren support                                  all features: whether and how they work, and remedies
+  netwren support 'works = false' -o json          features that do not work, with reason and remedy
   netwren support --bundle report.json             for a bug report, without names and addresses of this host
 ";
 

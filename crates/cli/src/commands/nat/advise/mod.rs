@@ -34,7 +34,7 @@ const KEEPS: &[&str] = &["netns", "verdict", "entries", "max", "full_in_s", "adv
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat advise",
-    about: "How full the connection-tracking table is, where that leads, what limit it should have, what that costs",
+    about: "Conntrack table: fill level, forecast, recommended limit and its cost",
     examples: EXAMPLES,
     scope: Scope::ADVICE.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS),
     tables: &[Schema::of::<NatAdvices>().keeping(KEEPS)],
@@ -45,15 +45,15 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren nat advise                              the whole host, or the container it runs in; three samples
+  netwren nat advise                              the whole host, or this container; three samples
   netwren nat advise --samples 60 --interval 1    a minute
   netwren nat advise -o json | jq 'select(.verdict != \"roomy\")'
-  netwren nat advise 'verdict != roomy' -o csv    only namespaces that need something, for a spreadsheet
-  netwren nat advise --netns /proc/self/ns/net    only the network namespace that it runs in
-  netwren nat advise --memory 2GiB                a table of up to 2 GiB may be advised
-  netwren nat advise --apply                      what would be set and written
-  netwren nat advise --apply --yes                set it, and keep it over a restart
-  netwren nat advise --apply --timeouts           and the timeouts that are advised: what would be set
+  netwren nat advise 'verdict != roomy' -o csv    only namespaces that need a change, for a spreadsheet
+  netwren nat advise --netns /proc/self/ns/net    only the current network namespace
+  netwren nat advise --memory 2GiB                allow a table of up to 2 GiB
+  netwren nat advise --apply                      show what would be set and written
+  netwren nat advise --apply --yes                set it, also for the next boot
+  netwren nat advise --apply --timeouts           show also which timeouts would be set
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {

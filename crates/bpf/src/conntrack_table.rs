@@ -10,14 +10,14 @@
 use std::os::fd::AsRawFd;
 
 use sys::clock::thread_cpu_ns;
-use sys::{Errno, Fd, Host, SysError, fs, socket};
+use sys::{Errno, Fd, Host, Share, SysError, fs, socket};
 
 /// Name of the conntrack module in distribution kernels; its types are in a file of that name.
 pub(crate) const MODULE: &str = "nf_conntrack";
 
-/// A read that takes at most this long is cheap; other reads may use at most a fourth of the time since the last read.
+/// A read that takes at most this long is cheap; other reads may take one part in `LOOK_SHARE` of the time.
 const LOOK_CHEAP_NS: u64 = 1_000_000;
-const LOOK_SHARE: u64 = 4;
+const LOOK_SHARE: u64 = 5;
 
 /// Address and size of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,7 +65,7 @@ impl CtTableFile {
     /// True if another read costs little in total.
     pub(crate) fn is_due(&self) -> bool {
         let since = thread_cpu_ns().saturating_sub(self.looked);
-        self.is_cheap() || since >= self.takes.saturating_mul(LOOK_SHARE)
+        self.is_cheap() || since >= Share::pause_ns(LOOK_SHARE, self.takes)
     }
 }
 

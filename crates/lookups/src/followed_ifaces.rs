@@ -4,13 +4,12 @@
 //! replay, an unknown index triggers another reading of the interfaces.
 
 use crate::append_map::AppendMap;
-use crate::refreshing_lookups::Budget;
 use crate::session::Session;
 use host::Ifaces;
 use record::{Key, Lookup, LookupId, Lookups, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use sys::{LinkEvents, clock};
+use sys::{LinkEvents, Share, clock};
 
 /// Readings take at most one part in `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at once after a pause.
 const SHARE_OF_TIME: u64 = 20;
@@ -41,7 +40,7 @@ pub struct FollowedIfaces<'s> {
     base: Lookups<'s>,
     names: AppendMap<(u64, u32), IfaceName>,
     netns: RefCell<HashMap<u64, FollowedNetns>>,
-    budget: Budget,
+    share: Share,
     /// Lookups left until the clock is read, and lookups between its last two readings.
     until_clock: Cell<(u32, u32)>,
     looked_ns: Cell<u64>,
@@ -73,7 +72,7 @@ impl<'s> FollowedIfaces<'s> {
             base,
             names: AppendMap::new(),
             netns: RefCell::default(),
-            budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
+            share: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
             until_clock: Cell::new((0, 1)),
             looked_ns: Cell::new(0),
         }
@@ -124,10 +123,10 @@ impl<'s> FollowedIfaces<'s> {
         let changed: Vec<u64> = netns.iter_mut().filter_map(|(id, one)| has_changed(one).then_some(*id)).collect();
         drop(netns);
         for netns_id in changed {
-            // A reading that the budget does not allow is made later.
-            if self.budget.allows(now_ns) {
+            // A reading that the share does not allow is made later.
+            if self.share.allows(now_ns) {
                 self.read(netns_id, now_ns);
-                self.budget.used(clock::monotonic_ns().saturating_sub(now_ns));
+                self.share.charge(clock::monotonic_ns().saturating_sub(now_ns));
             } else if let Some(one) = self.netns.borrow_mut().get_mut(&netns_id) {
                 one.is_stale = true;
             }
@@ -174,7 +173,7 @@ impl<'s> FollowedIfaces<'s> {
             return self.push(key, Some(text), now_ns);
         }
         let is_due = read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= UNKNOWN_NS);
-        if index == 0 || !is_due || !self.budget.allows(now_ns) {
+        if index == 0 || !is_due || !self.share.allows(now_ns) {
             return Value::Null;
         }
         match netns_id {
@@ -184,7 +183,7 @@ impl<'s> FollowedIfaces<'s> {
             }
             _ => self.read(netns_id, now_ns),
         }
-        self.budget.used(clock::monotonic_ns().saturating_sub(now_ns));
+        self.share.charge(clock::monotonic_ns().saturating_sub(now_ns));
         self.text(self.names.newest(&key))
     }
 

@@ -9,7 +9,7 @@ use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
-use sys::{Host, clock};
+use sys::{Host, Share, clock};
 
 /// Readings may take one part in this many of the time.
 ///
@@ -19,8 +19,6 @@ use sys::{Host, clock};
 const SHARE_OF_TIME: u64 = 20;
 /// Time available at once after a pause.
 const CREDIT_NS_MAX: u64 = 200_000_000;
-/// Minimum cost charged for a reading: 50 readings per second, 200 after a pause.
-const READING_NS_MIN: u64 = 1_000_000;
 /// A nameless namespace is looked up again after this time, because names are given after creation.
 const NAMELESS_NS: u64 = 1_000_000_000;
 /// Maximum number of names kept, about 200 bytes each; cells may borrow from them until the batch of rows ends. If
@@ -48,7 +46,7 @@ pub struct RefreshingLookup<'s, L> {
     forgotten: HashSet<Key>,
     /// True if the meaning of all keys may differ.
     is_all_forgotten: bool,
-    budget: Budget,
+    share: Share,
     missing: Cell<u64>,
     gone: Cell<u64>,
 }
@@ -80,7 +78,7 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
             names: AppendMap::new(),
             forgotten: HashSet::new(),
             is_all_forgotten: false,
-            budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
+            share: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
             missing: Cell::new(0),
             gone: Cell::new(0),
         }
@@ -125,12 +123,12 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
             return self.keep(key, known);
         }
         let start_ns = (self.now_ns)();
-        if self.names.len() >= NAMES_MAX || !self.budget.allows(start_ns) {
+        if self.names.len() >= NAMES_MAX || !self.share.allows(start_ns) {
             self.missing.set(self.missing.get() + u64::from(is_new));
             return Value::Null;
         }
         let reading = (self.read)(key);
-        self.budget.used((self.now_ns)().saturating_sub(start_ns));
+        self.share.charge((self.now_ns)().saturating_sub(start_ns));
         let text = reading.as_ref().and_then(|reading| text_of(reading, key));
         let is_gone = is_new && reading.as_ref().is_some_and(|reading| !(self.met)(reading, key));
         self.gone.set(self.gone.get() + u64::from(is_gone));
@@ -167,54 +165,6 @@ impl<L: Lookup> Lookup for RefreshingLookup<'_, L> {
             None => self.find(key, true),
         }
     }
-}
-
-/// Time budget for readings: a fraction of the elapsed time, saved up to a limit.
-pub struct Budget {
-    /// Readings may take one part in this many.
-    share: u64,
-    credit_ns_max: i64,
-    /// Negative after a reading that exceeded the budget.
-    credit_ns: Cell<i64>,
-    at_ns: Cell<Option<u64>>,
-}
-
-impl Budget {
-    /// Allows one part in `share` of the time, and `credit_ns_max` at once after a pause.
-    pub fn new(share: u64, credit_ns_max: u64) -> Budget {
-        let credit_ns_max = signed(credit_ns_max);
-        Budget { share, credit_ns_max, credit_ns: Cell::new(credit_ns_max), at_ns: Cell::new(None) }
-    }
-
-    /// True if a reading may start now; a long one is charged afterwards.
-    pub fn allows(&self, now_ns: u64) -> bool {
-        let at_ns = self.at_ns.get().unwrap_or(now_ns);
-        // Steps that are too short to earn credit accumulate.
-        let gained_ns = now_ns.saturating_sub(at_ns) / self.share;
-        self.at_ns.set(Some(at_ns.saturating_add(gained_ns.saturating_mul(self.share))));
-        self.credit_ns.set(self.credit_ns.get().saturating_add(signed(gained_ns)).min(self.credit_ns_max));
-        self.credit_ns.get() >= signed(READING_NS_MIN)
-    }
-
-    /// Runs `work` and charges its time if the budget allows it; returns false if not.
-    pub fn spend(&self, work: &mut dyn FnMut()) -> bool {
-        let begun_ns = clock::monotonic_ns();
-        let is_allowed = self.allows(begun_ns);
-        if is_allowed {
-            work();
-            self.used(clock::monotonic_ns().saturating_sub(begun_ns));
-        }
-        is_allowed
-    }
-
-    /// Charges the time of a reading.
-    pub fn used(&self, took_ns: u64) {
-        self.credit_ns.set(self.credit_ns.get().saturating_sub(signed(took_ns.max(READING_NS_MIN))));
-    }
-}
-
-fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 /// Lookups for objects that may be newer than the run: namespaces, users, cgroups, containers.
@@ -375,6 +325,7 @@ impl Lookup for Place {
 mod tests {
     use super::*;
     use std::cell::RefCell;
+    use sys::WORK_NS_MIN;
 
     /// Has a name for each key up to a number.
     struct UpTo(u64);
@@ -439,7 +390,7 @@ mod tests {
             |_, _| true,
             |key| {
                 asked.set(asked.get() + 1);
-                NOW_NS.set(NOW_NS.get() + READING_NS_MIN);
+                NOW_NS.set(NOW_NS.get() + WORK_NS_MIN);
                 let Key::Id(id) = key else { return None };
                 Some(UpTo(id))
             },
@@ -458,7 +409,7 @@ mod tests {
         assert_eq!(lookup.missing(), 1_000 - first);
         // Far more than the readings allowed at once, as long as there is time for them.
         for _ in 0..100 {
-            NOW_NS.set(NOW_NS.get() + 10 * READING_NS_MIN * SHARE_OF_TIME);
+            NOW_NS.set(NOW_NS.get() + 10 * WORK_NS_MIN * SHARE_OF_TIME);
             assert_eq!(wave(&lookup, 10), 10);
             lookup.renew();
         }
@@ -492,32 +443,5 @@ mod tests {
         let said: Vec<(u64, &str)> = stats.why.iter().map(|why| (why.count, &*why.text)).collect();
         assert_eq!((stats.incomplete, said.len(), said[0].0, said[1].0, said[2].0), (true, 3, 3, 2, 7));
         assert!(said[0].1.starts_with("cells without the names of new cgroups"), "{said:?}");
-    }
-
-    #[test]
-    fn a_long_reading_is_paid_for() {
-        let budget = Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX);
-        assert!(budget.allows(0));
-        budget.used(10 * CREDIT_NS_MAX);
-        let due_ns = 9 * CREDIT_NS_MAX * SHARE_OF_TIME;
-        assert!(!budget.allows(due_ns));
-        assert!(budget.allows(due_ns + READING_NS_MIN * SHARE_OF_TIME));
-    }
-
-    #[test]
-    fn readings_longer_than_what_is_left_take_their_share_of_the_time() {
-        const TOOK_NS: u64 = CREDIT_NS_MAX / 2;
-        let budget = Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX);
-        let (mut now_ns, mut spent_ns) = (0, 0);
-        while now_ns < 1000 * TOOK_NS {
-            if budget.allows(now_ns) {
-                budget.used(TOOK_NS);
-                spent_ns += TOOK_NS;
-                now_ns += TOOK_NS;
-            }
-            now_ns += READING_NS_MIN;
-        }
-        let most_ns = CREDIT_NS_MAX + now_ns / SHARE_OF_TIME + TOOK_NS;
-        assert!((most_ns / 2..=most_ns).contains(&spent_ns), "{spent_ns} of {now_ns}");
     }
 }

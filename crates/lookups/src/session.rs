@@ -5,7 +5,6 @@
 
 use crate::pillar_cache::{PillarCache, PillarCaches};
 use crate::recording_file;
-use crate::refreshing_lookups::Budget;
 use host::{HostError, Namespaces, NetnsFingerprint, NetnsSearch, OwnersReader, Resolver};
 use record::Accounting;
 use runtime::exit::Exit;
@@ -17,7 +16,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sys::netns::Inside;
-use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError, clock};
+use sys::{Errno, Host, Interrupt, NetnsTarget, Share, SysError, TapeError, clock};
 
 /// The message about namespaces that exist but cannot be entered through any visible process.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
@@ -81,8 +80,8 @@ pub struct Session {
     found: FoundNamespaces,
     /// See [`Session::take_others`].
     others: RefCell<Vec<u64>>,
-    /// The time budget for searches of threads and descriptors.
-    holder_searches: Budget,
+    /// The share of the time for searches of threads and descriptors.
+    holder_searches: Share,
     /// The state from which the namespaces were found.
     fingerprint: RefCell<Option<NetnsFingerprint>>,
     /// The signal handlers; the error if they could not be installed.
@@ -153,7 +152,7 @@ impl Session {
             found: FoundNamespaces::default(),
             others: RefCell::default(),
             fingerprint,
-            holder_searches: Budget::new(SEARCH_SHARE, SEARCH_CREDIT_NS),
+            holder_searches: Share::one_in(SEARCH_SHARE, SEARCH_CREDIT_NS),
             interrupt,
             wait_failed: RefCell::default(),
             resolver,
@@ -215,7 +214,7 @@ impl Session {
         let search = NetnsSearch { listed, holders, before: before.as_deref() };
         let found = Namespaces::search(&self.host, &search);
         if holders {
-            self.holder_searches.used(clock::monotonic_ns().saturating_sub(begun_ns));
+            self.holder_searches.charge(clock::monotonic_ns().saturating_sub(begun_ns));
         }
         found
     }

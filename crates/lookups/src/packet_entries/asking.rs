@@ -2,7 +2,7 @@
 //! unchanged.
 
 use super::NetnsTuple;
-use super::wanted::{LookupBudget, Wanted};
+use super::wanted::{Wanted, lookup_share, take_lookups};
 use conntrack::{CtDecoder, EntryQueries, QueryCounts};
 use netlink::Messages;
 use netlink::datagrams::{BatchHeader, DatagramFrames};
@@ -10,7 +10,7 @@ use record::rows::{Conntrack, CtTuple};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use sys::{Blocks, SysError, clock};
+use sys::{Blocks, Share, SysError};
 
 /// The next questions and their results. Shared with the blocks, which a recording replaces.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Asking {
     questions: Rc<RefCell<Questions>>,
     /// One query socket per namespace.
     queries: Vec<EntryQueries>,
-    budget: LookupBudget,
+    share: Share,
     block: Vec<u8>,
     /// True if no questions are asked because the kernel sends entries with records.
     are_sent: bool,
@@ -41,9 +41,8 @@ impl Asking {
     /// Asks `questions` with `queries`, one per namespace. With `are_sent` it asks nothing, because the kernel sends
     /// entries with records.
     pub fn new(questions: Rc<RefCell<Questions>>, queries: Vec<EntryQueries>, are_sent: bool) -> Asking {
-        let budget = LookupBudget::new(clock::monotonic_ns());
         questions.borrow_mut().asked = queries.iter().map(EntryQueries::netns_id).collect();
-        Asking { questions, queries, budget, block: Vec::new(), are_sent }
+        Asking { questions, queries, share: lookup_share(), block: Vec::new(), are_sent }
     }
 }
 
@@ -79,7 +78,7 @@ impl AnswersHeader {
 
 impl Blocks for Asking {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        let Asking { questions, queries, budget, block, are_sent } = self;
+        let Asking { questions, queries, share, block, are_sent } = self;
         let mut questions = questions.borrow_mut();
         if let Some((opened, alive)) = questions.namespaces.take() {
             queries.extend(opened);
@@ -87,8 +86,8 @@ impl Blocks for Asking {
             questions.asked = queries.iter().map(EntryQueries::netns_id).collect();
         }
         let mut header = AnswersHeader { are_sent: *are_sent, ..AnswersHeader::default() };
-        let most = budget.take(questions.wanted.len(), clock::monotonic_ns());
-        let (asked, left_out) = questions.wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
+        let most = take_lookups(share, questions.wanted.len());
+        let (asked, left_out) = questions.wanted.take(most);
         header.left_out = left_out.len() as u64;
         questions.left_out = left_out.into_iter().collect();
         let (unanswered, trouble) = ask_all(queries, &asked, block);

@@ -5,7 +5,7 @@
 
 use super::NetnsTuple;
 use super::asking::{AnswersHeader, Questions, ask_all};
-use super::wanted::{LOOKUPS_AT_ONCE, LookupBudget};
+use super::wanted::{LOOKUPS_AT_ONCE, lookup_share, take_lookups};
 use conntrack::EntryQueries;
 use record::Addr;
 use record::rows::CtTuple;
@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use sys::{Blocks, Errno, SysError, clock};
+use sys::{Blocks, Errno, Share, SysError};
 
 /// Size of a tuple in bytes: its namespace, family, protocol, two parts, two addresses.
 const TUPLE_BYTES: usize = 8 + 1 + 1 + 2 + 2 + 16 + 16;
@@ -34,7 +34,7 @@ const V6: u8 = 6;
 pub struct RemoteAnswers {
     questions: Rc<RefCell<Questions>>,
     stream: UnixStream,
-    budget: LookupBudget,
+    share: Share,
     /// Buffer for the request.
     request: Vec<u8>,
     block: Vec<u8>,
@@ -43,17 +43,16 @@ pub struct RemoteAnswers {
 impl RemoteAnswers {
     /// `stream` is connected to [`answer_all`] and has timeouts.
     pub fn new(questions: Rc<RefCell<Questions>>, stream: UnixStream) -> RemoteAnswers {
-        let budget = LookupBudget::new(clock::monotonic_ns());
-        RemoteAnswers { questions, stream, budget, request: Vec::new(), block: Vec::new() }
+        RemoteAnswers { questions, stream, share: lookup_share(), request: Vec::new(), block: Vec::new() }
     }
 }
 
 impl Blocks for RemoteAnswers {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        let RemoteAnswers { questions, stream, budget, request, block } = self;
+        let RemoteAnswers { questions, stream, share, request, block } = self;
         let mut questions = questions.borrow_mut();
-        let most = budget.take(questions.wanted.len(), clock::monotonic_ns());
-        let (asked, left_out) = questions.wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
+        let most = take_lookups(share, questions.wanted.len());
+        let (asked, left_out) = questions.wanted.take(most);
         questions.left_out = left_out.into_iter().collect();
         block.clear();
         if asked.is_empty() {

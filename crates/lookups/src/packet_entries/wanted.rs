@@ -4,6 +4,7 @@
 use super::NetnsTuple;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use sys::{Share, clock};
 
 /// Maximum connections queried per second, with one or two questions of about 4 µs each: up to two fifths of a core.
 ///
@@ -11,6 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// (`capture_entries::root_capture_bounds_what_a_flood_makes_it_ask`). Beyond: further rows have no connection;
 /// counted. By: any sender of packets, for the rows of that rule or interface.
 pub(super) const LOOKUPS_PER_S: u64 = 50_000;
+const NS_A_LOOKUP: u64 = 1_000_000_000 / LOOKUPS_PER_S;
 /// Maximum connections queried at once after a pause.
 ///
 /// Bound: lookups at once after a pause. Beyond: further rows have no connection; counted. By: any sender of packets,
@@ -58,29 +60,14 @@ impl Wanted {
     }
 }
 
-/// The number of connections that may be queried: grows with time, up to a limit.
-#[derive(Debug)]
-pub(super) struct LookupBudget {
-    left: u64,
-    /// The monotonic time to which `left` refers.
-    at_ns: u64,
+/// The share of the time that queries may take, if each takes 20 µs.
+pub(super) fn lookup_share() -> Share {
+    Share::one_in(1, LOOKUPS_AT_ONCE * NS_A_LOOKUP)
 }
 
-impl LookupBudget {
-    pub(super) fn new(now_ns: u64) -> LookupBudget {
-        LookupBudget { left: LOOKUPS_AT_ONCE, at_ns: now_ns }
-    }
-
-    /// Takes up to `wanted` from the budget; returns the number taken.
-    pub(super) fn take(&mut self, wanted: u64, now_ns: u64) -> u64 {
-        const NS_A_LOOKUP: u64 = 1_000_000_000 / LOOKUPS_PER_S;
-        let grown = now_ns.saturating_sub(self.at_ns) / NS_A_LOOKUP;
-        self.left = self.left.saturating_add(grown).min(LOOKUPS_AT_ONCE);
-        self.at_ns = self.at_ns.saturating_add(grown.saturating_mul(NS_A_LOOKUP)).max(self.at_ns);
-        let taken = wanted.min(self.left);
-        self.left -= taken;
-        taken
-    }
+/// How many of the `wanted` connections may be queried now.
+pub(super) fn take_lookups(share: &Share, wanted: u64) -> usize {
+    usize::try_from(share.take(clock::monotonic_ns(), wanted, NS_A_LOOKUP)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -99,14 +86,5 @@ mod tests {
         let quiet = asked.iter().filter(|of| of.netns_id == 2).count();
         assert_eq!((asked.len(), quiet, others.len()), (40, 10, 970));
         assert_eq!(wanted.take(40), (Vec::new(), Vec::new()));
-    }
-
-    #[test]
-    fn lookups_are_bounded_by_time() {
-        let mut budget = LookupBudget::new(5);
-        assert_eq!(budget.take(LOOKUPS_AT_ONCE + 1, 5), LOOKUPS_AT_ONCE);
-        assert_eq!((budget.take(9, 5), budget.take(9, 60_005), budget.take(9, 60_005)), (0, 3, 0));
-        assert_eq!(budget.take(u64::MAX, u64::MAX), LOOKUPS_AT_ONCE);
-        assert_eq!(budget.take(1, 0), 0, "a clock that goes back");
     }
 }

@@ -7,14 +7,14 @@ use lookups::pillars;
 use lookups::session::Session;
 use owners::{ReadOwners, Reading, SocketIndex};
 use record::{Accounting, Next};
-use sys::NetNs;
+use sys::{NetNs, Share};
 
 /// Minimum time between two readings.
 const PAUSE_NS: u64 = 100_000_000;
 /// Maximum time between two readings, for any number of sockets, because events must be buffered until then.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
-/// A pause lasts this many times as long as the previous reading.
-const PAUSES: u64 = 3;
+/// Readings take at most one part in this many of the time.
+const SHARE_OF_TIME: u64 = 4;
 /// The recording's key for the time of a reading.
 const TAKEN: &str = "nat events/owners";
 
@@ -70,7 +70,7 @@ impl ReadOwners for SessionReadings<'_> {
         let sockets = read_sockets(self.session, &mut self.stats);
         let owners = read_owners(self.session, &mut self.stats);
         let end_ns = sys::clock::monotonic_ns();
-        let pause_ns = end_ns.saturating_sub(begun_ns).saturating_mul(PAUSES).clamp(PAUSE_NS, PAUSE_NS_MAX);
+        let pause_ns = Share::pause_ns(SHARE_OF_TIME, end_ns.saturating_sub(begun_ns)).clamp(PAUSE_NS, PAUSE_NS_MAX);
         self.not_before_ns = end_ns.saturating_add(pause_ns);
         let seen_ns = owners.as_ref().map_or(u64::MAX, Owners::seen_ns);
         Some(Reading { taken_ns, is_last, sockets, owners, seen_ns })

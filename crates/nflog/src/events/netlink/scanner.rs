@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sys::netns::within;
-use sys::{BufferBudget, BufferLimits, Errno, FoundNetns, MountsWatch, NetnsOwner, SysError};
+use sys::{BufferBudget, BufferLimits, Errno, FoundNetns, MountsWatch, NetnsOwner, Share, SysError, clock};
 
 use super::groups::{Delivery, GroupSocket};
 use super::other_netns::{Elsewhere, FindOtherNetns};
@@ -29,9 +29,9 @@ const BUFFER_BYTES_MIN: u64 = 512 << 10;
 /// Time between two scans while no mount changes.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Minimum time between two scans.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_NS: u64 = 100_000_000;
 /// Scans take at most one part in this many of the time.
-const SHARE_OF_TIME: u32 = 20;
+const SHARE_OF_TIME: u64 = 21;
 /// Number of consecutive scans without a namespace after which it counts as removed. A single scan may miss one,
 /// because processes move between namespaces during the scan.
 const MISSED_MAX: u32 = 2;
@@ -218,10 +218,10 @@ impl Scanner {
         let thread = Builder::new().name("netwren-netns".into()).spawn(move || {
             let mounts = MountsWatch::open();
             while !is_stopped(&mounts, &stopped, PERIOD, true) {
-                let begin = Instant::now();
+                let begun_ns = clock::monotonic_ns();
                 scan.search();
-                let pause = PAUSE.max(begin.elapsed() * SHARE_OF_TIME);
-                if is_stopped(&mounts, &stopped, pause, false) {
+                let pause_ns = Share::pause_ns(SHARE_OF_TIME, clock::monotonic_ns().saturating_sub(begun_ns));
+                if is_stopped(&mounts, &stopped, Duration::from_nanos(pause_ns.max(PAUSE_NS)), false) {
                     break;
                 }
             }

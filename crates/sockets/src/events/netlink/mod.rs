@@ -8,7 +8,7 @@ pub(crate) mod destroyed;
 use record::rows::{Direction, Endpoint, EventKind, Socket, SocketEvent, SocketEvents, TcpInfo, need};
 use record::{Accounting, Addr, Demand, Each, Next, Proto, Source, SourceError, State, StreamState};
 use std::collections::{HashMap, HashSet};
-use sys::Host;
+use sys::{Host, Share};
 
 use super::{Follow, error_of};
 use crate::Via;
@@ -19,7 +19,7 @@ use crate::source::SocketSource;
 /// Minimum time between two scans.
 const LOOK_MS: u64 = 250;
 /// Scans may take one part in this many of the time: a large table is scanned less often.
-const SHARE_OF_TIME: u64 = 10;
+const SHARE_OF_TIME: u64 = 11;
 /// Maximum number of remembered connections, some 100 bytes each; later ones show no opening.
 ///
 /// Bound: connections that `--follow` without BPF remembers. Beyond: later connections show no opening. By: a local
@@ -187,7 +187,8 @@ impl<'h> NetlinkEvents<'h> {
             let text = format!("connections beyond the first {KNOWN_MAX} were not followed");
             self.stats.incomplete(full, text);
         }
-        self.next_look_ns = now_ns + (LOOK_MS * 1_000_000).max(self.known.len() as u64 * LOOK_NS_EACH * SHARE_OF_TIME);
+        let pause_ns = Share::pause_ns(SHARE_OF_TIME, self.known.len() as u64 * LOOK_NS_EACH);
+        self.next_look_ns = now_ns + pause_ns.max(LOOK_MS * 1_000_000);
         // Listeners come after connections in some dumps, so only now all of them are known.
         if self.announce(&fresh, now_ns, is_first, each) == Next::More && self.deaf.is_some() {
             self.miss(now_ns, each);

@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::Duration;
 use sys::caps::{Cap, CapSet};
-use sys::{clock, rights};
+use sys::{Share, clock, rights};
 
 /// The program name that selects this process.
 pub(crate) const NAME: &str = "netwren-owners";
@@ -25,8 +25,8 @@ const PAUSE_NS: u64 = 50_000_000;
 /// Bound: between two readings of sockets for `capture`. Beyond: a UDP port that changes hands within this time may be
 /// shown as its former holder's. By: a local user who opens sockets.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
-/// A pause lasts this many times as long as the previous reading, which limits the process to a quarter of a CPU.
-const PAUSES: u64 = 3;
+/// Readings take at most one part in this many of the time.
+const SHARE_OF_TIME: u64 = 4;
 
 /// Capabilities for descriptors of other users' processes, other namespaces, sockets and their events.
 const NEEDED: [Cap; 6] = [Cap::DacReadSearch, Cap::NetAdmin, Cap::SysPtrace, Cap::SysAdmin, Cap::Perfmon, Cap::Bpf];
@@ -57,7 +57,7 @@ fn told(options: OwnerOptions, messages: &Outbox, mut asked: UnixStream) -> Opti
             return Some(());
         }
         let lasted_ns = clock::monotonic_ns().saturating_sub(begun_ns);
-        let pause_ns = lasted_ns.saturating_mul(PAUSES).clamp(PAUSE_NS, PAUSE_NS_MAX);
+        let pause_ns = Share::pause_ns(SHARE_OF_TIME, lasted_ns).clamp(PAUSE_NS, PAUSE_NS_MAX);
         let end_ns = clock::monotonic_ns().saturating_add(pause_ns);
         match asked.read(&mut [0; 1]) {
             Ok(0) => return Some(()),

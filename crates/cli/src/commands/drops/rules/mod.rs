@@ -6,7 +6,6 @@ mod listing;
 use host::rule_matches::PacketFacts;
 use listing::{DroppedPackets, DroppingRules, FoundRule};
 use lookups::pillar_cache::PillarCache;
-use lookups::refreshing_lookups::Budget;
 use lookups::session::Session;
 use record::rows::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
 use record::{Accounting, Addr, Demand, Each, Offer, Scan, Source, SourceError, Stream, StreamState, scan_through};
@@ -14,7 +13,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use sys::SysError;
+use sys::{Share, SysError, clock};
 
 /// Maximum number of namespaces whose rules are kept. At the limit all except the run's own are forgotten and listed
 /// again when needed.
@@ -51,8 +50,8 @@ type PacketKind = (u64, Option<NetfilterHook>, u16, Option<u8>, Option<(Addr, Ad
 
 struct Netnses {
     rules: Vec<DroppingRules>,
-    /// Time budgets for the run's own namespace, and for others.
-    budgets: [Budget; 2],
+    /// Time shares for the run's own namespace, and for others.
+    shares: [Share; 2],
     /// Namespaces whose rules were listed in this round, or could not be listed.
     listed: Vec<u64>,
     kinds: HashMap<PacketKind, Option<Rc<FoundRule>>>,
@@ -63,9 +62,9 @@ struct Netnses {
 
 impl Default for Netnses {
     fn default() -> Netnses {
-        let budgets = [(); 2].map(|()| Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX));
+        let shares = [(); 2].map(|()| Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX));
         let (rules, listed, kinds, counts) = Default::default();
-        Netnses { rules, budgets, listed, kinds, counts, blocks: 0 }
+        Netnses { rules, shares, listed, kinds, counts, blocks: 0 }
     }
 }
 
@@ -119,7 +118,7 @@ impl OpenRules {
         for rules in &mut all.rules {
             if rules.have_changed() {
                 all.blocks = 0;
-                if let Err(error) = relisted(session, &all.budgets, rules) {
+                if let Err(error) = relisted(session, &all.shares, rules) {
                     all.counts.trouble.get_or_insert(error);
                 }
                 // The listing itself notes whether rules changed before it.
@@ -154,10 +153,10 @@ impl OpenRules {
 
 /// Lists the rules of a namespace again; if it is too soon for that, keeps the previous ones and notes a possible
 /// change.
-fn relisted(session: &Session, budgets: &[Budget; 2], rules: &mut DroppingRules) -> Result<(), SysError> {
+fn relisted(session: &Session, shares: &[Share; 2], rules: &mut DroppingRules) -> Result<(), SysError> {
     let netns_id = rules.netns_id;
     let mut listed = Ok(());
-    let is_allowed = in_time(session, budgets, netns_id, &mut || {
+    let is_allowed = in_time(session, shares, netns_id, &mut || {
         in_netns(session, netns_id, &mut || listed = rules.list_again(session.host()));
     });
     if !is_allowed {
@@ -166,16 +165,16 @@ fn relisted(session: &Session, budgets: &[Budget; 2], rules: &mut DroppingRules)
     listed
 }
 
-/// Calls `list` if the budget allows it; returns false if not.
-fn in_time(session: &Session, budgets: &[Budget; 2], netns_id: u64, list: &mut dyn FnMut()) -> bool {
-    let [own, others] = budgets;
-    let budget = if netns_id == session.netns_id() { own } else { others };
-    // A recording contains the listings that were within the budget.
+/// Calls `list` if the share allows it; returns false if not.
+fn in_time(session: &Session, shares: &[Share; 2], netns_id: u64, list: &mut dyn FnMut()) -> bool {
+    let [own, others] = shares;
+    let share = if netns_id == session.netns_id() { own } else { others };
+    // A recording contains the listings that were within the share.
     if session.host().is_replay() {
         list();
         return true;
     }
-    budget.spend(list)
+    share.spend(clock::monotonic_ns, list)
 }
 
 fn in_netns(session: &Session, netns_id: u64, visit: &mut dyn FnMut()) {
@@ -190,7 +189,7 @@ impl Netnses {
             self.rules.retain(|rules| rules.netns_id == own);
         }
         let (rules, trouble) = (&mut self.rules, &mut self.counts.trouble);
-        in_time(session, &self.budgets, netns_id, &mut || {
+        in_time(session, &self.shares, netns_id, &mut || {
             in_netns(session, netns_id, &mut || match DroppingRules::open(session.host(), netns_id, netns_id == own) {
                 Ok(opened) => rules.push(opened),
                 Err(error) => _ = trouble.get_or_insert(error),
@@ -205,7 +204,7 @@ impl Netnses {
         }
         self.listed.push(netns_id);
         let known = self.rules.iter_mut().find(|rules| rules.netns_id == netns_id);
-        match known.map(|rules| relisted(session, &self.budgets, rules)) {
+        match known.map(|rules| relisted(session, &self.shares, rules)) {
             None => self.open_netns(session, netns_id),
             Some(Ok(())) => {}
             Some(Err(error)) => {

@@ -5,7 +5,6 @@ mod book;
 mod reading;
 
 use book::RuleMatch;
-use lookups::refreshing_lookups::Budget;
 use lookups::session::Session;
 use reading::{Answer, NetnsRules};
 use record::rows::{LogRecord, LogRecords, LoggingRule, log_need};
@@ -13,7 +12,7 @@ use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Duration;
-use sys::{SysError, clock};
+use sys::{Share, SysError, clock};
 
 /// Records wait while rules of namespaces other than the run's own are listed. That may take one part in
 /// `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at once after a pause: once for first listings, and once for
@@ -41,9 +40,9 @@ pub(super) struct Rules<'s> {
     with_texts: bool,
     /// Maximum time that a record may have waited in the kernel.
     latency_ns: u64,
-    /// Time budgets for listing rules of other namespaces: for the first time, and again.
-    first: Budget,
-    again: Budget,
+    /// Time shares for listing rules of other namespaces: for the first time, and again.
+    first: Share,
+    again: Share,
     /// True if rules of some namespace have changed since they were listed.
     are_stale: Cell<bool>,
     /// True if a record has arrived since the last check for changes.
@@ -87,8 +86,8 @@ impl<'s> Rules<'s> {
             tried: RefCell::default(),
             with_texts,
             latency_ns: u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).saturating_add(TIMER_NS),
-            first: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
-            again: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
+            first: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
+            again: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
             are_stale: Cell::new(false),
             has_come: Cell::new(false),
             counts: counts.into(),
@@ -105,7 +104,7 @@ impl<'s> Rules<'s> {
     }
 
     /// Lists the rules that `record` may have matched, if they have changed or the namespace is new. Records wait for
-    /// that; it is skipped if it would exceed the time budget.
+    /// that; it is skipped if it would exceed the time share.
     fn meet(&self, record: &LogRecord<'_>) {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         match namespaces.iter_mut().find(|rules| rules.netns_id == record.netns_id) {
@@ -130,9 +129,9 @@ impl<'s> Rules<'s> {
         opened.ok()
     }
 
-    /// Calls `list` in a namespace other than the run's own if the budget allows it; returns false if not.
-    fn in_time(&self, netns_id: u64, budget: &Budget, list: &mut dyn FnMut()) -> bool {
-        budget.spend(&mut || self.session.in_namespace(netns_id, list))
+    /// Calls `list` in a namespace other than the run's own if the share allows it; returns false if not.
+    fn in_time(&self, netns_id: u64, share: &Share, list: &mut dyn FnMut()) -> bool {
+        share.spend(clock::monotonic_ns, &mut || self.session.in_namespace(netns_id, list))
     }
 
     fn note_trouble(&self, error: &SysError) {

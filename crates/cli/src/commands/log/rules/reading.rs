@@ -5,9 +5,8 @@ use host::log_rules;
 use host::rule_changes::{Changed, RuleChanges};
 use host::rule_texts::RuleTexts;
 use lookups::nft::{self, ListingBounds};
-use lookups::refreshing_lookups::Budget;
 use record::rows::LogRecord;
-use sys::{Errno, Host, SysError, clock};
+use sys::{Errno, Host, Share, SysError, clock};
 
 /// Listing the rules of a namespace may take one part in `SHARE_OF_TIME` of the time, and up to `CREDIT_NS_MAX` at
 /// once after a pause.
@@ -31,7 +30,7 @@ pub(super) struct NetnsRules {
     /// The changes since the listing, and the times of the first and the last notification.
     changed: Changed,
     changed_ns: (u64, u64),
-    budget: Budget,
+    share: Share,
     /// Number of the newest listing, starting at 1.
     number: u64,
 }
@@ -61,7 +60,7 @@ impl NetnsRules {
             confirmed_ns: 0,
             changed: Changed::Never,
             changed_ns: (0, 0),
-            budget: Budget::new(SHARE_OF_TIME, CREDIT_NS_MAX),
+            share: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
             number: 0,
         };
         if host.is_replay() {
@@ -104,9 +103,9 @@ impl NetnsRules {
         self.is_stale() && received_ns > self.confirmed_ns
     }
 
-    /// True if the budget allows another listing now.
+    /// True if the share allows another listing now.
     pub(super) fn may_list(&self) -> bool {
-        self.budget.allows(clock::monotonic_ns())
+        self.share.allows(clock::monotonic_ns())
     }
 
     /// Lists the rules of the calling thread's namespace.
@@ -130,7 +129,7 @@ impl NetnsRules {
             place.zip(head.iter().flat_map(|number| number.to_ne_bytes())).for_each(|(to, from)| *to = from);
             Ok(())
         });
-        self.budget.used(clock::monotonic_ns().saturating_sub(begun_ns));
+        self.share.charge(clock::monotonic_ns().saturating_sub(begun_ns));
         read?;
         let malformed = || SysError::new("read", "nft's list of rules", Errno::INVAL);
         let (head, listing) = bytes.split_at_checked(HEAD).ok_or_else(malformed)?;

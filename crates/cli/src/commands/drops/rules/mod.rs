@@ -8,7 +8,9 @@ use listing::{DroppedPackets, DroppingRules, FoundRule};
 use lookups::pillar_cache::PillarCache;
 use lookups::session::Session;
 use record::rows::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
-use record::{Accounting, Addr, Demand, Each, Offer, Scan, Source, SourceError, Stream, StreamState, scan_through};
+use record::{
+    Accounting, Addr, Demand, Each, Misses, Offer, Scan, Source, SourceError, Stream, StreamState, scan_through,
+};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -55,7 +57,10 @@ struct Netnses {
     /// Namespaces whose rules were listed in this round, or could not be listed.
     listed: Vec<u64>,
     kinds: HashMap<PacketKind, Option<Rc<FoundRule>>>,
-    counts: UnnamedCounts,
+    misses: Misses<NoRule>,
+    /// Number of packets whose rules could not be listed, and the first error.
+    failed: u64,
+    trouble: Option<SysError>,
     /// Number of blocks of events since rules changed.
     blocks: u32,
 }
@@ -63,18 +68,17 @@ struct Netnses {
 impl Default for Netnses {
     fn default() -> Netnses {
         let shares = [(); 2].map(|()| Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX));
-        let (rules, listed, kinds, counts) = Default::default();
-        Netnses { rules, shares, listed, kinds, counts, blocks: 0 }
+        let (rules, listed, kinds, misses) = Default::default();
+        Netnses { rules, shares, listed, kinds, misses, failed: 0, trouble: None, blocks: 0 }
     }
 }
 
-/// Number of packets without a rule, by reason.
-#[derive(Default)]
-struct UnnamedCounts {
-    unknown: u64,
-    late: u64,
-    failed: u64,
-    trouble: Option<SysError>,
+record::reasons! {
+    /// Why packets that a rule dropped have none.
+    enum NoRule {
+        Unknown = Note("packets were dropped by no rule that nft lists as they were dropped"),
+        Late = Incomplete("packets without their rule: rules may not be listed that often"),
+    }
 }
 
 impl OpenRules {
@@ -82,7 +86,7 @@ impl OpenRules {
     /// corresponds to the drops of the run. An error is reported for packets that need the rules.
     pub(in crate::commands) fn open(&self, session: &Session) {
         let mut all = self.0.borrow_mut();
-        if all.rules.is_empty() && all.counts.trouble.is_none() {
+        if all.rules.is_empty() && all.trouble.is_none() {
             all.open_netns(session, session.netns_id());
         }
     }
@@ -119,7 +123,7 @@ impl OpenRules {
             if rules.have_changed() {
                 all.blocks = 0;
                 if let Err(error) = relisted(session, &all.shares, rules) {
-                    all.counts.trouble.get_or_insert(error);
+                    all.trouble.get_or_insert(error);
                 }
                 // The listing itself notes whether rules changed before it.
                 rules.note_change();
@@ -134,20 +138,12 @@ impl OpenRules {
 
     /// Reports the number of packets without a rule, and the reasons.
     fn tell(&self, stats: &mut Accounting) {
-        let counts = std::mem::take(&mut self.0.borrow_mut().counts);
-        if let Some(error) = counts.trouble.filter(|_| counts.failed > 0) {
-            stats.incomplete(counts.failed, format!("packets that a rule dropped are shown without it: {error}"));
+        let mut all = self.0.borrow_mut();
+        let failed = std::mem::take(&mut all.failed);
+        if let Some(error) = all.trouble.take().filter(|_| failed > 0) {
+            stats.incomplete(failed, format!("packets that a rule dropped are shown without it: {error}"));
         }
-        // The rules were not listed in time.
-        stats.incomplete |= counts.late > 0;
-        for (count, text) in [
-            (counts.unknown, "packets were dropped by no rule that nft lists as they were dropped"),
-            (counts.late, "packets without their rule: rules may not be listed that often"),
-        ] {
-            if count > 0 {
-                stats.add_reason(count, text);
-            }
-        }
+        all.misses.report(stats);
     }
 }
 
@@ -188,7 +184,7 @@ impl Netnses {
         if self.rules.len() >= NAMESPACES_MAX {
             self.rules.retain(|rules| rules.netns_id == own);
         }
-        let (rules, trouble) = (&mut self.rules, &mut self.counts.trouble);
+        let (rules, trouble) = (&mut self.rules, &mut self.trouble);
         in_time(session, &self.shares, netns_id, &mut || {
             in_netns(session, netns_id, &mut || match DroppingRules::open(session.host(), netns_id, netns_id == own) {
                 Ok(opened) => rules.push(opened),
@@ -209,7 +205,7 @@ impl Netnses {
             Some(Ok(())) => {}
             Some(Err(error)) => {
                 self.rules.retain(|rules| rules.netns_id != netns_id);
-                self.counts.trouble.get_or_insert(error);
+                self.trouble.get_or_insert(error);
             }
         }
     }
@@ -226,8 +222,10 @@ impl Netnses {
         let count = Some(row.count).filter(|_| !is_one);
         let kind = (row.netns_id, row.route_hook, row.ethertype, row.l4, facts.ends, facts.ports, count);
         let Some(rules) = self.rules.iter().find(|rules| rules.netns_id == row.netns_id) else {
-            let missing = if self.counts.trouble.is_some() { &mut self.counts.failed } else { &mut self.counts.late };
-            *missing += row.count;
+            match self.trouble {
+                Some(_) => self.failed += row.count,
+                None => self.misses.add(NoRule::Late, row.count),
+            }
             return None;
         };
         if self.kinds.len() >= KINDS_MAX {
@@ -236,7 +234,9 @@ impl Netnses {
         let found = self.kinds.entry(kind).or_insert_with(|| {
             rules.find(&DroppedPackets { hooks: hooks_of(row.route_hook), facts, count }).map(Rc::new)
         });
-        self.counts.unknown += if found.is_none() { row.count } else { 0 };
+        if found.is_none() {
+            self.misses.add(NoRule::Unknown, row.count);
+        }
         found.clone()
     }
 }

@@ -8,7 +8,7 @@ use book::RuleMatch;
 use lookups::session::Session;
 use reading::{Answer, NetnsRules};
 use record::rows::{LogRecord, LogRecords, LoggingRule, log_need};
-use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
+use record::{Accounting, Demand, Each, Misses, Offer, SourceError, Stream, StreamState};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -47,17 +47,22 @@ pub(super) struct Rules<'s> {
     are_stale: Cell<bool>,
     /// True if a record has arrived since the last check for changes.
     has_come: Cell<bool>,
-    counts: RefCell<UnnamedCounts>,
+    misses: Misses<NoRule>,
+    /// The first error of a listing.
+    trouble: RefCell<Option<String>>,
 }
 
-/// Number of records without a rule, by reason.
-#[derive(Default)]
-struct UnnamedCounts {
-    several: u64,
-    unknown: u64,
-    late: u64,
-    unlisted: u64,
-    trouble: Option<String>,
+record::reasons! {
+    /// Why the rule of a record is not named.
+    enum NoRule {
+        Several = Note(
+            "records that several rules may have logged (same group, prefix and hook): their rule is not named"
+        ),
+        Unknown = Note("records of no rule that nft lists (rules of iptables-legacy are not in its list)"),
+        Late = Incomplete("records without their rule: rules changed faster than they may be listed"),
+        Unlisted =
+            Incomplete("records of network namespaces whose rules could not be listed, or not in time"),
+    }
 }
 
 impl<'s> Rules<'s> {
@@ -67,7 +72,7 @@ impl<'s> Rules<'s> {
             return None;
         }
         let with_texts = demand.need & log_need::RULE_TEXT != 0;
-        let (mut namespaces, mut counts) = (Vec::new(), UnnamedCounts::default());
+        let (mut namespaces, mut trouble) = (Vec::new(), None);
         let begun_ns = clock::monotonic_ns();
         session.in_each_namespace(&mut |netns_id| {
             let is_late = clock::monotonic_ns().saturating_sub(begun_ns) > START_NS_MAX;
@@ -77,7 +82,7 @@ impl<'s> Rules<'s> {
             }
             match NetnsRules::open(session.host(), netns_id, with_texts) {
                 Ok(rules) => namespaces.push(rules),
-                Err(error) => _ = counts.trouble.get_or_insert(error.to_string()),
+                Err(error) => _ = trouble.get_or_insert_with(|| error.to_string()),
             }
         });
         Some(Rules {
@@ -90,7 +95,8 @@ impl<'s> Rules<'s> {
             again: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
             are_stale: Cell::new(false),
             has_come: Cell::new(false),
-            counts: counts.into(),
+            misses: Misses::default(),
+            trouble: trouble.into(),
         })
     }
 
@@ -135,7 +141,7 @@ impl<'s> Rules<'s> {
     }
 
     fn note_trouble(&self, error: &SysError) {
-        self.counts.borrow_mut().trouble.get_or_insert_with(|| error.to_string());
+        self.trouble.borrow_mut().get_or_insert_with(|| error.to_string());
     }
 
     /// Checks all namespaces for changed rules. Costs one system call per namespace.
@@ -187,51 +193,25 @@ impl<'s> Rules<'s> {
         let window = (made_ns, record.received_ns);
         let rules = namespaces.iter().find(|rules| rules.netns_id == record.netns_id);
         let answer = rules.map(|rules| rules.find(record, window));
-        let mut counts = self.counts.borrow_mut();
-        let rule = match &answer {
-            Some(Answer::Known(RuleMatch::One(rule))) => Some(rule),
-            Some(Answer::Known(RuleMatch::Several(common))) => {
-                counts.several += 1;
-                Some(common)
-            }
-            Some(Answer::Known(RuleMatch::None)) => {
-                counts.unknown += 1;
-                None
-            }
-            None => {
-                counts.unlisted += 1;
-                None
-            }
-            Some(Answer::Late) => {
-                counts.late += 1;
-                None
-            }
+        let (rule, miss) = match &answer {
+            Some(Answer::Known(RuleMatch::One(rule))) => (Some(rule), None),
+            Some(Answer::Known(RuleMatch::Several(common))) => (Some(common), Some(NoRule::Several)),
+            Some(Answer::Known(RuleMatch::None)) => (None, Some(NoRule::Unknown)),
+            None => (None, Some(NoRule::Unlisted)),
+            Some(Answer::Late) => (None, Some(NoRule::Late)),
         };
-        drop(counts);
+        if let Some(reason) = miss {
+            self.misses.add(reason, 1);
+        }
         then(rule)
     }
 
     /// Reports the number of records without a rule, and the reasons.
     fn tell(&self, stats: &mut Accounting) {
-        let UnnamedCounts { several, unknown, late, unlisted, trouble } = &*self.counts.borrow();
-        if let Some(error) = trouble {
+        if let Some(error) = &*self.trouble.borrow() {
             stats.incomplete(1, format!("rules are missing: {error}"));
         }
-        // These rules were not listed, or not in time.
-        stats.incomplete |= *unlisted > 0 || *late > 0;
-        for (count, text) in [
-            (
-                several,
-                "records that several rules may have logged (same group, prefix and hook): their rule is not named",
-            ),
-            (unknown, "records of no rule that nft lists (rules of iptables-legacy are not in its list)"),
-            (late, "records without their rule: rules changed faster than they may be listed"),
-            (unlisted, "records of network namespaces whose rules could not be listed, or not in time"),
-        ] {
-            if *count > 0 {
-                stats.add_reason(*count, text);
-            }
-        }
+        self.misses.report(stats);
     }
 }
 

@@ -1,45 +1,33 @@
-//! Dropped packets with the owners of the sockets that sent them or would have received them.
+//! The sockets that sent dropped packets or would have received them.
 
 use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
+use crate::socket_owners::PacketTable;
 use record::rows::{Conntrack, CtTuple, DropEvent, DropEvents, NetfilterHook, PacketDrop};
-use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
+use record::{Each, Next};
 
-/// The reason why a packet has no owner: the socket is looked up after the packet was dropped, and may be closed by
-/// then.
-const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, or nobody listens there";
+impl PacketTable for DropEvents {
+    const ROWS: &'static str = "dropped packets of here";
+    const EXPLAIN: Option<&'static str> = Some("owners: readings of all sockets and their holders, as drops need them");
 
-/// The drops of another stream, with owners in each row.
-pub struct OwnedDrops<'s, R: ReadOwners> {
-    drops: &'s mut dyn Stream<DropEvents>,
-    readings: Readings<R>,
-    /// Number of dropped packets to or from this host.
-    here: u64,
-    /// Number of these packets without an owner.
-    unknown: u64,
-}
-
-impl<'s, R: ReadOwners> OwnedDrops<'s, R> {
-    /// Adds owners, which `reader` reads, to the drops of `drops`. May wait for a reading: drops then wait in their
-    /// ring.
-    pub fn new(drops: &'s mut dyn Stream<DropEvents>, reader: R) -> OwnedDrops<'s, R> {
-        OwnedDrops { drops, readings: Readings::new(reader), here: 0, unknown: 0 }
-    }
-}
-
-/// Finds the owners of the socket that the kernel names, otherwise of the socket at the local end.
-fn find<R: ReadOwners>(readings: &mut Readings<R>, event: &DropEvent<'_>) -> OwnerAnswer {
-    let packet = &event.packet;
-    if packet.socket_inode != 0 {
-        return readings.find_socket(packet.socket_inode, event.time_ns);
-    }
-    for from_here in sides(packet.route_hook) {
-        let Some(entry) = seen_from(packet, *from_here) else { continue };
-        let answer = readings.find(&entry, event.time_ns);
-        if answer != OwnerAnswer::NotHere {
-            return answer;
+    /// Finds the owners of the socket that the kernel names, otherwise of the socket at the local end.
+    fn find<R: ReadOwners>(event: &DropEvent<'_>, readings: &mut Readings<R>) -> OwnerAnswer {
+        let packet = &event.packet;
+        if packet.socket_inode != 0 {
+            return readings.find_socket(packet.socket_inode, event.time_ns);
         }
+        for from_here in sides(packet.route_hook) {
+            let Some(entry) = seen_from(packet, *from_here) else { continue };
+            let answer = readings.find(&entry, event.time_ns);
+            if answer != OwnerAnswer::NotHere {
+                return answer;
+            }
+        }
+        OwnerAnswer::NotHere
     }
-    OwnerAnswer::NotHere
+
+    fn hand_out(event: &DropEvent<'_>, seen: &SeenOwners, each: &mut Each<'_, DropEvents>) -> Next {
+        each(&DropEvent { owners: &seen.owners, owners_seen_ns: seen.seen_ns, ..*event })
+    }
 }
 
 /// The possible roles of this host: sender (true), receiver (false), neither if the packet passes through. A packet
@@ -64,42 +52,6 @@ fn seen_from(packet: &PacketDrop<'_>, from_here: bool) -> Option<Conntrack<'stat
     Some(Conntrack { netns_id: packet.netns_id, orig: CtTuple { proto, ..orig }, ..Conntrack::EMPTY })
 }
 
-impl<R: ReadOwners> Stream<DropEvents> for OwnedDrops<'_, R> {
-    fn offer(&self, demand: &Demand<DropEvents>) -> Offer {
-        let mut offer = self.drops.offer(demand);
-        offer.explain.push("owners: readings of all sockets and their holders, as drops need them".to_owned());
-        offer
-    }
-
-    fn next(
-        &mut self,
-        demand: &Demand<DropEvents>,
-        each: &mut Each<'_, DropEvents>,
-    ) -> Result<StreamState, SourceError> {
-        let OwnedDrops { drops, readings, here, unknown } = self;
-        drops.next(demand, &mut |event| match find(readings, event) {
-            OwnerAnswer::Found(SeenOwners { owners, seen_ns }) => {
-                *here += 1;
-                each(&DropEvent { owners: &owners, owners_seen_ns: seen_ns, ..*event })
-            }
-            OwnerAnswer::Unknown => {
-                (*here, *unknown) = (*here + 1, *unknown + 1);
-                each(event)
-            }
-            OwnerAnswer::NotHere => each(event),
-        })
-    }
-
-    fn close(&mut self) -> Accounting {
-        let mut stats = self.drops.close();
-        stats.add(&self.readings.close());
-        if self.unknown > 0 {
-            stats.add_reason(0, format!("{} of {} dropped packets of here {UNKNOWN}", self.unknown, self.here));
-        }
-        stats
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -113,7 +65,7 @@ mod tests {
         let event = DropEvent { packet, time_ns: 5, ..DropEvent::default() };
         for (after, is_found, read) in [(0, true, 1), (1, true, 2), (2, false, 2)] {
             let mut readings = Readings::new(FakeReadings::new(0, after));
-            assert_eq!(matches!(find(&mut readings, &event), OwnerAnswer::Found(_)), is_found, "{after}");
+            assert_eq!(matches!(DropEvents::find(&event, &mut readings), OwnerAnswer::Found(_)), is_found, "{after}");
             assert_eq!(readings.taken_ns(), read * 10, "{after}");
         }
     }

@@ -1,67 +1,20 @@
-//! Log records with the owners of the sockets that send or receive the packets.
+//! The sockets that sent or receive the packets of log records.
 
-use crate::readings::{OwnerAnswer, ReadOwners, Readings};
+use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
+use crate::socket_owners::PacketTable;
 use record::rows::{Conntrack, CtTuple, LogRecord, LogRecords};
-use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
+use record::{Each, Next};
 
-/// The reason why a record has no owner: the socket is looked up after the packet, and may be closed by then.
-const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, or nobody listens there";
+impl PacketTable for LogRecords {
+    const ROWS: &'static str = "records of packets to or from here";
+    const EXPLAIN: Option<&'static str> = None;
 
-/// The records of another stream, with owners in each row.
-pub struct OwnedRecords<'s, R: ReadOwners> {
-    records: &'s mut dyn Stream<LogRecords>,
-    readings: Readings<R>,
-    /// Number of records of packets to or from this host.
-    here: u64,
-    /// Number of these records without an owner.
-    unknown: u64,
-}
-
-impl<'s, R: ReadOwners> OwnedRecords<'s, R> {
-    /// Adds owners, which `reader` reads, to the records of `records`. May wait for a reading: records then wait in
-    /// buffers.
-    pub fn new(records: &'s mut dyn Stream<LogRecords>, reader: R) -> OwnedRecords<'s, R> {
-        OwnedRecords { records, readings: Readings::new(reader), here: 0, unknown: 0 }
-    }
-}
-
-impl<R: ReadOwners> Stream<LogRecords> for OwnedRecords<'_, R> {
-    fn offer(&self, demand: &Demand<LogRecords>) -> Offer {
-        self.records.offer(demand)
+    fn find<R: ReadOwners>(record: &LogRecord<'_>, readings: &mut Readings<R>) -> OwnerAnswer {
+        from_the_local_end(record).map_or(OwnerAnswer::NotHere, |entry| readings.find(&entry, record.time_ns))
     }
 
-    fn next(
-        &mut self,
-        demand: &Demand<LogRecords>,
-        each: &mut Each<'_, LogRecords>,
-    ) -> Result<StreamState, SourceError> {
-        let OwnedRecords { records, readings, here, unknown } = self;
-        records.next(demand, &mut |record| {
-            let Some(entry) = from_the_local_end(record) else { return each(record) };
-            match readings.find(&entry, record.time_ns) {
-                OwnerAnswer::Found(seen) => {
-                    *here += 1;
-                    each(&LogRecord { owners: &seen.owners, owners_seen_ns: seen.seen_ns, ..*record })
-                }
-                OwnerAnswer::Unknown => {
-                    (*here, *unknown) = (*here + 1, *unknown + 1);
-                    each(record)
-                }
-                OwnerAnswer::NotHere => each(record),
-            }
-        })
-    }
-
-    fn close(&mut self) -> Accounting {
-        let mut stats = self.records.close();
-        stats.add(&self.readings.close());
-        if self.unknown > 0 {
-            stats.add_reason(
-                0,
-                format!("{} of {} records of packets to or from here {UNKNOWN}", self.unknown, self.here),
-            );
-        }
-        stats
+    fn hand_out(record: &LogRecord<'_>, seen: &SeenOwners, each: &mut Each<'_, LogRecords>) -> Next {
+        each(&LogRecord { owners: &seen.owners, owners_seen_ns: seen.seen_ns, ..*record })
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod account;
 mod addr;
+mod annotate;
 mod demand;
 mod far_time;
 mod filter;
@@ -34,6 +35,7 @@ mod visitor;
 
 pub use account::{Accounting, Why};
 pub use addr::{Addr, Prefix, Scope};
+pub use annotate::{Annotate, Annotated, annotated};
 pub use demand::{BackendLacks, Demand, Offer, Push, Via};
 pub use far_time::FarTime;
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};

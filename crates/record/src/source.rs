@@ -28,6 +28,12 @@ pub trait Source<T: Table> {
     }
 }
 
+impl<T: Table, S: Source<T> + ?Sized> Source<T> for &S {
+    fn prepare(&self, demand: &Demand<T>) -> Box<dyn Scan<T> + '_> {
+        (**self).prepare(demand)
+    }
+}
+
 /// A prepared scan: everything is decided and nothing has been read yet. It may run several times (`--watch`).
 pub trait Scan<T: Table> {
     /// Describes what [`Scan::run`] does. Makes no decision; costs a few allocations.
@@ -165,6 +171,34 @@ pub trait Stream<T: Table> {
 
     /// Returns the row counts and the losses. Called once, after the last row.
     fn close(&mut self) -> Accounting;
+}
+
+impl<T: Table, S: Stream<T> + ?Sized> Stream<T> for &mut S {
+    fn offer(&self, demand: &Demand<T>) -> Offer {
+        (**self).offer(demand)
+    }
+
+    fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<StreamState, SourceError> {
+        (**self).next(demand, each)
+    }
+
+    fn close(&mut self) -> Accounting {
+        (**self).close()
+    }
+}
+
+impl<T: Table, S: Stream<T> + ?Sized> Stream<T> for Box<S> {
+    fn offer(&self, demand: &Demand<T>) -> Offer {
+        (**self).offer(demand)
+    }
+
+    fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<StreamState, SourceError> {
+        (**self).next(demand, each)
+    }
+
+    fn close(&mut self) -> Accounting {
+        (**self).close()
+    }
 }
 
 /// Whether a stream may have more rows.

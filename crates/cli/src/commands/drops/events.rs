@@ -9,9 +9,9 @@ use crate::flags::request::Request;
 use ::drops::{DropStream, DropsVia, FollowDrops};
 use engine::{Plan, Run, RunError};
 use lookups::session::Session;
-use owners::OwnedDrops;
+use owners::SocketOwners;
 use record::rows::{DropEvents, drop_need};
-use record::{Accounting, Stream};
+use record::{Accounting, Annotated, Stream};
 use runtime::messages::say;
 use runtime::outcome::Outcome;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
         if !needs(drop_need::OWNERS) {
             return to.read(stream, then);
         }
-        to.read(&mut OwnedDrops::new(stream, SessionReadings::new(session)), then)
+        to.read(&mut Annotated::new(stream, SocketOwners::new(SessionReadings::new(session))), then)
     })
 }
 

@@ -5,9 +5,9 @@ use super::rules::{RuledRecords, Rules};
 use crate::commands::nat::owner_readings::SessionReadings;
 use lookups::session::Session;
 use nflog::Preview;
-use owners::OwnedRecords;
+use owners::SocketOwners;
 use record::rows::{LogRecords, log_need};
-use record::{Demand, Stream};
+use record::{Annotated, Demand, Stream};
 use std::time::Duration;
 
 /// The readings in addition to records.
@@ -57,7 +57,7 @@ impl<'s> Meaning<'s> {
     ) -> R {
         let (mut owned, mut ruled, mut with_entries);
         let stream: &mut dyn Stream<LogRecords> = if self.owners {
-            owned = OwnedRecords::new(stream, SessionReadings::new(self.session));
+            owned = Annotated::new(stream, SocketOwners::new(SessionReadings::new(self.session)));
             &mut owned
         } else {
             stream

@@ -29,7 +29,7 @@ pub use entries::OwnedEntries;
 pub use events::OwnedEvents;
 pub use ownerless::{OwnerlessCount, OwnerlessCounted};
 pub use packet_sockets::PacketSockets;
-pub use packets::{Complete, OwnedPackets, SocketNews};
+pub use packets::{Complete, PacketOwners, SocketNews};
 pub use readings::{ReadOwners, Reading};
 pub use resolver::OwnerResolver;
 pub use rounds::RoundOwners;

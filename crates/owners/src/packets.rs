@@ -1,4 +1,4 @@
-//! Captured packets with the sockets at both ends and their owners.
+//! The sockets at both ends of captured packets, and their owners.
 //!
 //! The ends of a packet are looked up in [`PacketSockets`], which a separate process keeps up to date: no packet
 //! causes a reading. A packet whose socket is unknown waits for the next reading, and all packets after it wait as
@@ -7,7 +7,7 @@
 use crate::packet_sockets::{EndAnswer, PacketEnds, PacketSockets, has_socket};
 use crate::waiting::WaitingPackets;
 use record::rows::{CapturedPacket, CapturedPackets, PacketSocket};
-use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
+use record::{Accounting, Annotate, Each, Next};
 
 /// Maximum time that a packet waits for a reading.
 ///
@@ -49,9 +49,8 @@ pub trait SocketNews {
 /// Decodes the headers of a packet into its row, and renders the texts that are needed.
 pub type Complete = for<'r> fn(CapturedPacket<'r>, u64, &'r mut Vec<u8>) -> CapturedPacket<'r>;
 
-/// The packets of another stream, with the sockets at their ends.
-pub struct OwnedPackets<'s, N: SocketNews> {
-    packets: &'s mut dyn Stream<CapturedPackets>,
+/// The sockets at the ends of packets, and their owners.
+pub struct PacketOwners<N: SocketNews> {
     complete: Complete,
     news: N,
     sockets: PacketSockets,
@@ -59,11 +58,14 @@ pub struct OwnedPackets<'s, N: SocketNews> {
     info: Vec<u8>,
     /// Time of the newest packet that may have a socket.
     newest_ns: u64,
-    counts: OwnerCounts,
+    /// The demand's bits, and the time at the beginning of the batch.
+    need: u64,
+    now_ns: u64,
+    counts: PacketCounts,
 }
 
 #[derive(Debug, Default)]
-struct OwnerCounts {
+struct PacketCounts {
     /// Number of packets to or from this host.
     here: u64,
     /// Number of packets with a local end that has no owner.
@@ -74,17 +76,11 @@ struct OwnerCounts {
     unwanted: u64,
 }
 
-impl<'s, N: SocketNews> OwnedPackets<'s, N> {
-    /// Adds sockets, which `news` reports, to the packets of `packets`; `complete` was also applied to the rows of
-    /// `packets`.
-    pub fn new(
-        packets: &'s mut dyn Stream<CapturedPackets>,
-        complete: Complete,
-        news: N,
-        sockets: PacketSockets,
-    ) -> OwnedPackets<'s, N> {
-        let (waiting, counts) = Default::default();
-        OwnedPackets { packets, complete, news, sockets, waiting, info: Vec::new(), newest_ns: 0, counts }
+impl<N: SocketNews> PacketOwners<N> {
+    /// Adds the sockets that `news` reports; `complete` was also applied to the rows that arrive.
+    pub fn new(complete: Complete, news: N, sockets: PacketSockets) -> PacketOwners<N> {
+        let (waiting, info, counts) = Default::default();
+        PacketOwners { complete, news, sockets, waiting, info, newest_ns: 0, need: 0, now_ns: 0, counts }
     }
 
     /// Hands out waiting packets as long as they have answers; all of them if `is_end`.
@@ -119,42 +115,9 @@ impl<'s, N: SocketNews> OwnedPackets<'s, N> {
         }
         self.release(need, true, each)
     }
-
-    /// Takes the available packets.
-    fn take(
-        &mut self,
-        demand: &Demand<CapturedPackets>,
-        each: &mut Each<'_, CapturedPackets>,
-    ) -> Result<StreamState, SourceError> {
-        let OwnedPackets { packets, complete, news, sockets, waiting, info, newest_ns, counts } = self;
-        let now_ns = news.now_ns();
-        packets.next(demand, &mut |row| {
-            if row.packet.as_ref().is_some_and(has_socket) {
-                *newest_ns = row.time_ns.max(*newest_ns);
-            }
-            if waiting.is_empty() {
-                let ends = sockets.ends(row);
-                if !is_waiting(&ends) || !news.is_alive() {
-                    return counts.hand_out(row, ends, sockets, each);
-                }
-            }
-            news.ask();
-            waiting.push(row, now_ns);
-            while waiting.is_full() {
-                let Some(first) = waiting.first() else { break };
-                let first = complete(first.row(), demand.need, info);
-                let next = counts.hand_out(&first, sockets.ends(&first), sockets, each);
-                waiting.remove_first();
-                if next == Next::Stop {
-                    return Next::Stop;
-                }
-            }
-            Next::More
-        })
-    }
 }
 
-impl OwnerCounts {
+impl PacketCounts {
     fn hand_out(
         &mut self,
         row: &CapturedPacket<'_>,
@@ -185,51 +148,60 @@ fn socket_of(end: EndAnswer<'_>) -> Option<&PacketSocket> {
     if let EndAnswer::Found(socket) = end { Some(socket) } else { None }
 }
 
-impl<N: SocketNews> Stream<CapturedPackets> for OwnedPackets<'_, N> {
-    fn offer(&self, demand: &Demand<CapturedPackets>) -> Offer {
-        self.packets.offer(demand)
-    }
-
-    fn next(
-        &mut self,
-        demand: &Demand<CapturedPackets>,
-        each: &mut Each<'_, CapturedPackets>,
-    ) -> Result<StreamState, SourceError> {
+impl<N: SocketNews> Annotate<CapturedPackets> for PacketOwners<N> {
+    fn begin(&mut self, need: u64, each: &mut Each<'_, CapturedPackets>) -> Next {
         self.news.take(&mut self.sockets, !self.waiting.is_empty());
         if self.newest_ns > self.sockets.taken_ns().saturating_add(FRESH_NS) {
             self.news.ask();
         }
-        let mut is_stopped = self.release(demand.need, false, each) == Next::Stop;
-        let mut state = Ok(StreamState::Open);
-        if !is_stopped {
-            state = self.take(demand, &mut |row| {
-                let next = each(row);
-                is_stopped |= next == Next::Stop;
-                next
-            });
-        }
-        if !is_stopped && !matches!(state, Ok(StreamState::Open)) {
-            is_stopped = self.finish(demand.need, each) == Next::Stop;
-        }
-        if is_stopped {
-            self.counts.unwanted += self.waiting.clear();
-        }
-        state
+        let next = self.release(need, false, each);
+        (self.need, self.now_ns) = (need, self.news.now_ns());
+        next
     }
 
-    fn close(&mut self) -> Accounting {
-        let mut stats = self.packets.close();
+    fn row(&mut self, row: &CapturedPacket<'_>, each: &mut Each<'_, CapturedPackets>) -> Next {
+        if row.packet.as_ref().is_some_and(has_socket) {
+            self.newest_ns = row.time_ns.max(self.newest_ns);
+        }
+        if self.waiting.is_empty() {
+            let ends = self.sockets.ends(row);
+            if !is_waiting(&ends) || !self.news.is_alive() {
+                return self.counts.hand_out(row, ends, &self.sockets, each);
+            }
+        }
+        self.news.ask();
+        self.waiting.push(row, self.now_ns);
+        while self.waiting.is_full() {
+            let Some(first) = self.waiting.first() else { break };
+            let first = (self.complete)(first.row(), self.need, &mut self.info);
+            let next = self.counts.hand_out(&first, self.sockets.ends(&first), &self.sockets, each);
+            self.waiting.remove_first();
+            if next == Next::Stop {
+                return Next::Stop;
+            }
+        }
+        Next::More
+    }
+
+    fn end(&mut self, need: u64, is_last: bool, each: &mut Each<'_, CapturedPackets>) -> Next {
+        if is_last { self.finish(need, each) } else { Next::More }
+    }
+
+    fn stop(&mut self) {
+        self.counts.unwanted += self.waiting.clear();
+    }
+
+    fn close(&mut self, stats: &mut Accounting) {
         // Packets that the consumer no longer wanted were not handed out.
         stats.seen = stats.seen.saturating_sub(self.counts.unwanted + self.waiting.clear());
         stats.add(&self.news.close());
-        let OwnerCounts { here, unknown, hurried, .. } = self.counts;
+        let PacketCounts { here, unknown, hurried, .. } = self.counts;
         if unknown > 0 {
             stats.add_reason(0, format!("{unknown} of {here} packets to or from here {UNKNOWN}"));
         }
         if hurried > 0 {
             stats.incomplete(hurried, HURRIED);
         }
-        stats
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::packet_sockets::tests::{add, packet, read};
 use record::rows::LinkType;
-use record::{Addr, Proto, SourceFault};
+use record::{Addr, Annotated, Demand, Offer, Proto, SourceError, SourceFault, Stream, StreamState};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -102,7 +102,7 @@ fn run(batches: &[&[(u16, u64)]], readings: &[(u64, u16, u32)], wanted: usize) -
     let mut packets = Packets(batches.iter().map(|batch| batch.to_vec()).collect(), 0);
     let mut sockets = PacketSockets::default();
     read(&mut sockets, 100, |sockets| add(sockets, Proto::Udp, (HERE, 1), None, 11));
-    let mut owned = OwnedPackets::new(&mut packets, complete, Rc::clone(&news), sockets);
+    let mut owned = Annotated::new(&mut packets, PacketOwners::new(complete, Rc::clone(&news), sockets));
     let (mut rows, demand) = (Vec::new(), Demand::new(&[], Vec::new()));
     let mut state = StreamState::Open;
     while state == StreamState::Open && rows.len() < wanted {

@@ -9,7 +9,7 @@ use super::program::Programs;
 use super::writing::{PacketWriter, all_written, finished, written};
 use crate::commands::all_netns::descriptors_for_netns;
 use crate::commands::follow::{self, StreamNotes, Then};
-use ::owners::OwnedPackets;
+use ::owners::PacketOwners;
 use capture::{CapturePlace, FollowPackets, PacketStream, Passes, complete};
 use engine::{Plan, Run, RunError};
 use host::{LinksReader, NetnsOwners};
@@ -18,7 +18,7 @@ use lookups::long_work;
 use lookups::packet_entries::EntryLookups;
 use lookups::session::Session;
 use record::rows::{CapturedPacket, CapturedPackets, Link};
-use record::{Accounting, LookupId, SourceError, SourceFault, Stream};
+use record::{Accounting, Annotated, LookupId, SourceError, SourceFault, Stream};
 use runtime::messages::say;
 use runtime::outcome::Outcome;
 use runtime::rights::{Confined, NeededRights};
@@ -206,7 +206,7 @@ impl Reading<'_> {
     ) -> Result<(Run, Option<PacketWriter>), RunError> {
         match owners {
             Some(Owners { mut feed, sockets, .. }) => {
-                self.read(&mut OwnedPackets::new(stream, complete, &mut feed, sockets), then)
+                self.read(&mut Annotated::new(stream, PacketOwners::new(complete, &mut feed, sockets)), then)
             }
             None => self.read(stream, then),
         }

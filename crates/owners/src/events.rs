@@ -1,8 +1,9 @@
 //! Conntrack events with the owners of their entries, which are remembered from an entry's first event to its last.
 
 use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
+use crate::socket_owners::OwnerCounts;
 use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents};
-use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
+use record::{Accounting, Annotate, Each, Next};
 use std::collections::HashMap;
 
 /// Maximum number of entries whose owners are remembered, about 40 bytes each; the destroy events of further entries
@@ -12,57 +13,45 @@ use std::collections::HashMap;
 /// have no owner; they are counted. By: a local user with as many connections.
 const MAX: usize = 1 << 20;
 
-/// The reason why an event has no owner: the socket is looked up after the event, and may be closed by then.
-const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, nobody listens there, or the entry \
-                       began before we did";
+/// The reasons why an event has no owner: the socket is looked up after the event, and may be closed by then.
+const UNKNOWN: &str =
+    "the socket had gone when it was looked for, nobody listens there, or the entry began before we did";
 
-/// The events of another stream, with the owners of their entries in each row.
-pub struct OwnedEvents<'s, R: ReadOwners> {
-    events: &'s mut dyn Stream<NatEvents>,
+/// The owners of the entries of events.
+pub struct EventOwners<R: ReadOwners> {
     tracker: OwnerTracker<R>,
     /// False if new events are received only to find the owners for later ones.
     shows_new: bool,
 }
 
-impl<'s, R: ReadOwners> OwnedEvents<'s, R> {
-    /// Adds owners, which `reader` reads, to the events of `events`. That stream must deliver new events in any case:
-    /// `shows` returns whether new and destroy events pass the filter.
-    pub fn new(
-        events: &'s mut dyn Stream<NatEvents>,
-        reader: R,
-        [shows_new, shows_destroy]: [bool; 2],
-    ) -> OwnedEvents<'s, R> {
-        OwnedEvents { events, tracker: OwnerTracker::new(reader, shows_destroy), shows_new }
+impl<R: ReadOwners> EventOwners<R> {
+    /// Takes readings through `reader`. The stream must deliver new events in any case: `shows` returns whether new
+    /// and destroy events pass the filter.
+    pub fn new(reader: R, [shows_new, shows_destroy]: [bool; 2]) -> EventOwners<R> {
+        EventOwners { tracker: OwnerTracker::new(reader, shows_destroy), shows_new }
     }
 }
 
-impl<R: ReadOwners> Stream<NatEvents> for OwnedEvents<'_, R> {
-    fn offer(&self, demand: &Demand<NatEvents>) -> Offer {
-        self.events.offer(demand)
+impl<R: ReadOwners> Annotate<NatEvents> for EventOwners<R> {
+    fn row(&mut self, event: &NatEvent<'_>, each: &mut Each<'_, NatEvents>) -> Next {
+        let owners = self.tracker.of(event.kind, event.entry, event.time_ns);
+        if event.kind == NatEventKind::New && !self.shows_new {
+            return Next::More;
+        }
+        let Some(seen) = owners else { return each(event) };
+        let entry = &Conntrack { owners: &seen.owners, owners_seen_ns: seen.seen_ns, ..*event.entry };
+        each(&NatEvent { entry, ..*event })
     }
 
-    fn next(&mut self, demand: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SourceError> {
-        let (tracker, shows_new) = (&mut self.tracker, self.shows_new);
-        self.events.next(demand, &mut |event| {
-            let owners = tracker.of(event.kind, event.entry, event.time_ns);
-            if event.kind == NatEventKind::New && !shows_new {
-                return Next::More;
-            }
-            let Some(seen) = owners else { return each(event) };
-            let entry = &Conntrack { owners: &seen.owners, owners_seen_ns: seen.seen_ns, ..*event.entry };
-            each(&NatEvent { entry, ..*event })
-        })
-    }
-
-    fn close(&mut self) -> Accounting {
-        let mut stats = Accounting::default();
-        self.tracker.close(&mut stats);
+    fn close(&mut self, stats: &mut Accounting) {
+        let mut own = Accounting::default();
+        self.tracker.close(&mut own);
         // The notes about owners come first, because the events' own last line is their summary. The events' backends
         // come first.
-        let via = std::mem::take(&mut stats.via);
-        stats.add(&self.events.close());
-        via.into_iter().for_each(|backend| stats.used(backend));
-        stats
+        let via = std::mem::take(&mut own.via);
+        own.add(stats);
+        via.into_iter().for_each(|backend| own.used(backend));
+        *stats = own;
     }
 }
 
@@ -72,17 +61,15 @@ struct OwnerTracker<R: ReadOwners> {
     /// True if destroy events are shown: the owners of new entries are then remembered for them.
     remembers: bool,
     known: HashMap<u64, SeenOwners>,
-    /// Number of events of entries with an end on this host.
-    here: u64,
-    /// Number of these events without an owner.
-    unknown: u64,
+    counts: OwnerCounts,
     unremembered: u64,
 }
 
 impl<R: ReadOwners> OwnerTracker<R> {
     fn new(reader: R, remembers: bool) -> OwnerTracker<R> {
         let readings = Readings::new(reader);
-        OwnerTracker { readings, remembers, known: HashMap::new(), here: 0, unknown: 0, unremembered: 0 }
+        let (known, counts) = Default::default();
+        OwnerTracker { readings, remembers, known, counts, unremembered: 0 }
     }
 
     /// The owners to show with an event.
@@ -90,27 +77,19 @@ impl<R: ReadOwners> OwnerTracker<R> {
         if what == NatEventKind::Destroy {
             // The socket is closed or serves another connection by now: only remembered owners are correct.
             let known = self.known.remove(&entry.lifetime_key());
-            self.here += u64::from(known.is_some() || self.readings.is_here(entry));
-            self.unknown += u64::from(known.is_none() && self.readings.is_here(entry));
+            self.counts.here += u64::from(known.is_some() || self.readings.is_here(entry));
+            self.counts.unknown += u64::from(known.is_none() && self.readings.is_here(entry));
             return known;
         }
         if let (true, Some(known)) = (what != NatEventKind::New, self.known.get(&entry.lifetime_key())) {
-            self.here += 1;
+            self.counts.here += 1;
             return Some(known.clone());
         }
-        match self.readings.find(entry, happened_ns) {
-            OwnerAnswer::Found(owners) => {
-                self.here += 1;
-                self.remember(entry, &owners);
-                Some(owners)
-            }
-            OwnerAnswer::Unknown => {
-                self.here += 1;
-                self.unknown += 1;
-                None
-            }
-            OwnerAnswer::NotHere => None,
-        }
+        let answer = self.readings.find(entry, happened_ns);
+        self.counts.add(&answer);
+        let OwnerAnswer::Found(owners) = answer else { return None };
+        self.remember(entry, &owners);
+        Some(owners)
     }
 
     fn remember(&mut self, entry: &Conntrack<'_>, owners: &SeenOwners) {
@@ -127,9 +106,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
     /// Adds the counts of events without an owner, and reading errors, to `stats`.
     fn close(&mut self, stats: &mut Accounting) {
         stats.add(&self.readings.close());
-        if self.unknown > 0 {
-            stats.add_reason(0, format!("{} of {} events with an end here {UNKNOWN}", self.unknown, self.here));
-        }
+        self.counts.report("events with an end here", UNKNOWN, stats);
         if self.unremembered > 0 {
             let text = format!("entries beyond the first {MAX} have no owner when they end");
             stats.incomplete(self.unremembered, text);
@@ -142,6 +119,7 @@ mod tests {
     use super::*;
     use crate::fake_readings::{FakeReadings, HERE, LATEST_NS, THERE};
     use record::rows::{CtTuple, ip_proto};
+    use record::{Annotated, Demand, Offer, SourceError, Stream, StreamState};
 
     /// A connection from this host with this source port; port 8 is a connection from another host.
     fn entry(port: u16) -> Conntrack<'static> {
@@ -197,7 +175,7 @@ mod tests {
         {
             let mut inner = OneConnection;
             let reader = FakeReadings::new(1, 0);
-            let mut events = OwnedEvents::new(&mut inner, reader, [shows_new, true]);
+            let mut events = Annotated::new(&mut inner, EventOwners::new(reader, [shows_new, true]));
             let mut shown = Vec::new();
             let state = events.next(&Demand::new(&[], Vec::new()), &mut |event| {
                 assert_eq!(event.entry.owners.first().map(|owner| owner.pid), Some(7));

@@ -1,7 +1,7 @@
 //! The join of owners to sockets, conntrack entries and events.
 //!
 //! Sources deliver rows without owners. [`OwnerResolver`] finds the owners of a socket by its inode, and the owners of
-//! an entry by the sockets at its ends ([`SocketIndex`]). [`OwnedEntries`] and [`OwnedEvents`] add them to rows. Pure:
+//! an entry by the sockets at its ends ([`SocketIndex`]). [`OwnedEntries`] and [`EventOwners`] add them to rows. Pure:
 //! the owners are a [`record::Lookup`], the caller adds sockets and addresses; this crate knows no kernel interface
 //! and no output. Start reading at [`OwnerResolver`].
 #![forbid(unsafe_code)]
@@ -26,7 +26,7 @@ mod socket_owners;
 mod waiting;
 
 pub use entries::OwnedEntries;
-pub use events::OwnedEvents;
+pub use events::EventOwners;
 pub use ownerless::{OwnerlessCount, OwnerlessCounted};
 pub use packet_sockets::PacketSockets;
 pub use packets::{Complete, PacketOwners, SocketNews};

@@ -12,9 +12,9 @@ use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatE
 use engine::{Plan, RunError};
 use host::{Namespaces, NetnsOwners, NetnsSearch};
 use lookups::session::Session;
-use owners::OwnedEvents;
-use record::Schema;
+use owners::EventOwners;
 use record::rows::{NatEventKind, NatEvents, nat_need};
+use record::{Annotated, Schema};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use sys::{BufferLimits, FoundNetns, Host};
@@ -145,7 +145,7 @@ fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
             return then(&mut stream, words);
         }
         let shows = [NatEventKind::New, NatEventKind::Destroy].map(|kind| stream.shows(kind));
-        then(&mut OwnedEvents::new(&mut stream, SessionReadings::new(session), shows), words)
+        then(&mut Annotated::new(&mut stream, EventOwners::new(SessionReadings::new(session), shows)), words)
     })
 }
 

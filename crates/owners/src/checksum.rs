@@ -49,7 +49,7 @@ pub(crate) struct OwnerChecksum<'u, P> {
     pub(crate) cache: &'u dyn RowCache,
     pub(crate) sums: PortSums,
     /// The source ports of both directions of an undecoded row.
-    pub(crate) own_ports: &'u P,
+    pub(crate) own_ports: P,
 }
 
 impl<P: Fn(&RowBytes<'_>) -> Option<[u16; 2]>> RowCache for OwnerChecksum<'_, P> {

@@ -1,10 +1,10 @@
-//! Conntrack entries with their owners.
+//! The owners of conntrack entries.
 
 use crate::checksum::OwnerChecksum;
 use crate::resolver::OwnerResolver;
 use crate::socket_index::SocketIndex;
 use record::rows::{Conntrack, Nat};
-use record::{Accounting, Demand, Each, RowBytes, RowCache, Scan, Source, SourceError, scan_through};
+use record::{Accounting, Annotate, Each, Next, RowBytes, RowCache};
 use std::hash::RandomState;
 
 /// The note for backends that are elsewhere when only one namespace is read.
@@ -15,57 +15,60 @@ const AWAY: &str = "some entries are between other hosts or network namespaces a
 const SHARED: &str = "several network namespaces have the address of a backend: which one answers is not known, and \
                       its owner is not named";
 
-/// The entries of another source, with owners in each row.
-pub struct OwnedEntries<'o, P> {
-    /// The entries.
-    pub source: &'o dyn Source<Nat>,
-    /// The sockets at their ends.
-    pub sockets: &'o SocketIndex,
+/// The owners of entries.
+pub struct EntryOwners<'o, P> {
+    /// The sockets at the ends of the entries.
+    sockets: &'o SocketIndex,
     /// Finds the owners of these sockets.
-    pub resolver: OwnerResolver<'o>,
-    /// The secret of the checksums that show whether owners are unchanged since the previous round: the same in all
-    /// rounds.
-    pub secret: &'o RandomState,
+    resolver: OwnerResolver<'o>,
+    /// The secret of the checksums that show whether owners are unchanged since the previous round.
+    secret: &'o RandomState,
     /// The source ports of both directions of an undecoded row.
-    pub own_ports: P,
+    own_ports: P,
+    is_away: bool,
+    is_shared: bool,
 }
 
-impl<P: Fn(&RowBytes<'_>) -> Option<[u16; 2]>> Source<Nat> for OwnedEntries<'_, P> {
-    fn prepare(&self, demand: &Demand<Nat>) -> Box<dyn Scan<Nat> + '_> {
-        scan_through(self.source.prepare(demand), |inner, cache, each| match cache {
-            None => self.run(inner, None, each),
-            Some(cache) => {
-                let sums = self.sockets.sums(|inode| self.resolver.of_inode(inode), self.secret);
-                let cache = OwnerChecksum { cache, sums, own_ports: &self.own_ports };
-                self.run(inner, Some(&cache), each)
-            }
-        })
+impl<'o, P> EntryOwners<'o, P> {
+    /// Adds the owners that `resolver` finds for `sockets`. `secret` is the same in all rounds; `own_ports` gives the
+    /// source ports of both directions of an undecoded row.
+    pub fn new(
+        sockets: &'o SocketIndex,
+        resolver: OwnerResolver<'o>,
+        secret: &'o RandomState,
+        own_ports: P,
+    ) -> EntryOwners<'o, P> {
+        EntryOwners { sockets, resolver, secret, own_ports, is_away: false, is_shared: false }
     }
 }
 
-impl<P> OwnedEntries<'_, P> {
-    fn run(
-        &self,
-        inner: &mut dyn Scan<Nat>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, Nat>,
-    ) -> Result<Accounting, SourceError> {
-        let (mut is_away, mut is_shared) = (false, false);
-        let mut stats = inner.run_with(cache, &mut |row| match self.resolver.of_entry(self.sockets, row) {
+impl<P: Fn(&RowBytes<'_>) -> Option<[u16; 2]> + Copy> Annotate<Nat> for EntryOwners<'_, P> {
+    fn row(&mut self, row: &Conntrack<'_>, each: &mut Each<'_, Nat>) -> Next {
+        match self.resolver.of_entry(self.sockets, row) {
             Some(owners) if !owners.is_empty() => each(&Conntrack { owners, ..*row }),
             Some(_) => each(row),
             None => {
-                is_away = is_away || self.sockets.is_away(row);
-                is_shared = is_shared || self.sockets.is_shared(row);
+                self.is_away = self.is_away || self.sockets.is_away(row);
+                self.is_shared = self.is_shared || self.sockets.is_shared(row);
                 each(row)
             }
-        })?;
-        if is_away {
+        }
+    }
+
+    fn close(&mut self, stats: &mut Accounting) {
+        if std::mem::take(&mut self.is_away) {
             stats.add_reason(0, AWAY);
         }
-        if is_shared {
+        if std::mem::take(&mut self.is_shared) {
             stats.add_reason(0, SHARED);
         }
-        Ok(stats)
+    }
+
+    fn cache<'c>(&self, cache: &'c dyn RowCache) -> Option<Box<dyn RowCache + 'c>>
+    where
+        Self: 'c,
+    {
+        let sums = self.sockets.sums(|inode| self.resolver.of_inode(inode), self.secret);
+        Some(Box::new(OwnerChecksum { cache, sums, own_ports: self.own_ports }))
     }
 }

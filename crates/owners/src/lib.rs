@@ -1,9 +1,9 @@
 //! The join of owners to sockets, conntrack entries and events.
 //!
 //! Sources deliver rows without owners. [`OwnerResolver`] finds the owners of a socket by its inode, and the owners of
-//! an entry by the sockets at its ends ([`SocketIndex`]). [`OwnedEntries`] and [`EventOwners`] add them to rows. Pure:
-//! the owners are a [`record::Lookup`], the caller adds sockets and addresses; this crate knows no kernel interface
-//! and no output. Start reading at [`OwnerResolver`].
+//! an entry by the sockets at its ends ([`SocketIndex`]). Annotators such as
+//! [`EntryOwners`] and [`EventOwners`] add them to rows. Pure: the owners are a [`record::Lookup`], the caller adds
+//! sockets and addresses; this crate knows no kernel interface and no output. Start reading at [`OwnerResolver`].
 #![forbid(unsafe_code)]
 
 mod checksum;
@@ -25,7 +25,7 @@ mod socket_index;
 mod socket_owners;
 mod waiting;
 
-pub use entries::OwnedEntries;
+pub use entries::EntryOwners;
 pub use events::EventOwners;
 pub use ownerless::{OwnerlessCount, OwnerlessCounted};
 pub use packet_sockets::PacketSockets;

@@ -13,9 +13,9 @@ use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, Via};
 use engine::Plan;
 use lookups::asked::Asked;
 use lookups::session::Session;
-use owners::{OwnedEntries, OwnerResolver};
+use owners::{EntryOwners, OwnerResolver};
 use record::rows::{Nat, nat_need};
-use record::{Accounting, LookupId, Lookups, Schema, Source};
+use record::{Accounting, Annotated, LookupId, Lookups, Schema, Source};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::hash::RandomState;
@@ -152,7 +152,8 @@ impl SourceProvider<Nat> for EntryProvider {
         let resolver = OwnerResolver::new(&lookups).filter(|_| self.owners);
         let Some(resolver) = resolver else { return then(source) };
         let sockets = &read_sockets(session, stats);
-        then(&OwnedEntries { source, sockets, resolver, secret: &self.secret, own_ports: conntrack::own_ports })
+        let owners = EntryOwners::new(sockets, resolver, &self.secret, conntrack::own_ports);
+        then(&Annotated::new(source, owners))
     }
 }
 

@@ -27,7 +27,7 @@ mod waiting;
 
 pub use entries::EntryOwners;
 pub use events::EventOwners;
-pub use ownerless::{OwnerlessCount, OwnerlessCounted};
+pub use ownerless::{OwnerlessCount, OwnerlessSockets};
 pub use packet_sockets::PacketSockets;
 pub use packets::{Complete, PacketOwners, SocketNews};
 pub use readings::{ReadOwners, Reading};

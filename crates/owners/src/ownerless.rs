@@ -2,7 +2,7 @@
 
 use crate::resolver::OwnerResolver;
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Demand, Holding, Proto, Scan, Source, State, scan_through};
+use record::{Accounting, Annotate, Each, Holding, Next, Proto, State};
 
 /// Sockets that wait for peers and that no process has a descriptor or an io_uring of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,42 +13,33 @@ pub struct OwnerlessCount {
     pub in_flight: u64,
 }
 
-/// The sockets of another source; those that wait for peers and have no owner are counted.
-pub struct OwnerlessCounted<'s> {
-    /// The sockets.
-    pub source: &'s dyn Source<Sockets>,
-    /// Finds their owners.
+/// Counts the sockets that wait for peers and have no owner.
+pub struct OwnerlessSockets<'s> {
+    /// Finds the owners.
     pub resolver: OwnerResolver<'s>,
     /// True for a row that passes the whole filter: sockets that are not shown are not counted.
     pub is_shown: &'s dyn Fn(&Socket<'_>) -> bool,
     /// Called with the numbers at the end of a run; adds notes about them to the row counts.
     pub report: &'s dyn Fn(OwnerlessCount, &mut Accounting),
+    /// The numbers so far.
+    pub count: OwnerlessCount,
 }
 
-impl Source<Sockets> for OwnerlessCounted<'_> {
-    fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
-        scan_through(self.source.prepare(demand), |inner, cache, each| {
-            let mut count = OwnerlessCount::default();
-            let mut stats = inner.run_with(cache, &mut |row| {
-                self.add(row, &mut count);
-                each(row)
-            })?;
-            (self.report)(count, &mut stats);
-            Ok(stats)
-        })
+impl Annotate<Sockets> for OwnerlessSockets<'_> {
+    fn row(&mut self, row: &Socket<'_>, each: &mut Each<'_, Sockets>) -> Next {
+        if waits_for_peers(row) && row.inode != 0 {
+            let count = || u64::from((self.is_shown)(row));
+            match self.resolver.of_socket(row) {
+                [] => self.count.unknown += count(),
+                [first, ..] if first.holding() == Holding::InFlight => self.count.in_flight += count(),
+                _ => {}
+            }
+        }
+        each(row)
     }
-}
 
-impl OwnerlessCounted<'_> {
-    fn add(&self, row: &Socket<'_>, count: &mut OwnerlessCount) {
-        if !waits_for_peers(row) || row.inode == 0 {
-            return;
-        }
-        match self.resolver.of_socket(row) {
-            [] => count.unknown += u64::from((self.is_shown)(row)),
-            [first, ..] if first.holding() == Holding::InFlight => count.in_flight += u64::from((self.is_shown)(row)),
-            _ => {}
-        }
+    fn close(&mut self, stats: &mut Accounting) {
+        (self.report)(std::mem::take(&mut self.count), stats);
     }
 }
 

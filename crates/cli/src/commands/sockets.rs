@@ -15,10 +15,10 @@ use lookups::asked;
 use lookups::enrich::Enrichment;
 use lookups::pillars;
 use lookups::session::Session;
-use owners::{OwnerResolver, OwnerlessCounted};
+use owners::{OwnerResolver, OwnerlessCount, OwnerlessSockets};
 use record::Via;
 use record::rows::{Socket, SocketEvents, Sockets};
-use record::{Accounting, Expr, LookupId, Lookups, Schema, Source, Table};
+use record::{Accounting, Annotated, Expr, LookupId, Lookups, Schema, Source, Table};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::cell::RefCell;
@@ -239,9 +239,9 @@ impl SourceProvider<Sockets> for SocketProvider {
                 let receivers = if by_proc { &receivers as &dyn Fn() -> _ } else { &Vec::new };
                 unseen_owners::report(session.host(), count, partial, receivers, stats);
             };
-            let counted = OwnerResolver::new(&lookups);
-            let counted =
-                counted.map(|resolver| OwnerlessCounted { source, resolver, is_shown: &is_shown, report: &report });
+            let (is_shown, report, count) = (&is_shown, &report, OwnerlessCount::default());
+            let counted = OwnerResolver::new(&lookups)
+                .map(|resolver| Annotated::new(source, OwnerlessSockets { resolver, is_shown, report, count }));
             let source = counted.as_ref().map_or(source, |counted| counted);
             match &self.memory {
                 None => then(source),

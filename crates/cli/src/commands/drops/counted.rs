@@ -9,14 +9,14 @@ use lookups::long_work;
 use lookups::pillar_cache::PillarCache;
 use lookups::session::Session;
 use record::rows::{Drops, drop_need};
-use record::{Accounting, Demand, LookupId, Lookups, Source, SourceError};
+use record::{Accounting, Annotated, Demand, LookupId, Lookups, Source, SourceError};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
 
 use super::losses::{LossDrops, OpenLosses, save_mark};
-use super::rules::{OpenRules, RuledDrops};
+use super::rules::{DropRules, OpenRules};
 use super::scope;
 
 /// The counter of a session, opened in the first round.
@@ -55,7 +55,7 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     save_mark(session);
     let options = DropOptions { scope: scope(session), all: true, sums_rounds: false };
     let drops = DropSource::new(session.host(), options, counter);
-    let source = RuledDrops { drops: &drops, session };
+    let source = Annotated::new(&drops, DropRules::new(session));
     saved::read(&Asked::new(&source, session.host(), |_, demanded| demanded), &saved::every_field::<Drops>(0), stats)
 }
 
@@ -189,7 +189,7 @@ impl SourceProvider<Drops> for DropProvider {
     ) -> R {
         let options = DropOptions { scope: scope(session), all: self.all, sums_rounds: self.is_once.get() };
         let drops = DropSource::new(session.host(), options, &session.cache::<OpenCounter>().0);
-        let ruled = RuledDrops { drops: &drops, session };
+        let ruled = Annotated::new(&drops, DropRules::new(session));
         let source = LossDrops { drops: &ruled, session, via: self.via };
         match session.host().mode() {
             Mode::Live => then(&source),

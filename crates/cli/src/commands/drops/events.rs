@@ -1,7 +1,7 @@
 //! `netwren drops --events`, `-w FILE`: each dropped packet as it occurs.
 
 use super::file::DropFile;
-use super::rules::RuledEvents;
+use super::rules::DropRules;
 use super::scope;
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::commands::nat::owner_readings::SessionReadings;
@@ -11,7 +11,7 @@ use engine::{Plan, Run, RunError};
 use lookups::session::Session;
 use owners::SocketOwners;
 use record::rows::{DropEvents, drop_need};
-use record::{Accounting, Annotated, Stream};
+use record::{Accounting, Annotate, Stream, annotated};
 use runtime::messages::say;
 use runtime::outcome::Outcome;
 use std::path::PathBuf;
@@ -45,17 +45,14 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
         }
         // Errors are reported when lookups are read.
         session.find_namespaces(None, &mut Accounting::default());
-        let mut ruled;
-        let stream: &mut dyn Stream<DropEvents> = if needs(drop_need::RULE) {
-            ruled = RuledEvents::new(&mut stream, session);
-            &mut ruled
-        } else {
-            &mut stream
-        };
-        if !needs(drop_need::OWNERS) {
-            return to.read(stream, then);
+        let mut annotators: Vec<Box<dyn Annotate<DropEvents> + '_>> = Vec::new();
+        if needs(drop_need::RULE) {
+            annotators.push(Box::new(DropRules::open(session)));
         }
-        to.read(&mut Annotated::new(stream, SocketOwners::new(SessionReadings::new(session))), then)
+        if needs(drop_need::OWNERS) {
+            annotators.push(Box::new(SocketOwners::new(SessionReadings::new(session))));
+        }
+        to.read(&mut *annotated(&mut stream, annotators), then)
     })
 }
 

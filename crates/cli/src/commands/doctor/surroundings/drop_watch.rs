@@ -1,14 +1,14 @@
 //! Counts drops by reason and location while the host is observed.
 
 use super::Samples;
-use crate::commands::drops::rules::{OpenRules, RuledDrops};
+use crate::commands::drops::rules::{DropRules, OpenRules};
 use crate::commands::drops::scope;
 use crate::commands::saved;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
 use doctor::checks::{DropSeen, RuleSeen, Surroundings};
 use lookups::session::Session;
 use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};
-use record::{Accounting, Next, Source, SourceFault};
+use record::{Accounting, Annotated, Next, Source, SourceFault};
 use std::cell::RefCell;
 
 /// Bound: kinds of drops that `doctor` remembers for a namespace. Beyond: further kinds are not checked, counted (exit
@@ -54,7 +54,7 @@ impl DropWatch {
         }
         let options = DropOptions { scope: scope(session), all: false, sums_rounds: self.sums_rounds };
         let drops = DropSource::new(session.host(), options, &self.counter);
-        let source = RuledDrops { drops: &drops, session };
+        let source = Annotated::new(&drops, DropRules::new(session));
         let demand = saved::every_field::<Drops>(0);
         let mut over = 0;
         let read = source.run(&demand, &mut |row| {

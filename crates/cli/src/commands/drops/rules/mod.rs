@@ -8,9 +8,7 @@ use listing::{DroppedPackets, DroppingRules, FoundRule};
 use lookups::pillar_cache::PillarCache;
 use lookups::session::Session;
 use record::rows::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
-use record::{
-    Accounting, Addr, Demand, Each, Misses, Offer, Scan, Source, SourceError, Stream, StreamState, scan_through,
-};
+use record::{Accounting, Addr, Annotate, Each, Misses, Next, Offer};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -258,76 +256,72 @@ fn is_by_rule(row: &PacketDrop<'_>) -> bool {
     (row.reason, row.place) == BY_RULE && row.netns_id != 0
 }
 
-/// Drops with their rules.
-pub(in crate::commands) struct RuledDrops<'a> {
-    pub(in crate::commands) drops: &'a dyn Source<Drops>,
-    pub(in crate::commands) session: &'a Session,
-}
-
-impl Source<Drops> for RuledDrops<'_> {
-    fn prepare(&self, demand: &Demand<Drops>) -> Box<dyn Scan<Drops> + '_> {
-        let inner = self.drops.prepare(demand);
-        if demand.need & drop_need::RULE == 0 {
-            return inner;
-        }
-        let (rules, session) = (self.session.cache::<OpenRules>(), self.session);
-        scan_through(inner, move |inner, cache, each| {
-            rules.open(session);
-            rules.begin_round();
-            let mut stats = inner.run_with(cache, &mut |row| {
-                let found = if is_by_rule(row) { rules.of_row(session, row) } else { None };
-                let rule = found.as_ref().map(|found| found.shown());
-                each(&PacketDrop { rule: rule.as_ref(), ..*row })
-            })?;
-            rules.tell(&mut stats);
-            Ok(stats)
-        })
-    }
-}
-
-/// Single drops with their rules.
-pub(super) struct RuledEvents<'a> {
-    events: &'a mut dyn Stream<DropEvents>,
+/// The rules that dropped packets.
+pub(in crate::commands) struct DropRules<'a> {
     session: &'a Session,
-    rules: OpenRules,
+    rules: &'a OpenRules,
+    /// True if the demand includes rules.
+    is_needed: bool,
+    /// True before the first event of a batch.
+    is_first: bool,
 }
 
-impl<'a> RuledEvents<'a> {
-    /// Adds rules of the session's namespaces, which are listed now, to the drops of `events`.
-    pub(super) fn new(events: &'a mut dyn Stream<DropEvents>, session: &'a Session) -> RuledEvents<'a> {
-        let rules = OpenRules::default();
-        rules.open(session);
-        RuledEvents { events, session, rules }
+impl<'a> DropRules<'a> {
+    /// Adds the rules of the session's namespaces, which are listed when the first round begins.
+    pub(in crate::commands) fn new(session: &'a Session) -> DropRules<'a> {
+        DropRules { session, rules: session.cache(), is_needed: false, is_first: false }
+    }
+
+    /// Adds the rules of the session's namespaces, which are listed now.
+    pub(super) fn open(session: &'a Session) -> DropRules<'a> {
+        let rules = DropRules::new(session);
+        rules.rules.open(session);
+        rules
     }
 }
 
-impl Stream<DropEvents> for RuledEvents<'_> {
-    fn offer(&self, demand: &Demand<DropEvents>) -> Offer {
-        let mut offer = self.events.offer(demand);
+impl Annotate<Drops> for DropRules<'_> {
+    fn begin(&mut self, need: u64, _: &mut Each<'_, Drops>) -> Next {
+        self.is_needed = need & drop_need::RULE != 0;
+        if self.is_needed {
+            self.rules.open(self.session);
+            self.rules.begin_round();
+        }
+        Next::More
+    }
+
+    fn row(&mut self, row: &PacketDrop<'_>, each: &mut Each<'_, Drops>) -> Next {
+        let found = if self.is_needed && is_by_rule(row) { self.rules.of_row(self.session, row) } else { None };
+        let rule = found.as_ref().map(|found| found.shown());
+        each(&PacketDrop { rule: rule.as_ref(), ..*row })
+    }
+
+    fn close(&mut self, stats: &mut Accounting) {
+        self.rules.tell(stats);
+    }
+}
+
+impl Annotate<DropEvents> for DropRules<'_> {
+    fn explain(&self, offer: &mut Offer) {
         offer.explain.push("rules by nft: listed now, and again when they change".to_owned());
-        offer
     }
 
-    fn next(
-        &mut self,
-        demand: &Demand<DropEvents>,
-        each: &mut Each<'_, DropEvents>,
-    ) -> Result<StreamState, SourceError> {
-        let (rules, session, mut is_first) = (&self.rules, self.session, true);
-        self.events.next(demand, &mut |event| {
-            if std::mem::take(&mut is_first) {
-                rules.refresh(session);
-            }
-            let packet = &event.packet;
-            let found = if is_by_rule(packet) { rules.of_event(session, packet) } else { None };
-            let rule = found.as_ref().map(|found| found.shown());
-            each(&DropEvent { packet: PacketDrop { rule: rule.as_ref(), ..*packet }, ..*event })
-        })
+    fn begin(&mut self, _: u64, _: &mut Each<'_, DropEvents>) -> Next {
+        self.is_first = true;
+        Next::More
     }
 
-    fn close(&mut self) -> Accounting {
-        let mut stats = self.events.close();
-        self.rules.tell(&mut stats);
-        stats
+    fn row(&mut self, event: &DropEvent<'_>, each: &mut Each<'_, DropEvents>) -> Next {
+        if std::mem::take(&mut self.is_first) {
+            self.rules.refresh(self.session);
+        }
+        let packet = &event.packet;
+        let found = if is_by_rule(packet) { self.rules.of_event(self.session, packet) } else { None };
+        let rule = found.as_ref().map(|found| found.shown());
+        each(&DropEvent { packet: PacketDrop { rule: rule.as_ref(), ..*packet }, ..*event })
+    }
+
+    fn close(&mut self, stats: &mut Accounting) {
+        self.rules.tell(stats);
     }
 }

@@ -1,5 +1,5 @@
-//! Assigns a conntrack entry to each logged packet: a stream over the stream of records that adds the entry to the row
-//! before filter and columns see it. Only for runs that show entries or filter by them.
+//! Adds the conntrack entry of each logged packet, before filter and columns see the row. Only for runs that show
+//! entries or filter by them.
 //!
 //! If the kernel sends entries with records, they are decoded. Otherwise they are looked up (docs/adr/0024).
 
@@ -10,7 +10,7 @@ use nflog::Preview;
 use record::rows::{
     Conntrack, CtAttrs, CtDirection, EntrySource, LogRecord, LogRecords, PacketEntry, PacketState, log_need,
 };
-use record::{Accounting, Addr, Demand, Each, Offer, SourceError, Stream, StreamState};
+use record::{Accounting, Addr, Annotate, Demand, Each, Next, Offer};
 use runtime::messages::say;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -141,43 +141,20 @@ impl Preview for Entries<'_> {
     }
 }
 
-/// Records with their entries.
-pub(super) struct EntryRecords<'s, 'r> {
-    records: &'r mut dyn Stream<LogRecords>,
-    entries: &'r Entries<'s>,
-}
-
-impl<'s, 'r> EntryRecords<'s, 'r> {
-    /// Adds entries from `entries`, which has previewed the records, to the records of `records`.
-    pub(super) fn new(records: &'r mut dyn Stream<LogRecords>, entries: &'r Entries<'s>) -> EntryRecords<'s, 'r> {
-        EntryRecords { records, entries }
-    }
-}
-
-impl Stream<LogRecords> for EntryRecords<'_, '_> {
-    fn offer(&self, demand: &Demand<LogRecords>) -> Offer {
-        let mut offer = self.records.offer(demand);
-        let how = if self.entries.are_sent() { "sent with each record" } else { "asked for after their packets" };
+/// Adds the entry to each record. The entries have previewed the records.
+impl Annotate<LogRecords> for &Entries<'_> {
+    fn explain(&self, offer: &mut Offer) {
+        let how = if self.are_sent() { "sent with each record" } else { "asked for after their packets" };
         offer.explain.push(format!("entries of connection tracking by netlink: {how}"));
-        offer
     }
 
-    fn next(
-        &mut self,
-        demand: &Demand<LogRecords>,
-        each: &mut Each<'_, LogRecords>,
-    ) -> Result<StreamState, SourceError> {
-        let entries = self.entries;
-        self.records.next(demand, &mut |record| {
-            let entry = entries.find(record);
-            each(&LogRecord { entry: entry.as_ref(), ..*record })
-        })
+    fn row(&mut self, record: &LogRecord<'_>, each: &mut Each<'_, LogRecords>) -> Next {
+        let entry = self.find(record);
+        each(&LogRecord { entry: entry.as_ref(), ..*record })
     }
 
-    fn close(&mut self) -> Accounting {
-        let mut stats = self.records.close();
-        self.entries.tell(&mut stats);
-        stats
+    fn close(&mut self, stats: &mut Accounting) {
+        self.tell(stats);
     }
 }
 

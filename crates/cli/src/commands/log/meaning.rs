@@ -1,13 +1,13 @@
 //! Adds rules, owners and conntrack entries to records. Reads only what the columns and the filter require.
 
-use super::entries::{Entries, EntryRecords};
-use super::rules::{RuledRecords, Rules};
+use super::entries::Entries;
+use super::rules::Rules;
 use crate::commands::nat::owner_readings::SessionReadings;
 use lookups::session::Session;
 use nflog::Preview;
 use owners::SocketOwners;
 use record::rows::{LogRecords, log_need};
-use record::{Annotated, Demand, Stream};
+use record::{Annotate, Demand, Stream, annotated};
 use std::time::Duration;
 
 /// The readings in addition to records.
@@ -49,32 +49,14 @@ impl<'s> Meaning<'s> {
         self.entries.as_ref().map(|entries| entries as &dyn Preview)
     }
 
-    /// Calls `then` with `stream`, whose rows get owners, rules and entries.
-    pub(super) fn over<R>(
-        &self,
-        stream: &mut dyn Stream<LogRecords>,
-        then: impl FnOnce(&mut dyn Stream<LogRecords>) -> R,
-    ) -> R {
-        let (mut owned, mut ruled, mut with_entries);
-        let stream: &mut dyn Stream<LogRecords> = if self.owners {
-            owned = Annotated::new(stream, SocketOwners::new(SessionReadings::new(self.session)));
-            &mut owned
-        } else {
-            stream
-        };
-        let stream: &mut dyn Stream<LogRecords> = match &self.rules {
-            Some(rules) => {
-                ruled = RuledRecords::new(stream, rules);
-                &mut ruled
-            }
-            None => stream,
-        };
-        match &self.entries {
-            Some(entries) => {
-                with_entries = EntryRecords::new(stream, entries);
-                then(&mut with_entries)
-            }
-            None => then(stream),
+    /// The records of `stream` with owners, rules and entries.
+    pub(super) fn over<'r>(&'r self, stream: &'r mut dyn Stream<LogRecords>) -> Box<dyn Stream<LogRecords> + 'r> {
+        let mut annotators: Vec<Box<dyn Annotate<LogRecords> + 'r>> = Vec::new();
+        if self.owners {
+            annotators.push(Box::new(SocketOwners::new(SessionReadings::new(self.session))));
         }
+        annotators.extend(self.rules.as_ref().map(|rules| Box::new(rules) as Box<dyn Annotate<_>>));
+        annotators.extend(self.entries.as_ref().map(|entries| Box::new(entries) as Box<dyn Annotate<_>>));
+        annotated(stream, annotators)
     }
 }

@@ -365,7 +365,7 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
         }
         let caveat = log.request.all_netns.then(|| AS_FOUND.to_owned());
         let notes = StreamNotes { caveat, cost: Vec::new(), reread };
-        meaning.over(&mut stream, |stream| then(stream, notes))
+        then(&mut *meaning.over(&mut stream), notes)
     })
 }
 

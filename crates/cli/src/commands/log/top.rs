@@ -138,7 +138,7 @@ impl Scan<LogRecords> for WhileScan<'_> {
         };
         let opened = LogStream::open(session.host(), log.follow(session, &meaning, &stop));
         let mut stream = opened.map_err(|error| with_holder(session, error))?;
-        meaning.over(&mut stream, |stream| read_all(stream, &self.demand, each))
+        read_all(&mut *meaning.over(&mut stream), &self.demand, each)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Adds the rule that logged each record: a stream over the stream of records that adds the rule to the row before
-//! filter and columns see it. Only for runs that display rules or filter by them.
+//! Adds the rule that logged each record, before filter and columns see the row. Only for runs that display rules or
+//! filter by them.
 
 mod book;
 mod reading;
@@ -8,7 +8,7 @@ use book::RuleMatch;
 use lookups::session::Session;
 use reading::{Answer, NetnsRules};
 use record::rows::{LogRecord, LogRecords, LoggingRule, log_need};
-use record::{Accounting, Demand, Each, Misses, Offer, SourceError, Stream, StreamState};
+use record::{Accounting, Annotate, Demand, Each, Misses, Next, Offer};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -47,6 +47,9 @@ pub(super) struct Rules<'s> {
     are_stale: Cell<bool>,
     /// True if a record has arrived since the last check for changes.
     has_come: Cell<bool>,
+    /// True before the first record of a batch, and the namespace of the previous record of the batch.
+    is_first: Cell<bool>,
+    met: Cell<Option<u64>>,
     misses: Misses<NoRule>,
     /// The first error of a listing.
     trouble: RefCell<Option<String>>,
@@ -95,6 +98,8 @@ impl<'s> Rules<'s> {
             again: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
             are_stale: Cell::new(false),
             has_come: Cell::new(false),
+            is_first: Cell::new(false),
+            met: Cell::new(None),
             misses: Misses::default(),
             trouble: trouble.into(),
         })
@@ -215,48 +220,31 @@ impl<'s> Rules<'s> {
     }
 }
 
-/// Records with their rules.
-pub(super) struct RuledRecords<'s, 'r> {
-    records: &'r mut dyn Stream<LogRecords>,
-    rules: &'r Rules<'s>,
-}
-
-impl<'s, 'r> RuledRecords<'s, 'r> {
-    /// Adds rules from `rules` to the records of `records`.
-    pub(super) fn new(records: &'r mut dyn Stream<LogRecords>, rules: &'r Rules<'s>) -> RuledRecords<'s, 'r> {
-        RuledRecords { records, rules }
-    }
-}
-
-impl Stream<LogRecords> for RuledRecords<'_, '_> {
-    fn offer(&self, demand: &Demand<LogRecords>) -> Offer {
-        let mut offer = self.records.offer(demand);
+/// Adds the rule to each record.
+impl Annotate<LogRecords> for &Rules<'_> {
+    fn explain(&self, offer: &mut Offer) {
         offer.explain.push("rules by nft: listed now, and again when they change".to_owned());
-        offer
     }
 
-    fn next(
-        &mut self,
-        demand: &Demand<LogRecords>,
-        each: &mut Each<'_, LogRecords>,
-    ) -> Result<StreamState, SourceError> {
-        let (rules, mut is_first, mut met) = (self.rules, true, None);
-        self.records.next(demand, &mut |record| {
-            // Changes made before a record arrived must be noted before it is looked up.
-            if std::mem::take(&mut is_first) {
-                rules.has_come.set(true);
-                rules.hear();
-            }
-            if met.replace(record.netns_id) != Some(record.netns_id) || rules.are_stale.get() {
-                rules.meet(record);
-            }
-            rules.with_rule(record, |rule| each(&LogRecord { rule, ..*record }))
-        })
+    fn begin(&mut self, _: u64, _: &mut Each<'_, LogRecords>) -> Next {
+        self.is_first.set(true);
+        self.met.set(None);
+        Next::More
     }
 
-    fn close(&mut self) -> Accounting {
-        let mut stats = self.records.close();
-        self.rules.tell(&mut stats);
-        stats
+    fn row(&mut self, record: &LogRecord<'_>, each: &mut Each<'_, LogRecords>) -> Next {
+        // Changes made before a record arrived must be noted before it is looked up.
+        if self.is_first.take() {
+            self.has_come.set(true);
+            self.hear();
+        }
+        if self.met.replace(Some(record.netns_id)) != Some(record.netns_id) || self.are_stale.get() {
+            self.meet(record);
+        }
+        self.with_rule(record, |rule| each(&LogRecord { rule, ..*record }))
+    }
+
+    fn close(&mut self, stats: &mut Accounting) {
+        self.tell(stats);
     }
 }

@@ -1,7 +1,7 @@
 //! Captures packets of interfaces.
 
 use super::Capture;
-use super::entries::{self, EntryPackets};
+use super::entries::{self, PacketEntries};
 use super::figures::Figures;
 use super::opening::Opened;
 use super::owners::{Owners, Wake};
@@ -18,7 +18,7 @@ use lookups::long_work;
 use lookups::packet_entries::EntryLookups;
 use lookups::session::Session;
 use record::rows::{CapturedPacket, CapturedPackets, Link};
-use record::{Accounting, Annotated, LookupId, SourceError, SourceFault, Stream};
+use record::{Accounting, Annotate, LookupId, SourceError, SourceFault, Stream, annotated};
 use runtime::messages::say;
 use runtime::outcome::Outcome;
 use runtime::rights::{Confined, NeededRights};
@@ -182,31 +182,20 @@ impl Reading<'_> {
         then: &mut Then<'_, CapturedPackets>,
     ) -> Result<(Run, Option<PacketWriter>), RunError> {
         let Beside { owners, entries } = beside;
+        let mut annotators: Vec<Box<dyn Annotate<CapturedPackets>>> = Vec::new();
         if let Some(lookups) = entries {
-            return self.read_owned(&mut EntryPackets::new(stream, lookups), owners, then);
+            annotators.push(Box::new(PacketEntries::new(lookups)));
         }
-        if owners.is_some() {
-            return self.read_owned(stream, owners, then);
+        if let Some(Owners { feed, sockets, .. }) = owners {
+            annotators.push(Box::new(PacketOwners::new(complete, feed, sockets)));
+        }
+        if !annotators.is_empty() {
+            return self.read(&mut *annotated(stream, annotators), then);
         }
         match self.writer_of_all(stream) {
             Some(mut writer) => {
                 self.needed.confine();
                 Ok((all_written(&mut writer, stream)?, Some(writer)))
-            }
-            None => self.read(stream, then),
-        }
-    }
-
-    /// Reads the packets with their owners, if available.
-    fn read_owned(
-        self,
-        stream: &mut dyn Stream<CapturedPackets>,
-        owners: Option<Owners>,
-        then: &mut Then<'_, CapturedPackets>,
-    ) -> Result<(Run, Option<PacketWriter>), RunError> {
-        match owners {
-            Some(Owners { mut feed, sockets, .. }) => {
-                self.read(&mut Annotated::new(stream, PacketOwners::new(complete, &mut feed, sockets)), then)
             }
             None => self.read(stream, then),
         }

@@ -7,7 +7,7 @@ mod process;
 mod stream;
 
 pub(crate) use process::{NAME, run};
-pub(super) use stream::EntryPackets;
+pub(super) use stream::PacketEntries;
 
 use super::Capture;
 use engine::Plan;

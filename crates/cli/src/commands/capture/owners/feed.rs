@@ -161,7 +161,7 @@ impl OwnerFeed {
     }
 }
 
-impl SocketNews for &mut OwnerFeed {
+impl SocketNews for OwnerFeed {
     fn take(&mut self, into: &mut PacketSockets, is_awaited: bool) {
         let now_ns = clock::monotonic_ns();
         let is_due = is_awaited || self.has_come.get() || now_ns.saturating_sub(self.taken_ns) > TURN_NS;

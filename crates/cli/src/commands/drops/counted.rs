@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
 
-use super::losses::{LossDrops, OpenLosses, save_mark};
+use super::losses::{OpenLosses, OtherLosses, save_mark};
 use super::rules::{DropRules, OpenRules};
 use super::scope;
 
@@ -190,7 +190,7 @@ impl SourceProvider<Drops> for DropProvider {
         let options = DropOptions { scope: scope(session), all: self.all, sums_rounds: self.is_once.get() };
         let drops = DropSource::new(session.host(), options, &session.cache::<OpenCounter>().0);
         let ruled = Annotated::new(&drops, DropRules::new(session));
-        let source = LossDrops { drops: &ruled, session, via: self.via };
+        let source = Annotated::new(ruled, OtherLosses::new(session, self.via));
         match session.host().mode() {
             Mode::Live => then(&source),
             _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),

@@ -8,8 +8,8 @@ use counters::{CounterMemory, CounterTable, NextReading};
 use lookups::pillar_cache::PillarCache;
 use lookups::pillars;
 use lookups::session::Session;
-use record::rows::{Drops, KernelCounters, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, RowCache, Scan, Schema, Source, SourceError, field_index};
+use record::rows::{Drops, KernelCounters, PacketDrop, Sockets};
+use record::{Accounting, Annotate, Demand, Each, Next, Offer, Schema, Source, SourceError, field_index};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 
@@ -150,92 +150,94 @@ impl OpenLosses {
     }
 }
 
-/// Rows of packets, followed by rows of other losses.
-pub(super) struct LossDrops<'a> {
-    pub(super) drops: &'a dyn Source<Drops>,
-    pub(super) session: &'a Session,
-    /// `--via`
-    pub(super) via: Option<DropsVia>,
-}
-
-impl Source<Drops> for LossDrops<'_> {
-    fn prepare(&self, demand: &Demand<Drops>) -> Box<dyn Scan<Drops> + '_> {
-        let losses = self.session.cache::<OpenLosses>();
-        let is_alone = self.via == Some(DropsVia::Counters) || losses.are_packets_counted.get() == Some(false);
-        Box::new(LossScan { inner: self.drops.prepare(demand), losses, is_alone })
-    }
-}
-
-struct LossScan<'s> {
-    inner: Box<dyn Scan<Drops> + 's>,
-    losses: &'s OpenLosses,
+/// The losses without a packet of each round: their rows follow those of packets, or replace them if packets are not
+/// counted.
+pub(super) struct OtherLosses<'a> {
+    open: &'a OpenLosses,
     /// True if packets are not counted.
     is_alone: bool,
+    /// The losses of the round, and the reasons for missing data.
+    losses: Losses,
+    missing: Accounting,
+    /// The number of rows handed out for them; `None` before the first.
+    added: Option<u64>,
 }
 
-impl LossScan<'_> {
-    fn run_through(
-        &mut self,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, Drops>,
-    ) -> Result<Accounting, SourceError> {
-        let (mut losses, missing) = self.losses.round.take();
-        let mut goes_on = true;
-        let mut stats = if self.is_alone {
-            self.alone()
-        } else {
-            self.inner.run_with(cache, &mut |row| {
-                losses.note_packets(row);
-                let next = each(row);
-                goes_on = next == Next::More;
-                next
-            })?
-        };
-        if !self.losses.is_begun() {
-            stats.unanswered = true;
-            stats.add_reason(0, "the recording does not hold losses beside dropped packets");
-        }
-        note(&mut stats, &missing);
-        let rows = losses.rows(!self.is_alone);
-        self.losses.over.replace(losses.take_packets_over());
-        for loss in rows {
-            if !goes_on {
-                break;
+impl<'a> OtherLosses<'a> {
+    /// Adds the losses that the session has read; `via` is `--via`.
+    pub(super) fn new(session: &'a Session, via: Option<DropsVia>) -> OtherLosses<'a> {
+        let open = session.cache::<OpenLosses>();
+        let is_alone = via == Some(DropsVia::Counters) || open.are_packets_counted.get() == Some(false);
+        let (losses, missing) = Default::default();
+        OtherLosses { open, is_alone, losses, missing, added: None }
+    }
+
+    fn hand_out(&mut self, each: &mut Each<'_, Drops>) -> Next {
+        self.added = Some(0);
+        for loss in self.losses.rows(!self.is_alone) {
+            self.added = self.added.map(|added| added + 1);
+            if each(&loss.row()) == Next::Stop {
+                return Next::Stop;
             }
-            stats.seen += 1;
-            goes_on = each(&loss.row()) == Next::More;
         }
-        Ok(stats)
+        Next::More
     }
 
-    fn alone(&self) -> Accounting {
-        let mut stats = Accounting { incomplete: true, ..Accounting::default() };
+    fn note_missing_packets(&self, stats: &mut Accounting) {
         stats.used(DropsVia::Counters.name());
-        let why = self.losses.why.borrow();
-        stats.add_reason(0, why.as_ref().map_or_else(|| ALONE.to_owned(), |why| format!("{ALONE} ({why})")));
-        stats
+        let why = self.open.why.borrow();
+        stats.incomplete(0, why.as_ref().map_or_else(|| ALONE.to_owned(), |why| format!("{ALONE} ({why})")));
     }
 }
 
-impl Scan<Drops> for LossScan<'_> {
-    fn offer(&self) -> Offer {
-        let mut offer = self.inner.offer();
+impl Annotate<Drops> for OtherLosses<'_> {
+    fn explain(&self, offer: &mut Offer) {
         if self.is_alone {
-            offer = Offer { backend: DropsVia::Counters.name(), ..Offer::default() };
+            *offer = Offer { backend: DropsVia::Counters.name(), ..Offer::default() };
         }
         offer.explain.push(
             "losses without a packet: counters of interfaces, drivers, traps of devices, queues, protocols and \
              connection tracking, drops of sockets, each read twice"
                 .to_owned(),
         );
-        offer
     }
 
-    fn run(&mut self, each: &mut Each<'_, Drops>) -> Result<Accounting, SourceError> {
-        self.run_through(None, each)
+    fn begin(&mut self, _: u64, each: &mut Each<'_, Drops>) -> Next {
+        (self.losses, self.missing) = self.open.round.take();
+        self.added = None;
+        if !self.is_alone {
+            return Next::More;
+        }
+        let _ = self.hand_out(each);
+        Next::Stop
     }
 
-    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Drops>) -> Result<Accounting, SourceError> {
-        self.run_through(Some(cache), each)
+    fn row(&mut self, row: &PacketDrop<'_>, each: &mut Each<'_, Drops>) -> Next {
+        self.losses.note_packets(row);
+        each(row)
+    }
+
+    fn end(&mut self, _: u64, _: bool, each: &mut Each<'_, Drops>) -> Next {
+        self.hand_out(each)
+    }
+
+    fn stop(&mut self) {
+        if self.added.is_none() {
+            // Finds out which packets no counter contains.
+            let _ = self.losses.rows(!self.is_alone);
+        }
+    }
+
+    fn close(&mut self, stats: &mut Accounting) {
+        if self.is_alone {
+            self.note_missing_packets(stats);
+        }
+        if !self.open.is_begun() {
+            stats.unanswered = true;
+            stats.add_reason(0, "the recording does not hold losses beside dropped packets");
+        }
+        note(stats, &self.missing);
+        self.open.over.replace(self.losses.take_packets_over());
+        stats.seen += self.added.unwrap_or(0);
     }
 }

@@ -15,7 +15,7 @@ use engine::{Plan, Predicate};
 use lookups::pillars;
 use lookups::session::Session;
 use record::rows::{Endpoint, Socket, Sockets, need};
-use record::{Accounting, Demand, Field, Kind, Lookups, Next, Proto, Scan, Schema, Source, State, Value, scan_through};
+use record::{Accounting, Annotate, Annotated, Each, Field, Kind, Lookups, Next, Proto, Schema, Source, State, Value};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use sockets::{Closing, Target, Via};
@@ -127,34 +127,30 @@ impl SourceProvider<Sockets> for Choosing {
     ) -> R {
         // Netlink, because /proc has no cookies. A run over all namespaces only produces a hint and closes nothing.
         pillars::with_sockets(session, Some(Via::Netlink), &|_| true, |source| {
-            then(&Remembering { source, choosing: self, lookups })
+            then(&Annotated::new(source, Remembering { choosing: self, lookups, left_alone: 0 }))
         })
     }
 }
 
-/// A source that filters out sockets that cannot be closed.
+/// Filters out sockets that cannot be closed, and remembers how many there were.
 struct Remembering<'c> {
-    source: &'c dyn Source<Sockets>,
     choosing: &'c Choosing,
     lookups: Lookups<'c>,
+    left_alone: u64,
 }
 
-impl Source<Sockets> for Remembering<'_> {
-    fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
-        let Remembering { choosing, lookups, .. } = self;
-        scan_through(self.source.prepare(demand), |inner, cache, each| {
-            let mut left_alone = 0;
-            let mut stats = inner.run_with(cache, &mut |row| {
-                if !choosing.test.matches(row, lookups) || Target::of(row).is_some() {
-                    return each(row);
-                }
-                *choosing.unclosable.borrow_mut().entry(row.proto).or_default() += 1;
-                left_alone += 1;
-                Next::More
-            })?;
-            stats.filtered += left_alone;
-            Ok(stats)
-        })
+impl Annotate<Sockets> for Remembering<'_> {
+    fn row(&mut self, row: &Socket<'_>, each: &mut Each<'_, Sockets>) -> Next {
+        if !self.choosing.test.matches(row, &self.lookups) || Target::of(row).is_some() {
+            return each(row);
+        }
+        *self.choosing.unclosable.borrow_mut().entry(row.proto).or_default() += 1;
+        self.left_alone += 1;
+        Next::More
+    }
+
+    fn close(&mut self, stats: &mut Accounting) {
+        stats.filtered += std::mem::take(&mut self.left_alone);
     }
 }
 

@@ -89,8 +89,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         stream.start_threads().map_err(RunError::Source)?;
         let writer = output.map(|output| writer(output, capture, plan, &figures)).transpose()?;
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
-        let beside = Beside { owners, entries };
-        let (mut run, writer) = reading.read_all(&mut stream, beside, then)?;
+        let (mut run, writer) = reading.read_all(&mut stream, annotators(entries, owners), then)?;
         let latency = capture.request.stats.then(|| stream.report().latency_in_words()).flatten();
         say_figures(&mut stream, writer, &figures, &mut run);
         latency.iter().for_each(|words| say(words));
@@ -156,10 +155,14 @@ fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figu
     }
 }
 
-/// The lookups of a capture: processes at both ends, and conntrack entries.
-struct Beside {
-    owners: Option<Owners>,
+/// The annotators of a capture: conntrack entries, and processes at both ends.
+fn annotators(
     entries: Option<EntryLookups<'static>>,
+    owners: Option<Owners>,
+) -> Vec<Box<dyn Annotate<CapturedPackets>>> {
+    let entries = entries.map(|lookups| Box::new(PacketEntries::new(lookups)) as Box<dyn Annotate<_>>);
+    let owners = owners.map(|Owners { feed, sockets, .. }| PacketOwners::new(complete, feed, sockets));
+    entries.into_iter().chain(owners.map(|owners| Box::new(owners) as Box<dyn Annotate<_>>)).collect()
 }
 
 /// The parameters for reading packets, and the output.
@@ -178,17 +181,9 @@ impl Reading<'_> {
     fn read_all(
         mut self,
         stream: &mut PacketStream<'_>,
-        beside: Beside,
+        annotators: Vec<Box<dyn Annotate<CapturedPackets>>>,
         then: &mut Then<'_, CapturedPackets>,
     ) -> Result<(Run, Option<PacketWriter>), RunError> {
-        let Beside { owners, entries } = beside;
-        let mut annotators: Vec<Box<dyn Annotate<CapturedPackets>>> = Vec::new();
-        if let Some(lookups) = entries {
-            annotators.push(Box::new(PacketEntries::new(lookups)));
-        }
-        if let Some(Owners { feed, sockets, .. }) = owners {
-            annotators.push(Box::new(PacketOwners::new(complete, feed, sockets)));
-        }
         if !annotators.is_empty() {
             return self.read(&mut *annotated(stream, annotators), then);
         }

@@ -4,14 +4,16 @@
 //! Reads only the requested pids, and only the requested files: each costs about 6 µs. All files of a process are read
 //! below one open directory /proc/PID, which still refers to this process if the pid is reused; its start time shows
 //! whether it is the intended process.
+mod cmdline_reader;
 mod identity;
 
 use record::{Key, Lookup, Value};
-use sys::fs::{self, CPath, Entries};
+use sys::fs::{self, CPath};
 use sys::{Blocks, Errno, Fd, Host, SysError};
 
 use crate::HostError;
 use crate::texts::Texts;
+use cmdline_reader::{BYTES_MAX, CmdlineRead, CmdlineReader, CmdlineRequest};
 pub use identity::Identity;
 pub(crate) use identity::Stat;
 use record::text::put_u64;
@@ -21,9 +23,6 @@ const STREAM: &str = "processes";
 
 /// Size at which a block is handed out.
 const BLOCK_FULL: usize = 60 << 10;
-
-/// Bound: bytes of a command line. Beyond: the rest is left out. By: the owner of the process.
-const BYTES_MAX: usize = 4 << 10;
 
 /// Bound: bytes of all command lines. Beyond: further command lines are empty; counted. This also affects other users.
 /// By: a user with as many processes.
@@ -99,6 +98,8 @@ pub struct ProcessesReport {
     pub unreadable: u32,
     /// The reason for the first of them.
     pub refusal: Option<Errno>,
+    /// Number of command lines that did not arrive in time, because reading them never ended.
+    pub stuck: u32,
     /// Number of files beyond the total limit of 256 MiB, which are not kept.
     pub over: u32,
     /// Why the read ended early, if it did.
@@ -113,6 +114,9 @@ impl ProcessesReport {
             let why = self.refusal.unwrap_or(Errno::ACCES);
             lines.push(format!("{} files of processes below /proc unreadable: {why}", self.unreadable));
         }
+        if self.stuck > 0 {
+            lines.push(format!("{} {STUCK}", self.stuck));
+        }
         if self.over > 0 {
             lines.push(format!("{} files of processes left out: {} MiB are kept", self.over, TEXTS_BYTES_MAX >> 20));
         }
@@ -122,6 +126,9 @@ impl ProcessesReport {
         lines
     }
 }
+
+/// Follows the number of command lines that did not arrive.
+pub const STUCK: &str = "command lines left out: their processes hold up the reading of their memory";
 
 /// pid → command line.
 #[derive(Debug, Default)]
@@ -244,8 +251,15 @@ impl Processes {
     }
 }
 
-/// In a recording: pid u32, part u8, length u32, bytes; or pid 0, then unreadable u32 and errno i32. Little endian.
+/// In a recording: pid u32, part u8, length u32, bytes; or pid 0, a byte of [`count`], a number u32 and an errno i32.
+/// Little endian.
 const FACT: usize = 9;
+
+/// The counts in a recording.
+mod count {
+    pub(super) const UNREADABLE: u8 = 0;
+    pub(super) const STUCK: u8 = 1;
+}
 
 #[derive(Default)]
 struct Gather {
@@ -269,9 +283,13 @@ impl Gather {
             rest = after;
             if pid == 0 {
                 let (errno, after) = rest.split_first_chunk().ok_or(at)?;
-                self.report.unreadable = number;
-                self.report.refusal = Some(Errno(i32::from_le_bytes(*errno))).filter(|errno| errno.0 != 0);
                 rest = after;
+                if part == count::STUCK {
+                    self.report.stuck = number;
+                } else {
+                    self.report.unreadable = number;
+                    self.report.refusal = Some(Errno(i32::from_le_bytes(*errno))).filter(|errno| errno.0 != 0);
+                }
                 continue;
             }
             let part = *ProcessPart::ALL.get(usize::from(part)).ok_or(at)?;
@@ -358,10 +376,43 @@ struct ProcessWalk<'p> {
     path: CPath,
     digits: Vec<u8>,
     text: Vec<u8>,
+    reader: CmdlineReader,
+    out: WalkOutput,
+    done: bool,
+}
+
+/// What a walk has found.
+struct WalkOutput {
     block: Vec<u8>,
     unreadable: u32,
+    stuck: u32,
     refusal: Option<Errno>,
-    done: bool,
+}
+
+impl WalkOutput {
+    fn put(&mut self, pid: u32, part: ProcessPart, text: &[u8]) {
+        put_head(&mut self.block, pid, part as u8, text.len() as u32);
+        self.block.extend_from_slice(text);
+    }
+
+    fn put_cmdline(&mut self, pid: u32, read: CmdlineRead) {
+        match read {
+            CmdlineRead::Text(text) => self.put(pid, ProcessPart::Cmdline, &text),
+            CmdlineRead::Refused(errno) if errno.is_gone() => {}
+            CmdlineRead::Refused(errno) => self.count(errno),
+            CmdlineRead::Stuck => self.stuck += 1,
+        }
+    }
+
+    fn count(&mut self, errno: Errno) {
+        self.unreadable += 1;
+        self.refusal.get_or_insert(errno);
+    }
+
+    fn put_count(&mut self, kind: u8, number: u32, errno: i32) {
+        put_head(&mut self.block, 0, kind, number);
+        self.block.extend_from_slice(&errno.to_le_bytes());
+    }
 }
 
 impl<'p> ProcessWalk<'p> {
@@ -374,9 +425,13 @@ impl<'p> ProcessWalk<'p> {
             path: CPath::new(),
             digits: Vec::with_capacity(10),
             text: Vec::with_capacity(BYTES_MAX),
-            block: Vec::with_capacity(BLOCK_FULL + ProcessPart::ALL.len() * (BYTES_MAX + FACT)),
-            unreadable: 0,
-            refusal: None,
+            reader: CmdlineReader::new(),
+            out: WalkOutput {
+                block: Vec::with_capacity(BLOCK_FULL + ProcessPart::ALL.len() * (BYTES_MAX + FACT)),
+                unreadable: 0,
+                stuck: 0,
+                refusal: None,
+            },
             done: false,
         })
     }
@@ -385,52 +440,65 @@ impl<'p> ProcessWalk<'p> {
         self.digits.clear();
         put_u64(&mut self.digits, pid.into());
         match fs::open_dir_at(&self.proc, self.path.set(&[&self.digits])) {
-            Ok(dir) => self.look_into(pid, &dir),
+            Ok(dir) => self.look_into(pid, dir),
             Err(errno) if errno.is_gone() => {}
-            Err(errno) => self.count(errno),
+            Err(errno) => self.out.count(errno),
         }
     }
 
     // The open directory keeps referring to the same process.
-    fn look_into(&mut self, pid: u32, dir: &Fd) {
-        match Identity::of(dir, &self.digits, &mut self.path, &mut self.text) {
+    fn look_into(&mut self, pid: u32, dir: Fd) {
+        let started = match Identity::of(&dir, &self.digits, &mut self.path, &mut self.text) {
             Ok(identity) if identity.started > self.until => return,
             Ok(Identity { started, .. }) => {
-                put_head(&mut self.block, pid, ProcessPart::Started as u8, 8);
-                self.block.extend_from_slice(&started.to_le_bytes());
+                self.out.put(pid, ProcessPart::Started, &started.to_le_bytes());
+                started
             }
             Err(Errno::SRCH) => return,
             // A /proc without start times: only the pid identifies the process.
-            Err(_) => {}
-        }
-        let parts = self.parts;
+            Err(_) => 0,
+        };
+        let cmdline = self.parts.cmdlines.then(|| fs::open_at(&dir, self.path.set(&[ProcessPart::Cmdline.file()])));
+        let parts = ProcessParts { cmdlines: false, ..self.parts };
         for part in ProcessPart::ALL.into_iter().filter(|part| parts.has(*part)) {
-            match self.read(dir, part) {
-                Ok(()) => {
-                    put_head(&mut self.block, pid, part as u8, self.text.len() as u32);
-                    self.block.extend_from_slice(&self.text);
-                }
+            match self.read(&dir, part) {
+                Ok(()) => self.out.put(pid, part, &self.text),
                 // Without a policy the file is unreadable or missing.
                 Err(Errno::INVAL | Errno::NOENT) if part == ProcessPart::Context => {}
                 Err(errno) if errno.is_gone() => return,
-                Err(errno) => self.count(errno),
+                Err(errno) => self.out.count(errno),
             }
         }
+        match cmdline {
+            Some(Ok(file)) => {
+                let request = CmdlineRequest { process: (pid, started), digits: (*self.digits).into(), dir, file };
+                self.reader.request(request, &mut |pid, read| self.out.put_cmdline(pid, read));
+            }
+            Some(Err(errno)) if !errno.is_gone() => self.out.count(errno),
+            _ => {}
+        }
     }
 
-    // Reads one file of the process with these digits into `text`.
-    fn one(&mut self, part: ProcessPart) -> Result<(), Errno> {
+    // Reads the command line of the process with this pid.
+    fn cmdline_of(&mut self, pid: u32) -> Result<Vec<u8>, Errno> {
+        put_u64(&mut self.digits, pid.into());
         let dir = fs::open_dir_at(&self.proc, self.path.set(&[&self.digits]))?;
         let identity = Identity::of(&dir, &self.digits, &mut self.path, &mut self.text);
-        if identity.is_ok_and(|identity| identity.started > self.until) {
+        let started = identity.map_or(0, |identity| identity.started);
+        if started > self.until {
             return Err(Errno::SRCH);
         }
-        self.read(&dir, part)
-    }
-
-    fn count(&mut self, errno: Errno) {
-        self.unreadable += 1;
-        self.refusal.get_or_insert(errno);
+        let file = fs::open_at(&dir, self.path.set(&[ProcessPart::Cmdline.file()]))?;
+        let request = CmdlineRequest { process: (pid, started), digits: (*self.digits).into(), dir, file };
+        let mut found = Err(Errno::TIMEDOUT);
+        let mut take = |_, read| match read {
+            CmdlineRead::Text(text) => found = Ok(text),
+            CmdlineRead::Refused(errno) => found = Err(errno),
+            CmdlineRead::Stuck => {}
+        };
+        self.reader.request(request, &mut take);
+        self.reader.finish(&mut take);
+        found
     }
 
     fn read(&mut self, dir: &Fd, part: ProcessPart) -> Result<(), Errno> {
@@ -438,25 +506,6 @@ impl<'p> ProcessWalk<'p> {
         let file = fs::open_at(dir, self.path.set(&[part.file()]))?;
         // These files return everything at the first read, if it fits.
         fs::read_append(&file, &mut self.text, BYTES_MAX)?;
-        if self.text.is_empty() && part == ProcessPart::Cmdline {
-            // Errors are ignored: a thread that is ending has no command line.
-            let _ = self.read_cmdline_of_thread(dir);
-        }
-        Ok(())
-    }
-
-    // A process whose first thread has ended has no command line, but its other threads do.
-    fn read_cmdline_of_thread(&mut self, dir: &Fd) -> Result<(), Errno> {
-        let tasks = fs::open_dir_at(dir, c"task")?;
-        let mut entries = Entries::new();
-        while let Some(entry) = entries.next(&tasks)? {
-            if entry.bytes() == self.digits {
-                continue;
-            }
-            let file = fs::open_at(&tasks, self.path.set(&[entry.bytes(), b"/cmdline"]))?;
-            fs::read_append(&file, &mut self.text, BYTES_MAX)?;
-            break;
-        }
         Ok(())
     }
 }
@@ -469,20 +518,24 @@ fn put_head(block: &mut Vec<u8>, pid: u32, part: u8, number: u32) {
 
 impl Blocks for ProcessWalk<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        self.block.clear();
+        self.out.block.clear();
         if self.done {
             return Ok(None);
         }
-        while self.block.len() < BLOCK_FULL {
+        while self.out.block.len() < BLOCK_FULL {
             let Some(&pid) = self.pids.next() else {
                 self.done = true;
-                put_head(&mut self.block, 0, 0, self.unreadable);
-                self.block.extend_from_slice(&self.refusal.map_or(0, |errno| errno.0).to_le_bytes());
+                self.reader.finish(&mut |pid, read| self.out.put_cmdline(pid, read));
+                if self.out.stuck > 0 {
+                    self.out.put_count(count::STUCK, self.out.stuck, 0);
+                }
+                // Earlier versions take the last count for this one.
+                self.out.put_count(count::UNREADABLE, self.out.unreadable, self.out.refusal.map_or(0, |errno| errno.0));
                 break;
             };
             self.look(pid);
         }
-        Ok(Some(&self.block))
+        Ok(Some(&self.out.block))
     }
 }
 
@@ -492,9 +545,8 @@ pub fn read_cmdline(host: &Host, pid: u32, seen_ns: u64, into: &mut Vec<u8>) -> 
     let key = format!("/proc/{pid}/cmdline");
     host.bytes(&key, "", into, |into| {
         let mut walk = ProcessWalk::open(host, &[], ProcessParts::default(), seen_ns)?;
-        put_u64(&mut walk.digits, pid.into());
-        walk.one(ProcessPart::Cmdline).map_err(|errno| SysError::new("read", key.clone(), errno))?;
-        into.append(&mut walk.text);
+        let found = walk.cmdline_of(pid).map_err(|errno| SysError::new("read", key.clone(), errno))?;
+        into.extend_from_slice(&found);
         Ok(())
     })
 }

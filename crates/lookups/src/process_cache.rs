@@ -6,9 +6,11 @@
 //! again, because a process may rewrite its command line.
 
 use crate::append_map::AppendMap;
+use host::processes::STUCK;
 use host::{Containers, Identity, ProcessParts, Processes};
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::Cell;
+use std::rc::Rc;
 use sys::Host;
 
 /// Maximum number of readings kept, about 1 KiB each; cells may borrow from them until the batch of rows ends. If more
@@ -34,6 +36,8 @@ pub struct ProcessCache<'s, F> {
     missing: Cell<u64>,
     /// Number of processes that had ended before they were read.
     gone: Cell<u64>,
+    /// Command lines that did not arrive.
+    stuck: Rc<Cell<u64>>,
 }
 
 /// A pid, and the start time in the form used by [`Identity::is_of`].
@@ -61,7 +65,14 @@ struct Reading<F> {
 impl<'s> ProcessCache<'s, Processes> {
     /// A cache of the data in /proc. Reads nothing yet.
     pub fn processes(host: &'s Host, parts: ProcessParts) -> ProcessCache<'s, Processes> {
-        ProcessCache::by(host, move |pid| Processes::read_one(host, pid, parts).unwrap_or_default())
+        let stuck = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&stuck);
+        let read = move |pid| {
+            let process = Processes::read_one(host, pid, parts).unwrap_or_default();
+            counted.set(counted.get() + u64::from(process.report().stuck));
+            process
+        };
+        ProcessCache { stuck, ..ProcessCache::by(host, read) }
     }
 
     /// The columns from this cache.
@@ -106,6 +117,7 @@ impl<'s, F> ProcessCache<'s, F> {
             batch: 0,
             missing: Cell::new(0),
             gone: Cell::new(0),
+            stuck: Rc::default(),
         }
     }
 
@@ -122,6 +134,10 @@ impl<'s, F> ProcessCache<'s, F> {
         if self.missing.get() > 0 {
             let text = format!("cells of processes are empty: more than {READINGS_MAX} processes at a time");
             stats.incomplete(self.missing.get(), text);
+        }
+        if self.stuck.get() > 0 {
+            stats.incomplete = true;
+            stats.add_reason(self.stuck.get(), STUCK);
         }
         if self.gone.get() > 0 {
             let text = "processes without command lines or containers: they ended before they were read, or are out \

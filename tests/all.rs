@@ -15,7 +15,6 @@ mod capture_owners;
 mod capture_read;
 mod capture_rights;
 mod capture_stats;
-mod capture_threads;
 mod capture_write;
 mod completions;
 mod contract;

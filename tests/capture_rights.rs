@@ -91,7 +91,7 @@ fn root_threads_that_wait_have_no_rights_either() {
     testkit::require_root!();
     let lab = Lab::new("caprwait");
     let nothing_left = |pid| of_threads(pid, &SETS).iter().all(|thread| *thread == nothing(&"0".repeat(16)));
-    for args in [&["--resolve"][..], &["--resolve", "-i", "lo", "-Z", "nobody"], &["--resolve", "--threads", "2"]] {
+    for args in [&["--resolve"][..], &["--resolve", "-i", "lo", "-Z", "nobody"]] {
         let going = capture(&lab, args);
         let pid = going.child.id();
         testkit::wait_until("no thread has rights", || {

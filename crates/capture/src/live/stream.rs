@@ -52,15 +52,6 @@ const STAMPED: u64 = 16;
 /// The clock is read once per this number of packets in a block, which arrive a thousand at a time: latency is measured
 /// only for these packets, because reading the clock costs as much as a packet.
 const STAMPED_IN_BLOCKS: u64 = 64;
-/// How long packets are held back before the next check for older ones.
-const HELD: Duration = Duration::from_micros(200);
-/// Number of rings that are checked for older packets before one is handed out.
-const LOOKS: usize = 256;
-/// Maximum time from a packet's time stamp until it is in the ring: some µs, unless the kernel is interrupted between
-/// them.
-const COPIED_NS: u64 = 1_000_000;
-/// The block timer may be late by one tick of the kernel's clock (before Linux 6.18).
-const TICK_MS: u64 = 10;
 /// Maximum time at the end to receive packets that the kernel has counted.
 ///
 /// Bound: at the end of a capture for packets that the kernel has counted. Beyond: later packets are not shown. By: a
@@ -84,8 +75,6 @@ pub struct FollowPackets<'h> {
     pub places: Vec<CapturePlace>,
     /// How packets are delivered.
     pub delivery: Delivery,
-    /// Number of threads and rings per interface; with 1 only the calling thread reads.
-    pub threads: usize,
     /// Number of other namespaces left out for lack of memory, and of namespaces with smaller rings.
     pub shortage: Shortage,
     /// Maximum number of captured bytes per packet.
@@ -141,12 +130,6 @@ pub struct PacketStream<'h> {
     latency: LatencyCounts,
     /// True if the latency of every packet is measured.
     measures_all: bool,
-    /// Number of threads per interface.
-    threads: usize,
-    /// Maximum delay between a packet's time stamp and its arrival in a ring, in ns.
-    late_ns: u64,
-    /// True if packets are held back, because older ones may arrive from another ring.
-    is_held: bool,
     /// Number of packets with time stamps of an adapter's clock.
     adapter_stamps: u64,
     snaplen: u32,
@@ -176,13 +159,13 @@ enum Together {
 impl<'h> PacketStream<'h> {
     /// Opens the rings, which receive packets from now on. Needs CAP_NET_RAW.
     pub fn open(follow: FollowPackets<'h>) -> Result<PacketStream<'h>, SourceError> {
-        let FollowPackets { ifaces, places, delivery, snaplen, promiscuous, threads, .. } = follow;
+        let FollowPackets { ifaces, places, delivery, snaplen, promiscuous, .. } = follow;
         let (places, mut unopened) = open_places(places, follow.links)?;
         let program = follow.program.unwrap_or_else(|| accept_all(snaplen));
         let (kind, pace) = form(delivery, snaplen);
         let request =
             RingRequest { ifindex: 0, kind, ring_bytes: 0, program: &program, promiscuous, ignore_outgoing: false };
-        let mut rings = open_rings(&places, &ifaces, &request, threads, &mut unopened)?;
+        let rings = open_rings(&places, &ifaces, &request, &mut unopened)?;
         let is_small = |ring: &&OpenRing| places.get(ring.at).is_some_and(|at| ring.ring.bytes() < at.place.ring_bytes);
         let small = rings.iter().filter(is_small).map(|ring| ring.ring.bytes()).min();
         if let Some(bytes) = small {
@@ -190,7 +173,7 @@ impl<'h> PacketStream<'h> {
         }
         rings.iter().filter_map(OpenRing::caveat).for_each(|caveat| (follow.say)(&caveat));
         if follow.clock != StampClock::Host {
-            let caveats = rings.iter_mut().filter_map(|ring| ring.stamp_by(follow.clock));
+            let caveats = rings.iter().filter_map(|ring| ring.stamp_by(follow.clock));
             caveats.for_each(|caveat| (follow.say)(&caveat));
         }
         sleep_precisely();
@@ -217,29 +200,12 @@ impl<'h> PacketStream<'h> {
             renew_ns: 0,
             latency: LatencyCounts::default(),
             measures_all: matches!(kind, RingKind::Slots { .. }),
-            threads,
-            late_ns: late_ns(kind),
-            is_held: false,
             adapter_stamps: 0,
             snaplen,
             truncated: 0,
             info: Vec::with_capacity(256),
             frame_places: Vec::with_capacity(ALIKE_MAX as usize),
         })
-    }
-
-    /// Starts the reading threads, if more than one is requested. Call it after privileges were dropped, so that the
-    /// threads do not have them.
-    pub fn start_threads(&mut self) -> Result<(), SourceError> {
-        if self.threads <= 1 {
-            return Ok(());
-        }
-        let failed = |error: std::io::Error| SourceError { what: WHAT, fault: SourceFault::Io, cause: error.into() };
-        let (pace, late_ns) = (&self.pace, self.late_ns);
-        let start = |ring: OpenRing| ring.on_thread(pace.clone(), late_ns);
-        self.rings =
-            std::mem::take(&mut self.rings).into_iter().map(start).collect::<Result<_, _>>().map_err(failed)?;
-        Ok(())
     }
 
     /// The report so far.
@@ -301,15 +267,6 @@ impl<'h> PacketStream<'h> {
         if self.was_full {
             return Ok(());
         }
-        if self.is_held {
-            std::thread::sleep(HELD);
-            return Ok(());
-        }
-        if self.threads > 1 {
-            // The threads keep the pace.
-            let is_here = self.rings.iter_mut().any(|ring| ring.ring.next_ns().is_some());
-            return if is_here { Ok(()) } else { self.poll() };
-        }
         let wait = self.pace.next(clock::monotonic_ns(), self.handed);
         if let Wait::Sleep(time) = wait {
             std::thread::sleep(time);
@@ -340,7 +297,7 @@ impl<'h> PacketStream<'h> {
                 self.turn_ns = 0;
                 continue;
             };
-            ring.ring.woken();
+            ring.woken();
         }
         Ok(())
     }
@@ -348,7 +305,7 @@ impl<'h> PacketStream<'h> {
     /// Hands out the available packets, merged across rings in the order of their time stamps.
     #[inline]
     fn hand_out(&mut self, together: Together, take: &mut impl FnMut(&Taken<'_>) -> Next) -> Next {
-        let PacketStream { places, rings, read_links, renew_ns, latency, handed, is_held, frame_places, .. } = self;
+        let PacketStream { places, rings, read_links, renew_ns, latency, handed, frame_places, .. } = self;
         let (adapter_stamps, snaplen, truncated) = (&mut self.adapter_stamps, self.snaplen, &mut self.truncated);
         let (mut now_ns, mut nth, measures_all) = (0, 0_u64, self.measures_all);
         let stamped = if measures_all { STAMPED } else { STAMPED_IN_BLOCKS };
@@ -378,19 +335,11 @@ impl<'h> PacketStream<'h> {
             take(&Taken { first: *first, memory, places: frames, netns_id: place.place.netns_id, link })
         };
         *handed = 0;
-        *is_held = false;
         let mut next = Next::More;
         while *handed < BATCH_MAX && next == Next::More {
             let (at, most) = match &mut rings[..] {
                 [_] => (Some(0), BATCH_MAX - *handed),
-                rings => match first(rings) {
-                    Oldest::None => (None, 1),
-                    Oldest::At(at) => (Some(at), 1),
-                    Oldest::NotKnown => {
-                        *is_held = true;
-                        (None, 1)
-                    }
-                },
+                rings => (oldest(rings), 1),
             };
             let Some(ring) = at.and_then(|at| rings.get_mut(at)) else { break };
             let Some(place) = places.get_mut(ring.at) else { break };
@@ -429,9 +378,7 @@ impl<'h> PacketStream<'h> {
                 return Ok(());
             }
             let is_all = self.rings.iter_mut().all(OpenRing::count);
-            // Packets held by threads are handed out regardless of their number.
-            let may_come = self.threads > 1 && self.handed > 0;
-            if is_all || !may_come && clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
+            if is_all || clock::monotonic_ns().saturating_sub(begin_ns) > END_NS {
                 return Ok(());
             }
             if self.handed == 0 {
@@ -521,38 +468,10 @@ fn form(delivery: Delivery, snaplen: u32) -> (RingKind, Pacing) {
     }
 }
 
-/// The ring whose next packet is the oldest.
-enum Oldest {
-    /// All rings are empty.
-    None,
-    At(usize),
-    /// An empty ring may still deliver an older packet.
-    NotKnown,
-}
-
-fn first(rings: &mut [OpenRing]) -> Oldest {
-    for _ in 0..LOOKS {
-        let stamps = rings.iter_mut().enumerate().filter_map(|(at, ring)| Some((ring.ring.next_ns()?, at)));
-        let Some((oldest_ns, at)) = stamps.min() else { return Oldest::None };
-        let is_open = |ring: &mut OpenRing| ring.quiet_ns < oldest_ns && ring.ring.next_ns().is_none();
-        let Some(other) = rings.iter_mut().find_map(|ring| is_open(ring).then_some(ring)) else {
-            return Oldest::At(at);
-        };
-        other.quiet_ns = other.ring.quiet_ns();
-        if is_open(other) {
-            return Oldest::NotKnown;
-        }
-        // Another ring may be open, or a packet has arrived.
-    }
-    Oldest::NotKnown
-}
-
-/// Maximum delay between a packet's time stamp and its arrival in a ring of this type.
-fn late_ns(kind: RingKind) -> u64 {
-    match kind {
-        RingKind::Slots { .. } => COPIED_NS,
-        RingKind::Blocks { retire_ms } => COPIED_NS + (u64::from(retire_ms) + TICK_MS) * 1_000_000,
-    }
+/// Index of the ring whose next packet is the oldest; `None` if all rings are empty.
+fn oldest(rings: &mut [OpenRing]) -> Option<usize> {
+    let stamps = rings.iter_mut().enumerate().filter_map(|(at, ring)| Some((ring.ring.next_ns()?, at)));
+    stamps.min().map(|(_, at)| at)
 }
 
 /// Reads the interfaces of a place again after a packet of an unknown one, which must be new.
@@ -619,18 +538,15 @@ fn open_rings(
     places: &[OpenPlace],
     ifaces: &[String],
     request: &RingRequest<'_>,
-    threads: usize,
     unopened: &mut Unopened,
 ) -> Result<Vec<OpenRing>, SourceError> {
     let mut rings = Vec::new();
     for (at, place) in places.iter().enumerate() {
         let request = RingRequest { ring_bytes: place.place.ring_bytes, ..*request };
-        let open = |name: &String| OpenRing::of_named(at, place, name, &request, threads);
+        let open = |name: &String| OpenRing::of_named(at, place, name, &request).transpose();
         let opened = match ifaces {
-            [] => OpenRing::of_all(at, place, &request, threads),
-            names => {
-                names.iter().map(open).collect::<Result<Vec<_>, _>>().map(|all| all.into_iter().flatten().collect())
-            }
+            [] => OpenRing::of_all(at, place, &request).map(|ring| vec![ring]),
+            names => names.iter().filter_map(open).collect(),
         };
         match opened {
             Ok(opened) => rings.extend(opened),

@@ -819,16 +819,6 @@ pub(crate) const FLAGS: &[Flag] = &[
     ),
     flag(
         Scope::CAPTURE,
-        "threads",
-        None,
-        Value("N"),
-        INPUT,
-        "Threads per interface, each with its own ring (1 to 64; default 1). The kernel distributes packets by flow, \
-         so a flow's packets stay in order, and netwren merges all of them by time. Costs 1.5 to 2.4 times the CPU per \
-         packet (measured on two CPUs): use it if one thread loses packets",
-    ),
-    flag(
-        Scope::CAPTURE,
         "snaplen",
         Some('s'),
         Value("BYTES"),

@@ -202,7 +202,6 @@ impl LiveFace<'_> {
         let stop = || self.ended.get() || sys::signal::is_requested() || is_unread();
         let ring_bytes = self.run.live.buffer_bytes.unwrap_or(BUFFER_BYTES).max(BUFFER_MIN);
         let mut stream = PacketStream::open(FollowPackets {
-            threads: 1,
             ifaces: device.link.iter().map(|link| String::from_utf8_lossy(&link.name).into_owned()).collect(),
             places: vec![CapturePlace { netns_id, netns: None, ring_bytes }],
             shortage: Default::default(),

@@ -13,11 +13,9 @@ mod stamps;
 mod whole;
 
 pub use frame::{AlikeFrames, Frame, FrameStatus, PacketType};
-pub use program::{
-    Instruction, PROGRAM_MAX, accept_all, accepts_all_whole, of_some_cpus, one_direction, reject_all, without_own_echo,
-};
+pub use program::{Instruction, PROGRAM_MAX, accept_all, accepts_all_whole, one_direction, without_own_echo};
 pub(crate) use socket::attach_filter;
-pub use socket::{PacketRing, PacketSocket, RingKind, RingRequest, RingStatistics};
+pub use socket::{PacketRing, RingKind, RingRequest, RingStatistics};
 pub use stamps::{StampClock, stamp_clocks};
 
 /// Makes the calling thread's sleeps late by at most 1 µs instead of 50 µs: `PR_SET_TIMERSLACK`.

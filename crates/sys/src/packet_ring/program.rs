@@ -22,10 +22,6 @@ const LOAD_WORD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
 /// `BPF_RET | BPF_K`
 const RETURN: u16 = 0x06;
-/// `BPF_ALU | BPF_MOD | BPF_K`
-const REMAINDER: u16 = 0x94;
-/// `SKF_AD_OFF + SKF_AD_CPU`
-const CPU: u32 = (-0x1000_i32 + 36) as u32;
 /// `SKF_AD_OFF + SKF_AD_PKTTYPE`, `SKF_AD_OFF + SKF_AD_HATYPE`
 const PACKET_TYPE: u32 = (-0x1000_i32 + 4) as u32;
 const HARDWARE: u32 = (-0x1000_i32 + 28) as u32;
@@ -50,7 +46,7 @@ pub fn accepts_all_whole(program: &[Instruction]) -> bool {
 }
 
 /// A program that accepts no packet.
-pub fn reject_all() -> Vec<Instruction> {
+pub(super) fn reject_all() -> Vec<Instruction> {
     accept_all(0)
 }
 
@@ -73,19 +69,6 @@ pub fn one_direction(program: &[Instruction], outgoing: bool) -> Vec<Instruction
     let first = [
         plain(LOAD_WORD, PACKET_TYPE),
         Instruction { code: JUMP_EQUAL, jump_true, jump_false, k: OUTGOING },
-        plain(RETURN, 0),
-    ];
-    [&first, program].concat()
-}
-
-/// Restricts `program` to packets that arrive on every `of`th CPU, starting at `which`. Exactly one of the programs
-/// with all values of `which` below `of` accepts a given packet. The packet's hash is not used, because another reader
-/// may compute it between our programs.
-pub fn of_some_cpus(program: &[Instruction], which: u32, of: u32) -> Vec<Instruction> {
-    let first = [
-        plain(LOAD_WORD, CPU),
-        plain(REMAINDER, of.max(1)),
-        Instruction { code: JUMP_EQUAL, jump_true: 1, jump_false: 0, k: which },
         plain(RETURN, 0),
     ];
     [&first, program].concat()

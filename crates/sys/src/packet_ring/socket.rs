@@ -22,13 +22,8 @@ const PACKET_COPY_THRESH: i32 = 7;
 const PACKET_VERSION: i32 = 10;
 const PACKET_RESERVE: i32 = 12;
 const PACKET_TIMESTAMP: i32 = 17;
-const PACKET_FANOUT: i32 = 18;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const PACKET_MR_PROMISC: u16 = 1;
-/// By flow: the packets of both directions go to the same socket, in order.
-const PACKET_FANOUT_HASH: u32 = 0;
-const PACKET_FANOUT_FLAG_UNIQUEID: u32 = 0x2000;
-const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: u32 = 0x4000;
 const TPACKET_V2: i32 = 1;
 const TPACKET_V3: i32 = 2;
 const ETH_P_ALL: u16 = 3;
@@ -95,26 +90,34 @@ enum RingReader {
     Blocks(Blocks),
 }
 
-/// A packet socket that is not bound yet. Opening it needs CAP_NET_RAW; turning it into a ring later needs no
-/// privilege.
+/// A packet socket with its ring.
 #[derive(Debug)]
-pub struct PacketSocket(Fd);
+pub struct PacketRing {
+    fd: Fd,
+    map: Mapping,
+    reader: RingReader,
+    bytes: usize,
+    statistics: RingStatistics,
+}
 
-impl PacketSocket {
-    /// Opens a socket in the calling thread's network namespace. Needs CAP_NET_RAW.
-    pub fn open() -> Result<PacketSocket, SysError> {
+impl PacketRing {
+    /// Opens a ring in the calling thread's network namespace: it receives packets from now on. Needs CAP_NET_RAW.
+    ///
+    /// If memory is short, it creates a smaller ring.
+    pub fn open(request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
         // Protocol 0: nothing is received before `bind`, so no packet bypasses the filter.
         let fd = open(AF_PACKET, SOCK_RAW, 0)
             .map_err(|error| SysError::new("socket", "packet socket (AF_PACKET)", error.errno))?;
-        Ok(PacketSocket(fd))
+        let ring = PacketRing::of_socket(fd, request)?;
+        ring.bind(request.ifindex)?;
+        if request.promiscuous && request.ifindex != 0 {
+            ring.see_all(request.ifindex)?;
+        }
+        Ok(ring)
     }
 
-    /// Creates the ring with the program, still unbound: the request's interface and `promiscuous` are for
-    /// [`PacketRing::bind`] and [`PacketRing::see_all`].
-    ///
-    /// If memory is short, it creates a smaller ring.
-    pub fn into_ring(self, request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
-        let PacketSocket(fd) = self;
+    /// Creates the ring of a socket and attaches the program; the socket is still unbound.
+    fn of_socket(fd: Fd, request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
         let version = if matches!(request.kind, RingKind::Slots { .. }) { TPACKET_V2 } else { TPACKET_V3 };
         set_number(&fd, SOL_PACKET, PACKET_VERSION, version)?;
         set_number(&fd, SOL_PACKET, PACKET_RESERVE, TAG_BYTES as i32)?;
@@ -141,59 +144,20 @@ impl PacketSocket {
 
     /// Binds the socket to an interface; also after the interface was removed and another interface got its name.
     pub fn bind(&self, ifindex: u32) -> Result<(), SysError> {
-        bind(&self.0, ifindex)
+        let mut address = [0; 20];
+        address[..2].copy_from_slice(&(AF_PACKET as u16).to_ne_bytes());
+        address[2..4].copy_from_slice(&ETH_P_ALL.to_be_bytes());
+        address[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+        bind_bytes(&self.fd, &address).map_err(|errno| SysError::new("bind", WHAT, errno))
     }
 
     /// Enables reception of other hosts' packets on this interface. The kernel counts the users of this mode and
     /// removes ours when the socket is closed.
     pub fn see_all(&self, ifindex: u32) -> Result<(), SysError> {
-        see_all(&self.0, ifindex)
-    }
-}
-
-impl AsFd for PacketSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// A packet socket with its ring.
-#[derive(Debug)]
-pub struct PacketRing {
-    fd: Fd,
-    map: Mapping,
-    reader: RingReader,
-    bytes: usize,
-    statistics: RingStatistics,
-}
-
-impl PacketRing {
-    /// Opens a ring in the calling thread's network namespace: it receives packets from now on. Needs CAP_NET_RAW.
-    ///
-    /// If memory is short, it creates a smaller ring.
-    pub fn open(request: &RingRequest<'_>) -> Result<PacketRing, SysError> {
-        let ring = PacketSocket::open()?.into_ring(request)?;
-        ring.bind(request.ifindex)?;
-        if request.promiscuous && request.ifindex != 0 {
-            ring.see_all(request.ifindex)?;
-        }
-        Ok(ring)
-    }
-
-    /// Duplicates the socket, to bind it while a thread reads the ring.
-    pub fn socket(&self) -> Result<PacketSocket, std::io::Error> {
-        self.fd.as_fd().try_clone_to_owned().map(|fd| PacketSocket(fd.into()))
-    }
-
-    /// Binds the socket to an interface; also after the interface was removed and another interface got its name.
-    pub fn bind(&self, ifindex: u32) -> Result<(), SysError> {
-        bind(&self.fd, ifindex)
-    }
-
-    /// Enables reception of other hosts' packets on this interface. The kernel counts the users of this mode and
-    /// removes ours when the socket is closed.
-    pub fn see_all(&self, ifindex: u32) -> Result<(), SysError> {
-        see_all(&self.fd, ifindex)
+        let mut request = [0; 16];
+        request[..4].copy_from_slice(&ifindex.to_ne_bytes());
+        request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
+        set_bytes(&self.fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request)
     }
 
     /// Requests time stamps from this clock: for the named interface, whose driver then creates them (needs
@@ -210,25 +174,8 @@ impl PacketRing {
         set_number(&self.fd, SOL_PACKET, PACKET_TIMESTAMP, clock.bits() as i32)
     }
 
-    /// Shares the packets with other rings that are bound to the same interface: each flow goes to one of them. `None`
-    /// creates a new group; returns its id, which the other rings use to join it. A ring in a group cannot be bound
-    /// again. Call it while the program rejects all packets: until then every ring receives every packet.
-    /// `ignore_outgoing` as in the request.
-    pub fn share(&self, group: Option<u16>, ignore_outgoing: bool) -> Result<u16, SysError> {
-        let failed = |errno| SysError::new("setsockopt", "packet sockets that share packets (PACKET_FANOUT)", errno);
-        let mut form = PACKET_FANOUT_HASH;
-        form |= if group.is_none() { PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
-        form |= if ignore_outgoing { PACKET_FANOUT_FLAG_IGNORE_OUTGOING } else { 0 };
-        let value = u32::from(group.unwrap_or(0)) | form << 16;
-        set_bytes(&self.fd, SOL_PACKET, PACKET_FANOUT, &value.to_ne_bytes()).map_err(|error| failed(error.errno))?;
-        let mut own = [0; 4];
-        get_bytes(&self.fd, SOL_PACKET, PACKET_FANOUT, &mut own).map_err(failed)?;
-        // The id is in the lower half.
-        Ok(u32::from_ne_bytes(own) as u16)
-    }
-
     /// Replaces the program. Packets already in the ring have passed the previous program.
-    pub fn attach(&self, program: &[Instruction]) -> Result<(), SysError> {
+    pub(super) fn attach(&self, program: &[Instruction]) -> Result<(), SysError> {
         attach_filter(&self.fd, program)
     }
 
@@ -326,21 +273,6 @@ impl AsFd for PacketRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-fn bind(fd: &Fd, ifindex: u32) -> Result<(), SysError> {
-    let mut address = [0; 20];
-    address[..2].copy_from_slice(&(AF_PACKET as u16).to_ne_bytes());
-    address[2..4].copy_from_slice(&ETH_P_ALL.to_be_bytes());
-    address[4..8].copy_from_slice(&ifindex.to_ne_bytes());
-    bind_bytes(fd, &address).map_err(|errno| SysError::new("bind", WHAT, errno))
-}
-
-fn see_all(fd: &Fd, ifindex: u32) -> Result<(), SysError> {
-    let mut request = [0; 16];
-    request[..4].copy_from_slice(&ifindex.to_ne_bytes());
-    request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
-    set_bytes(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request)
 }
 
 /// Attaches a program to a packet socket, replacing its previous one.

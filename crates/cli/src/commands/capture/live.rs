@@ -60,7 +60,6 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let follow = FollowPackets {
             ifaces: capture.ifaces.clone(),
             places,
-            threads: capture.threads,
             delivery: capture.delivery(),
             shortage,
             snaplen: capture.live_snaplen(),
@@ -86,7 +85,6 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let names = Enrichment::read(session, wanted, &mut notes);
         session.stay_inside();
         needed.drop_capabilities(session.resolver(), Some(session.run())).map_err(refused)?;
-        stream.start_threads().map_err(RunError::Source)?;
         let writer = output.map(|output| writer(output, capture, plan, &figures)).transpose()?;
         let reading = Reading { capture, plan, needed: &needed, names: &names, writer };
         let (mut run, writer) = reading.read_all(&mut stream, annotators(entries, owners), then)?;
@@ -243,7 +241,7 @@ fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, Shortage)
     let namespaces = session.namespaces();
     let mut found = namespaces.map(|all| NetnsOwners::default().found(&all, own)).unwrap_or_default();
     found.retain(|namespace| namespace.netns_id != own);
-    let rings = capture.ifaces.len().max(1) * capture.threads;
+    let rings = capture.ifaces.len().max(1);
     let ring_bytes = capture.ring_bytes(rings * (1 + found.len()));
     let own_ring_bytes = capture.ring_bytes(rings);
     let mut places = vec![CapturePlace { netns_id: own, netns: None, ring_bytes: own_ring_bytes }];
@@ -255,9 +253,8 @@ fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, Shortage)
         buffer: ring_bytes as u64,
         buffer_min: RING_BYTES_MIN.min(ring_bytes as u64),
         buffers: rings as u64,
-        // A namespace takes one descriptor for itself and two for rtnetlink sockets. Each ring takes a socket and, with
-        // threads, a second one that rebinds it.
-        namespaces_max: descriptors_for_netns(3 + 2 * rings as u64),
+        // A namespace takes one descriptor for itself, two for rtnetlink sockets, and one for each ring.
+        namespaces_max: descriptors_for_netns(3 + rings as u64),
     };
     let owners: Vec<NetnsOwner> = found.iter().map(|namespace| namespace.owner).collect();
     let shares = budget.share_out(&owners);

@@ -124,13 +124,6 @@ const RINGS_MANY: usize = 4;
 const SMALL_BUFFER_BYTES: u32 = 4 << 20;
 /// Maximum delay of a block of packets for a file in ms. Each block uses a kernel timer, even without packets.
 const FILE_RETIRE_MS: u32 = 125;
-/// Maximum delay of a block with several threads in ms, because packets for a file wait for the blocks of all rings.
-const SHARED_RETIRE_MS: u32 = 10;
-/// Maximum number of threads per interface, each with its own ring.
-///
-/// Bound: threads of `capture --threads` for an interface, each with a ring. Beyond: more threads are refused. By: the
-/// user.
-const THREADS_MAX: usize = 64;
 /// The word for all interfaces.
 const ANY: &str = "any";
 
@@ -159,8 +152,6 @@ struct Capture {
     buffer_bytes: Option<u32>,
     /// `--buffer-total` in bytes.
     buffer_total: u64,
-    /// `--threads`
-    threads: usize,
     /// `--snaplen`
     snaplen: Option<u32>,
     /// False with `--no-promiscuous`.
@@ -246,7 +237,6 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         file,
         ifaces: if ifaces.iter().any(|name| name == ANY) { Vec::new() } else { unique(ifaces) },
         latency: latency(line.value("latency").unwrap_or("auto"))?,
-        threads: threads(line.value("threads"))?,
         buffer_bytes: number("buffer", 1 << 16..=1 << 30)?,
         buffer_total: buffer_total(line)?,
         snaplen,
@@ -324,7 +314,6 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
         "latency",
         "buffer",
         "buffer-total",
-        "threads",
         "no-promiscuous",
         "time-stamp-type",
         "for",
@@ -369,13 +358,6 @@ fn latency(text: &str) -> Result<Latency, String> {
     }
 }
 
-/// The number of `--threads`.
-fn threads(text: Option<&str>) -> Result<usize, String> {
-    let Some(text) = text else { return Ok(1) };
-    let number = text.parse().ok().filter(|number| (1..=THREADS_MAX).contains(number));
-    number.ok_or_else(|| format!("--threads takes 1 to {THREADS_MAX}, not `{text}`"))
-}
-
 fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, String> {
     let number = parser::bytes(text).and_then(|number| u32::try_from(number).ok());
     let (least, most) = (*range.start(), *range.end());
@@ -405,9 +387,7 @@ impl Capture {
         };
         match self.latency {
             _ if !to_files => Delivery::AtOnce(Pacing::new(sleep)),
-            Latency::Auto => {
-                Delivery::InBlocks { retire_ms: if self.threads > 1 { SHARED_RETIRE_MS } else { FILE_RETIRE_MS } }
-            }
+            Latency::Auto => Delivery::InBlocks { retire_ms: FILE_RETIRE_MS },
             Latency::None => Delivery::InBlocks { retire_ms: 1 },
             Latency::Ms(ms) => Delivery::InBlocks { retire_ms: ms },
         }
@@ -494,8 +474,6 @@ mod tests {
             ("--snaplen 300000", "--snaplen takes 16 to 262144 bytes"),
             ("--buffer 1k", "--buffer takes 65536 to"),
             ("--for x", "--for takes seconds"),
-            ("--threads 0", "--threads takes 1 to 64, not `0`"),
-            ("-r x --threads 2", "--threads goes with packets of interfaces"),
             ("-r x -i lo", "--interface goes with packets of interfaces, not with --read FILE"),
             ("-r x --by proto --to json:/tmp/x", "--by goes with what is shown"),
             ("--comment process", "--comment says what stands in a file of packets"),

@@ -3,7 +3,7 @@
 
 use crate::lab::furnished;
 use crate::run::{Ran, command, command_for_anyone, netwren_in};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// AF_NETLINK, NETLINK_SOCK_DIAG (include/uapi/linux/netlink.h).

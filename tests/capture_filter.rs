@@ -7,7 +7,7 @@ use crate::run::{clean, netwren};
 use std::io::Write;
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
 

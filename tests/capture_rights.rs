@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use sys::caps::Cap;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::authority::Authority;
 use testkit::netns::Lab;
 

@@ -4,7 +4,7 @@ use crate::namespaces::ContainerGroup;
 use crate::run::{clean, command};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use sys::sandbox::Limit;
+use testkit::sandbox::Limit;
 use testkit::netns::Lab;
 use testkit::program;
 use testkit::screen::{Grid, Screen};
@@ -191,7 +191,7 @@ fn root_issue_15_containers_are_proposed_by_their_names() {
     let cover = Limit::Cover { with: state, place: "/var/lib".into() };
     for words in [&["--container", "nwcompl"][..], &["container", "=", "nwcompl"], &["--container=nwcompl"]] {
         let mut asking = command(&["complete", "--", "sockets"]);
-        sys::sandbox::confine(asking.args(words), std::slice::from_ref(&cover)).unwrap();
+        testkit::sandbox::confine(asking.args(words), std::slice::from_ref(&cover)).unwrap();
         let answer = String::from_utf8(asking.output().unwrap().stdout).unwrap();
         // The name is completed as one word.
         let name_in = |line| str::trim_start_matches(line, "--container=").trim_end_matches('\t');

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::process::{Child, Stdio};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::wait_until;
 

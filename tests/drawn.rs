@@ -91,7 +91,7 @@ fn root_issue_15_an_unchanged_screen_costs_a_line() {
 #[test]
 fn root_issue_15_owners_on_the_screen_are_looked_at_and_stay_true() {
     testkit::require_root!();
-    let most = sys::sandbox::raise_open_files(20_000).unwrap();
+    let most = testkit::sandbox::raise_open_files(20_000).unwrap();
     assert!(most >= 20_000, "a limit of {most} open files");
     let (lab, mut listeners) = listening("drawnowner", 1);
     let _many: Vec<File> = (0..10_000).map(|_| File::open("/dev/null").unwrap()).collect();

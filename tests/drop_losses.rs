@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use sys::Errno;
-use sys::sandbox::Limit;
+use testkit::sandbox::Limit;
 use sys::socket::{AF_PACKET, SOCK_DGRAM, bind, bind_bytes, connect, listen, open, set_number};
 use testkit::netns::Lab;
 

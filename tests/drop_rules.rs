@@ -6,7 +6,7 @@ use crate::going::Going;
 use crate::run::{Ran, command_for_anyone, netwren_in};
 use serde_json::Value;
 use sys::caps::Cap;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// False if rules cannot be determined: without BPF, without nft, or before Linux 6.12.

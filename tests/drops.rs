@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use sys::Errno;
 use sys::caps::Cap;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::HostKnob;
 use testkit::conntrack::Entry;
 use testkit::netns::Lab;

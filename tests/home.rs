@@ -4,7 +4,7 @@
 use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
 use std::process::Stdio;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::wait_until;
 

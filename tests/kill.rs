@@ -3,7 +3,7 @@
 use crate::run::{Ran, command_for_anyone, netwren, netwren_in};
 use std::net::{Ipv4Addr, SocketAddr};
 use sys::caps::Cap;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use sys::socket;
 use testkit::netns::Lab;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use sys::caps::Cap;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// Checks that messages are only about other tests' namespaces, which change while they are read.

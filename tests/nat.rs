@@ -4,7 +4,7 @@ use crate::run::{Ran, command_for_anyone, netwren, netwren_in};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use sys::caps::Cap;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::conntrack::{Entry, mixed, status};
 use testkit::netns::Lab;
 

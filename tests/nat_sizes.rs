@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::HostKnob;
 use testkit::conntrack::Entry;
 use testkit::netns::Lab;

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// Receivers in a namespace, on the same ports as in a second namespace.

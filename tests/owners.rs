@@ -2,7 +2,7 @@
 
 use crate::run::{Ran, clean, command, netwren_in};
 use std::process::Command;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// The interfaces by which owners are read.

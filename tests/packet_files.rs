@@ -6,7 +6,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// A namespace whose UDP packets to port 7009 and pings are logged to groups 5 and 6.

@@ -5,7 +5,7 @@ use crate::lab::furnished;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::run::{Ran, clean, command, command_for_anyone, netwren, netwren_in};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 
 #[test]
 fn root_a_replay_shows_what_was_shown() {

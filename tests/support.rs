@@ -3,7 +3,7 @@
 use crate::run::{Ran, command_for_anyone, netwren};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 fn rows(text: &str) -> Vec<Value> {

@@ -11,7 +11,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::authority::Authority;
 use testkit::netns::Lab;
 use testkit::unpacked::Unpacked;

@@ -6,7 +6,7 @@ use crate::run::{Ran, clean};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 fn inside(lab: &Lab, program: &str, args: &[&str]) -> Command {

@@ -7,7 +7,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Output};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 fn inside(lab: &Lab, dir: &Path, program: &str, args: &[&str]) -> Command {

@@ -5,7 +5,7 @@ use crate::run::{clean, command, netwren};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::screen::{self, Screen};
 

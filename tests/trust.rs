@@ -5,7 +5,7 @@ use crate::run::{Ran, clean, command, netwren, netwren_in};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// Runs `netwren ARGS` in the lab with the faults in system calls that `injected` describes (strace's `-e inject=`).

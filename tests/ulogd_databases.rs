@@ -8,7 +8,7 @@ use crate::sqlite::{have_sqlite, query};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::postgres::Server;
 

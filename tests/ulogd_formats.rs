@@ -5,7 +5,7 @@ use crate::ulogd_packets::send_all;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// A time zone that needs no files: two and a half hours east of UTC.

@@ -5,7 +5,7 @@ use crate::run::{Ran, netwren};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use sys::sandbox::Limit;
+use testkit::sandbox::Limit;
 use testkit::netns::Lab;
 
 /// Attaches a program that allows everything to `cgroup/getpeername4` of the directory without any flag, as bpftool

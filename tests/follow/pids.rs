@@ -3,7 +3,7 @@ use super::{COLUMNS, bpf_works, listen, parse};
 use crate::going::Going;
 use crate::run::clean;
 use std::process::Command;
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// In a container a process has a different pid from the kernel's own; a process outside the container has no pid.

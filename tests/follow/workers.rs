@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// The environment variable with the task of a child process.
@@ -178,7 +178,7 @@ fn accept() {
 
 fn stay_open(count: usize) {
     let needed = 2 * count as u64 + 100;
-    if sys::sandbox::raise_open_files(needed).expect("the limit can be read") < needed {
+    if testkit::sandbox::raise_open_files(needed).expect("the limit can be read") < needed {
         println!("\ntoo few descriptors");
         return;
     }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use sys::bpf::{LOG_BYTES_MAX, MapShape, ProgramShape, load_program};
 use sys::caps::{self, Cap};
-use sys::{Errno, Host, sandbox};
+use sys::{Errno, Host, rights};
 
 use crate::btf::{TypeKind, Types, essential};
 use crate::core_relocations::{self, Relocation, RelocationKind};
@@ -307,7 +307,7 @@ impl<'a> ProgramBuilder<'a> {
         let mut loaded = load_program(&shape, &mut []);
         if loaded.as_ref().is_err_and(|error| error.errno == Errno::PERM) && has_rights(self.program_type) {
             // The other meaning of EPERM before 5.11: the limit of locked memory.
-            if sys::Kernel::running().version() < COUNTED_OTHERWISE && sandbox::raise_locked_memory().is_ok() {
+            if sys::Kernel::running().version() < COUNTED_OTHERWISE && rights::raise_locked_memory().is_ok() {
                 loaded = load_program(&shape, &mut []);
             }
         }
@@ -526,7 +526,7 @@ fn create_on(shape: MapShape, kernel: (u32, u32)) -> Result<Map, BpfError> {
         // The rights are present: a security module, or a host setting that forbids bpf(2), is the cause.
         return Err(BpfError::Denied { what, needs: "bpf(2), which something on this host forbids", errno });
     }
-    let _ = sandbox::raise_locked_memory();
+    let _ = rights::raise_locked_memory();
     Map::create(shape).map_err(|error| match error {
         BpfError::Io(error) if error.errno == Errno::PERM => BpfError::Locked { what },
         other => other,
@@ -541,7 +541,7 @@ mod tests {
 
     #[test]
     fn root_locked_memory_is_raised_once_and_then_said() {
-        if !sandbox::root_or_skip("BPF maps") {
+        if !testkit::root::root_or_skip("BPF maps") {
             return;
         }
         let create = |refusals, kernel| {

@@ -7,7 +7,7 @@ use bpf::{Ability, Spec, load, probe};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use sys::{Errno, Host, caps::Cap};
 
 static OBJECT: &[u8] = include_bytes!("../objects/selftest.o");

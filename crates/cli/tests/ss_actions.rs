@@ -129,8 +129,8 @@ fn root_kill_without_the_right_closes_nothing() {
     let mut command = Command::new(program::netwren());
     command.args(["ss", "-tanK"]);
     let limits =
-        [sys::sandbox::Limit::Network(lab.path()), sys::sandbox::Limit::WithoutCaps(vec![sys::caps::Cap::NetAdmin])];
-    sys::sandbox::confine(&mut command, &limits).unwrap();
+        [testkit::sandbox::Limit::Network(lab.path()), testkit::sandbox::Limit::WithoutCaps(vec![sys::caps::Cap::NetAdmin])];
+    testkit::sandbox::confine(&mut command, &limits).unwrap();
     let ran = command.output().unwrap();
     assert_eq!(text(&ran.stderr), "SOCK_DESTROY answers: Operation not permitted\n");
     assert_eq!(text(&ran.stdout).lines().count(), 1);

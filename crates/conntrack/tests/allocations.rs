@@ -46,7 +46,7 @@ fn root_thousands_of_rows_allocate_as_much_as_ten() {
 #[test]
 fn a_kernel_without_it() {
     let result = std::thread::spawn(|| {
-        sys::sandbox::refuse_socket(16, Errno::PROTONOSUPPORT).unwrap();
+        testkit::sandbox::refuse_socket(16, Errno::PROTONOSUPPORT).unwrap();
         let nothing = std::env::temp_dir().join(format!("netwren-noproc-{}", std::process::id()));
         let host = Host::with_roots(nothing.clone(), nothing.clone(), nothing);
         let read =

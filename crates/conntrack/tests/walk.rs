@@ -652,7 +652,7 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
 fn confined<T: Send>(lab: &Lab, dropped: &[Cap], work: impl FnOnce() -> T + Send) -> T {
     let run = || {
         std::mem::forget(lab.enter());
-        sys::sandbox::drop_caps(dropped).unwrap();
+        testkit::sandbox::drop_caps(dropped).unwrap();
         work()
     };
     std::thread::scope(|scope| scope.spawn(run).join()).unwrap()

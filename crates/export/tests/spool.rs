@@ -387,7 +387,7 @@ fn another_version_is_refused_with_what_to_do() {
 
 #[test]
 fn root_what_belongs_to_another_user_is_refused() {
-    if !sys::sandbox::root_or_skip("giving files to another user") {
+    if !testkit::root::root_or_skip("giving files to another user") {
         return;
     }
     let give = |path: &Path| std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
@@ -553,15 +553,15 @@ fn what_a_full_disk_does_not_take_in_the_end_is_counted() {
 /// Like the test above, on a real file system that is full.
 #[test]
 fn root_a_full_file_system_loses_nothing() {
-    if !sys::sandbox::root_or_skip("mounting a file system of 2 MiB") {
+    if !testkit::root::root_or_skip("mounting a file system of 2 MiB") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_owned();
     // After this, mounts affect only this thread.
     std::thread::spawn(move || {
-        sys::sandbox::own_mounts().unwrap();
-        sys::sandbox::small_tmpfs(&path, 2 << 20).unwrap();
+        testkit::sandbox::own_mounts().unwrap();
+        testkit::sandbox::small_tmpfs(&path, 2 << 20).unwrap();
         let (mut spool, _) = open(&path, options(1 << 30));
         fs::write(path.join("other"), vec![0; 1 << 20]).unwrap();
         for from in (0..200_000).step_by(1000) {

@@ -44,7 +44,6 @@ mod program_cache;
 pub mod pty;
 pub mod rights;
 mod ring_blocks;
-pub mod sandbox;
 pub mod service;
 mod share;
 pub mod signal;

@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn root_what_other_processes_send_is_dropped() {
-        if !crate::sandbox::root_or_skip("sending to another netlink socket") {
+        if !testkit::root::root_or_skip("sending to another netlink socket") {
             return;
         }
         let socket = NetlinkSocket::open(libc::NETLINK_ROUTE).unwrap();

@@ -341,7 +341,7 @@ impl Drop for Inside {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::sandbox::root_or_skip;
+    use testkit::root::root_or_skip;
 
     #[test]
     fn own_namespace_has_one_inode() {

@@ -268,7 +268,7 @@ mod tests {
     /// A process was seen in the namespaces, but has left them. A thread, a descriptor and a socket still lead there.
     #[test]
     fn root_a_namespace_that_a_process_has_left_is_visited_through_its_holder() {
-        if !crate::sandbox::root_or_skip("making a network namespace") {
+        if !testkit::root::root_or_skip("making a network namespace") {
             return;
         }
         let (send, receive) = std::sync::mpsc::channel();

@@ -187,7 +187,7 @@ impl Lab {
     /// # Panics
     /// If the address cannot be bound that often.
     pub fn share(&self, kind: i32, addr: SocketAddr, n: usize) {
-        sys::sandbox::raise_open_files(n as u64 + 4096).expect("a limit can be raised");
+        crate::sandbox::raise_open_files(n as u64 + 4096).expect("a limit can be raised");
         let family = if addr.is_ipv4() { socket::AF_INET } else { socket::AF_INET6 };
         self.inside(|| {
             for _ in 0..n {

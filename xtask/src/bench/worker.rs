@@ -26,7 +26,7 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     let (number, load) = args.split_first().context("a worker needs its number")?;
     let worker = Worker { number: number.parse()?, load: Load::parse(load)? };
     bound_life(worker.load.hold_s);
-    let files = sys::sandbox::raise_open_files(worker.files())?;
+    let files = testkit::sandbox::raise_open_files(worker.files())?;
     ensure!(files >= worker.files(), "{} files are needed, {files} are allowed (ulimit -Hn)", worker.files());
     if worker.number >= worker.load.processes {
         return worker.idle();

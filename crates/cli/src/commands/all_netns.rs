@@ -27,6 +27,6 @@ pub(super) fn buffer_total(line: &ParsedWords<'_>) -> Result<u64, String> {
 /// Returns how many network namespaces can be followed if each takes `each` descriptors. Raises the soft limit on open
 /// files to the hard limit.
 pub(super) fn descriptors_for_netns(each: u64) -> u64 {
-    let limit = sys::sandbox::use_open_files();
+    let limit = sys::rights::use_open_files();
     limit.saturating_sub(DESCRIPTORS_LEFT).max(limit / 2) / each.max(1)
 }

@@ -138,7 +138,7 @@ fn root_without_rights_it_says_so() {
     let _shared = testkit::tables::Together::share();
     let lab = Lab::new("ctnorights");
     let said = lab.inside(|| {
-        sys::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
+        testkit::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
         let host = Host::live();
         let options = SubscribeOptions {
             groups: groups::ALL,

@@ -94,7 +94,7 @@ fn root_without_the_right_it_is_proc() {
     let with = by(&lab, None);
     let netns_id = netns_of(&lab);
     let without = lab.inside(|| {
-        sys::sandbox::drop_caps(&[Cap::NetAdmin]).unwrap();
+        testkit::sandbox::drop_caps(&[Cap::NetAdmin]).unwrap();
         read(&Host::live(), netns_id, 0, None).unwrap()
     });
     assert_eq!((with.via, without.via), (Some(StatVia::Netlink), Some(StatVia::Proc)));

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use sys::Errno;
 use sys::fault::{Fault, arm, disarm_all};
-use sys::sandbox::{Limit, confine};
+use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// Names the task of a copy of this test program; see [`child`].
@@ -74,7 +74,7 @@ fn child() {
             println!("\nsaw {found} {:?} {}", owners.report, owners.report.lines().join(" | "));
         }
         "hold" => {
-            let most = sys::sandbox::raise_open_files(number + 50).unwrap();
+            let most = testkit::sandbox::raise_open_files(number + 50).unwrap();
             let count = number.min(most.saturating_sub(50));
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let held: Vec<_> = (1..count).map(|_| socket.try_clone().unwrap()).collect();

@@ -398,7 +398,7 @@ fn issue_10_an_answer_without_end_is_left() {
 
 #[test]
 fn root_asked_in_another_namespace() {
-    if !sys::sandbox::root_or_skip("entering a network namespace") {
+    if !testkit::root::root_or_skip("entering a network namespace") {
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

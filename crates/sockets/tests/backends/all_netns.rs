@@ -135,7 +135,7 @@ fn root_without_the_right_the_names_are_told() {
     // Capabilities are per thread.
     let text = std::thread::scope(|scope| {
         let run = || {
-            sys::sandbox::drop_caps(&[sys::caps::Cap::SysAdmin]).unwrap();
+            testkit::sandbox::drop_caps(&[sys::caps::Cap::SysAdmin]).unwrap();
             let host = Host::live();
             let cache = BackendCache::new();
             let error = AllNetnsSockets::new(&host, tcp(), ways().collect(), &cache)

@@ -30,7 +30,7 @@ fn a_sandbox_without_netlink() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let sandboxed = std::thread::spawn(move || {
-        sys::sandbox::refuse_socket(AF_NETLINK, Errno::PERM).unwrap();
+        testkit::sandbox::refuse_socket(AF_NETLINK, Errno::PERM).unwrap();
         let (rows, stats) = read(&Host::live(), here(), &demand(0, vec![is("state", "listen")]));
         assert!(rows.iter().any(|row| row.local.1 == port));
         // The kernel did not filter, so the backend must, as the offer has promised.
@@ -107,7 +107,7 @@ fn root_without_rights() {
     let lab = Lab::new("norights");
     let _ = lab.connect_v4(3);
     lab.inside(|| {
-        sys::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
+        testkit::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
         let seven = record::Operand::Number(7);
         let by_mark = demand(0, vec![crate::rows::test("mark", record::Op::Eq, seven)]);
         let options = Options { order: vec![Proto::Tcp], ..here() };

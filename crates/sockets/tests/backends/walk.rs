@@ -321,7 +321,7 @@ fn root_without_rights_netlink_is_used() {
         // Permanently: a thread that drops this privilege cannot leave the namespace again.
         std::mem::forget(lab.enter());
         let with = by(Via::Bpf, &BackendCache::new(), &demand(FIELDS, Vec::new()));
-        sys::sandbox::drop_caps(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]).unwrap();
+        testkit::sandbox::drop_caps(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]).unwrap();
         let options = Options { walk_from: Some(1), ..tcp(None) };
         let host = Host::live();
         let (rows, stats) = read(&host, options.clone(), &demand(FIELDS, Vec::new()));

@@ -112,7 +112,7 @@ impl Map {
     /// Creates a map. On kernels before 5.11, EPERM can also mean that RLIMIT_MEMLOCK is too low; call
     /// [`raise_locked_memory`].
     ///
-    /// [`raise_locked_memory`]: crate::sandbox::raise_locked_memory
+    /// [`raise_locked_memory`]: crate::rights::raise_locked_memory
     pub fn create(shape: MapShape, types: Option<ValueTypes<'_>>) -> Result<Map, SysError> {
         let mut attr = CreateAttr {
             kind: shape.kind,
@@ -361,7 +361,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::fault::{Fault, arm, disarm_all};
-    use crate::sandbox::root_or_skip;
+    use testkit::root::root_or_skip;
 
     const HASH: u32 = 1;
 

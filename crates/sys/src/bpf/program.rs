@@ -290,7 +290,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::packet_ring::{PacketRing, RingKind, RingRequest, accept_all};
-    use crate::sandbox::root_or_skip;
+    use testkit::root::root_or_skip;
 
     /// r0 = 7; *(u32 *)(r1 + 4) = 9 through r2; exit.
     const SEVEN: [[u8; 8]; 4] = [

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::errno::Errno;
     use crate::host::Host;
-    use crate::sandbox::root_or_skip;
+    use testkit::root::root_or_skip;
 
     #[test]
     fn root_a_busy_cpu_has_call_chains() {

@@ -5,10 +5,12 @@
 //! and file access belong to the calling thread and to threads that it starts later.
 mod calls;
 mod files;
+mod limits;
 mod program;
 
 pub use calls::{CallGroups, restrict_calls};
 pub use files::{FileRules, restrict_files};
+pub use limits::{raise_locked_memory, use_open_files};
 
 use crate::caps::{self, CapSet, Sets};
 use std::path::Path;
@@ -127,8 +129,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::caps::Cap;
-    use crate::sandbox::root_or_skip;
     use std::path::Path;
+    use testkit::root::root_or_skip;
 
     /// The lines of a thread's status, and whether it could still use its former right.
     fn in_a_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {

@@ -193,7 +193,7 @@ mod tests {
         testkit::require_root!();
         let lab = Lab::new("ctqueriesno");
         let refused = lab.inside(|| {
-            sys::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
+            testkit::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
             EntryQueries::open(9).unwrap_err()
         });
         assert_eq!(refused.errno, Errno::PERM);

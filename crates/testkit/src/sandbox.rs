@@ -4,18 +4,15 @@
 //! functions act on the calling thread and cannot be undone: call them in a child or in a dedicated thread.
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::caps::{self, Cap};
-use crate::errno::{Errno, SysError};
-use crate::fd::Fd;
-use crate::fs;
-use crate::syscall::call;
+use sys::caps::{Cap, CapSet};
+use sys::{Errno, SysError, fs, rights};
 
 /// A restriction of a child process.
 #[derive(Debug, Clone)]
@@ -81,44 +78,6 @@ pub fn confine(command: &mut Command, limits: &[Limit]) -> Result<(), SysError> 
     Ok(())
 }
 
-/// Why tests that need privileges cannot run in a chroot into a plain folder.
-pub const PLAIN_CHROOT: &str = "needs a root directory that is a mount point, and this chroot is a plain folder (leave \
-                                it, and before you enter it again: mount --bind DIR DIR)";
-
-/// Whether the root directory is a mount point. It always is, except in a chroot into a plain folder: there no mount
-/// namespace can be made private (mount(2): EINVAL), so [`confine`] with mounts and `ip netns exec` fail. True if
-/// /proc does not show it.
-pub fn has_mounted_root() -> bool {
-    let mut text = Vec::new();
-    let read = fs::read_file(Path::new("/proc/thread-self/mountinfo"), &mut text);
-    read.is_err() || mounts_root(&text)
-}
-
-/// The fifth field is the mount point, as seen from our root directory.
-fn mounts_root(mountinfo: &[u8]) -> bool {
-    mountinfo.split(|&b| b == b'\n').any(|line| line.split(|&b| b == b' ').nth(4) == Some(b"/"))
-}
-
-/// True if this is root with all of [`Cap::ALL`]. Otherwise prints to stderr that `what` is skipped; with
-/// NETWREN_REQUIRE_ROOT=1 it panics instead, so that a missing privilege cannot look like a success. For the `root_`
-/// tests of the crates below testkit; the product never calls it.
-// A test fails by panicking; no outside bytes can trigger it.
-#[allow(clippy::panic)]
-pub fn root_or_skip(what: &str) -> bool {
-    let is_root = caps::effective().is_ok_and(|set| Cap::ALL.iter().all(|cap| set.has(*cap)));
-    let lack = match is_root {
-        false => "needs root",
-        true if has_mounted_root() => return true,
-        true => PLAIN_CHROOT,
-    };
-    if std::env::var_os("NETWREN_REQUIRE_ROOT").is_some_and(|value| value == "1") {
-        panic!("{what} {lack}, and NETWREN_REQUIRE_ROOT=1 forbids skipping");
-    }
-    // Written directly to the descriptor, because the test harness captures eprintln output of passing tests.
-    let _ = crate::out::Out::stderr().write_all(format!("skipped: {what} {lack}\n").as_bytes());
-    false
-}
-
 /// Permanently drops capabilities of the calling thread.
 pub fn drop_caps(dropped: &[Cap]) -> Result<(), SysError> {
     without_caps(dropped).map_err(|errno| SysError::new("capset", "own capabilities", errno))
@@ -156,7 +115,7 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {
     let failed = |errno| SysError::new("setrlimit", "limit of open files", errno);
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a live rlimit64 to be filled.
-    call("prlimit64", || unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limit) }.into()).map_err(failed)?;
+    checked(unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limit) }).map_err(failed)?;
     if limit.rlim_cur >= wanted {
         return Ok(limit.rlim_cur);
     }
@@ -173,25 +132,6 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {
     Ok(limit.rlim_cur)
 }
 
-/// Raises this process's soft limit of open files to the hard limit, which needs no privilege; returns the limit.
-pub fn use_open_files() -> u64 {
-    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a live rlimit64 that the call fills.
-    let read = call("prlimit64", || unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limit) }.into());
-    match read.and_then(|_| limit_resource(libc::RLIMIT_NOFILE, limit.rlim_max, limit.rlim_max)) {
-        Ok(()) => limit.rlim_max,
-        // The current limit, or 0 if it could not be read.
-        Err(_) => limit.rlim_cur,
-    }
-}
-
-/// Removes the limit of locked memory (RLIMIT_MEMLOCK), against which kernels before 5.11 count BPF maps. Needs
-/// CAP_SYS_RESOURCE.
-pub fn raise_locked_memory() -> Result<(), SysError> {
-    limit_resource(libc::RLIMIT_MEMLOCK, libc::RLIM64_INFINITY, libc::RLIM64_INFINITY)
-        .map_err(|errno| SysError::new("setrlimit", "limit of locked memory", errno))
-}
-
 /// A limit with everything that applying it needs already allocated.
 enum Step {
     Caps(Vec<Cap>),
@@ -203,7 +143,7 @@ enum Step {
     Cover(CString, CString),
     Resource(Resource, u64),
     HangupHeard,
-    Files(Vec<Fd>),
+    Files(Vec<OwnedFd>),
 }
 
 impl Step {
@@ -248,20 +188,20 @@ impl Step {
             Step::HangupHeard => hear_hangup(),
             Step::Files(files) => files.iter().zip(3..).try_for_each(|(file, number)| {
                 // SAFETY: dup2 takes two integers; it only changes descriptors of the new process.
-                call("dup2", || unsafe { libc::dup2(file.raw(), number) }.into()).map(|_| ())
+                checked(unsafe { libc::dup2(file.as_raw_fd(), number) }).map(|_| ())
             }),
         }
     }
 }
 
 /// A duplicate with a number above the first descriptors.
-fn out_of_the_way(file: &OwnedFd) -> Result<Fd, SysError> {
+fn out_of_the_way(file: &OwnedFd) -> Result<OwnedFd, SysError> {
     let raw = file.as_raw_fd();
     // SAFETY: fcntl with F_DUPFD_CLOEXEC takes integers.
-    let fd = call("fcntl", || unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 500) }.into())
+    let fd = checked(unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 500) })
         .map_err(|errno| SysError::new("fcntl", "file for a child", errno))?;
     // SAFETY: fcntl just returned this descriptor to us alone.
-    Ok(unsafe { Fd::take(fd) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
 // glibc has its own enum type for it, musl an int.
@@ -277,7 +217,7 @@ fn c_path(path: &Path) -> Result<CString, SysError> {
 
 fn unshare(what: libc::c_int) -> Result<(), Errno> {
     // SAFETY: takes a flag word; changes namespaces, no memory.
-    call("unshare", || unsafe { libc::unshare(what) }.into())?;
+    checked(unsafe { libc::unshare(what) })?;
     Ok(())
 }
 
@@ -297,23 +237,23 @@ fn mount(
     let pointer = |text: Option<&std::ffi::CStr>| text.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
     let (from, kind, options) = (pointer(from), pointer(kind), pointer(options));
     // SAFETY: every pointer is null or a NUL-terminated string that lives through the call.
-    call("mount", || unsafe { libc::mount(from, place.as_ptr(), kind, flags, options.cast()) }.into())?;
+    checked(unsafe { libc::mount(from, place.as_ptr(), kind, flags, options.cast()) })?;
     Ok(())
 }
 
 fn enter_network(path: &std::ffi::CStr) -> Result<(), Errno> {
     // SAFETY: `path` is NUL-terminated.
-    let fd = call("openat", || unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) }.into())?;
+    let fd = checked(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })?;
     // The descriptor closes itself at exec.
     // SAFETY: setns takes a descriptor and a flag; changes a namespace, no memory.
-    call("setns", || unsafe { libc::setns(fd as libc::c_int, libc::CLONE_NEWNET) }.into())?;
+    checked(unsafe { libc::setns(fd as libc::c_int, libc::CLONE_NEWNET) })?;
     Ok(())
 }
 
 fn limit_resource(resource: Resource, now: u64, most: u64) -> Result<(), Errno> {
     let limit = libc::rlimit64 { rlim_cur: now, rlim_max: most };
     // SAFETY: `limit` is a live rlimit64 to be read.
-    call("prlimit64", || unsafe { libc::setrlimit64(resource, &raw const limit) }.into())?;
+    checked(unsafe { libc::setrlimit64(resource, &raw const limit) })?;
     Ok(())
 }
 
@@ -330,29 +270,25 @@ fn hear_hangup() -> Result<(), Errno> {
 fn become_user(uid: u32, gid: u32) -> Result<(), Errno> {
     let none = std::ptr::null::<libc::gid_t>();
     // SAFETY: an empty list needs no memory.
-    call("setgroups", || unsafe { libc::syscall(libc::SYS_setgroups, 0, none) } as i64)?;
+    checked(unsafe { libc::syscall(libc::SYS_setgroups, 0, none) })?;
     // SAFETY: takes three integers.
-    call("setresgid", || unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) } as i64)?;
+    checked(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) })?;
     // SAFETY: takes three integers. Leaving uid 0 clears the effective and permitted capabilities.
-    call("setresuid", || unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) } as i64)?;
+    checked(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })?;
     Ok(())
 }
 
+// Allocates nothing unless it fails.
 fn without_caps(dropped: &[Cap]) -> Result<(), Errno> {
-    for cap in dropped {
-        let number = *cap as libc::c_ulong;
-        // SAFETY: takes integers only. Done first, because it needs CAP_SETPCAP; for a user without it the bounding
-        // set does not matter, so the failure can be ignored.
-        let _ = call("prctl", || unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) }.into());
+    rights::keep_only(CapSet(!CapSet::of(dropped).0)).map(|_| ()).map_err(|error| error.errno)
+}
+
+/// The result of a system call, or the error that it has left in errno.
+fn checked(result: impl Into<i64>) -> Result<i64, Errno> {
+    match result.into() {
+        ..0 => Err(Errno::last()),
+        result => Ok(result),
     }
-    let mut sets = caps::read()?;
-    for cap in dropped {
-        let keep = !(1u64 << *cap as u8);
-        sets.effective &= keep;
-        sets.permitted &= keep;
-        sets.inheritable &= keep;
-    }
-    caps::write(sets)
 }
 
 /// A seccomp program; a fixed array, so that installing it allocates nothing.
@@ -404,18 +340,18 @@ fn step(code: u32, yes: u8, no: u8, k: u32) -> libc::sock_filter {
 
 fn install(filter: &Filter) -> Result<(), Errno> {
     // SAFETY: takes integers only. Without it a seccomp filter needs CAP_SYS_ADMIN.
-    call("prctl", || unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
+    checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
     let program = libc::sock_fprog { len: filter.0.len() as libc::c_ushort, filter: filter.0.as_ptr().cast_mut() };
     let mode = libc::SECCOMP_MODE_FILTER;
     // SAFETY: `program` points to `len` live steps; the kernel copies and checks them.
-    call("prctl", || unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) }.into())?;
+    checked(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) })?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+    use crate::root::{has_mounted_root, mounts_root, root_or_skip};
 
     fn output(limits: &[Limit], script: &str) -> (String, i32) {
         let mut command = Command::new("/bin/sh");
@@ -465,7 +401,7 @@ mod tests {
         let (caps, _) =
             output(&[Limit::WithoutCaps(vec![Cap::NetAdmin, Cap::SysPtrace])], "grep CapEff /proc/self/status");
         let set = u64::from_str_radix(caps.trim_start_matches("CapEff:").trim(), 16).unwrap();
-        let set = caps::CapSet(set);
+        let set = CapSet(set);
         assert!(!set.has(Cap::NetAdmin) && !set.has(Cap::SysPtrace) && set.has(Cap::SysAdmin), "{caps}");
     }
 
@@ -484,11 +420,11 @@ mod tests {
         // Needs no privilege: seccomp with no_new_privs. The filter ends with the thread.
         let errors = std::thread::spawn(|| {
             refuse_socket(libc::AF_NETLINK, Errno::PERM).unwrap();
-            let refused = crate::NetlinkSocket::open(libc::NETLINK_INET_DIAG).unwrap_err().errno;
+            let refused = sys::NetlinkSocket::open(libc::NETLINK_INET_DIAG).unwrap_err().errno;
             (refused, std::net::UdpSocket::bind("127.0.0.1:0").is_ok())
         });
         assert_eq!(errors.join().unwrap(), (Errno::PERM, true));
-        assert!(crate::NetlinkSocket::open(libc::NETLINK_INET_DIAG).is_ok());
+        assert!(sys::NetlinkSocket::open(libc::NETLINK_INET_DIAG).is_ok());
     }
 
     #[test]
@@ -496,8 +432,8 @@ mod tests {
         let refused = std::thread::spawn(|| {
             install(&Filter::refusing_call(libc::SYS_bpf, Errno::NOSYS)).unwrap();
             let shape =
-                crate::bpf::MapShape { kind: 1, key_bytes: 4, value_bytes: 4, entries: 1, ..Default::default() };
-            (crate::bpf::Map::create(shape, None).unwrap_err().errno, std::net::UdpSocket::bind("127.0.0.1:0").is_ok())
+                sys::bpf::MapShape { kind: 1, key_bytes: 4, value_bytes: 4, entries: 1, ..Default::default() };
+            (sys::bpf::Map::create(shape, None).unwrap_err().errno, std::net::UdpSocket::bind("127.0.0.1:0").is_ok())
         });
         assert_eq!(refused.join().unwrap(), (Errno::NOSYS, true));
     }
@@ -507,7 +443,7 @@ mod tests {
         let opened = std::thread::spawn(|| {
             let filter = Filter::refusing(libc::AF_NETLINK, Some(libc::NETLINK_INET_DIAG), Errno::OPNOTSUPP);
             install(&filter).unwrap();
-            let open = |protocol| crate::NetlinkSocket::open(protocol).map_err(|error| error.errno).map(drop);
+            let open = |protocol| sys::NetlinkSocket::open(protocol).map_err(|error| error.errno).map(drop);
             (open(libc::NETLINK_INET_DIAG), open(libc::NETLINK_ROUTE))
         });
         assert_eq!(opened.join().unwrap(), (Err(Errno::OPNOTSUPP), Ok(())));
@@ -534,7 +470,7 @@ mod tests {
         if !root_or_skip("entering network namespaces") {
             return;
         }
-        let own = crate::netns::current_inode().unwrap().to_string();
+        let own = sys::netns::current_inode().unwrap().to_string();
         let (inode, _) = output(&[Limit::EmptyNetwork], "stat -L -c %i /proc/self/ns/net");
         assert_ne!(inode, own);
         let back = Limit::Network(format!("/proc/{}/ns/net", std::process::id()).into());

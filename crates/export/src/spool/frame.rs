@@ -11,10 +11,10 @@
 
 use crate::Batch;
 use crate::classes::ClassBytes;
+use crc32fast::Hasher;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use sys::crc32c;
 use sys::folder::write_parts;
 
 /// Bytes of the head.
@@ -57,7 +57,7 @@ impl Head {
         let head = bytes.first_chunk::<HEAD>()?;
         let four = |at: usize| head.get(at..)?.first_chunk().map(|four| u32::from_le_bytes(*four));
         let eight = |at: usize| head.get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight));
-        let is_whole = head.starts_with(&MARK) && four(4)? == crc32c(0, head.get(8..)?);
+        let is_whole = head.starts_with(&MARK) && four(4)? == crc32fast::hash(head.get(8..)?);
         let parsed = Head {
             sum: four(8)?,
             messages: four(12)?,
@@ -87,7 +87,10 @@ pub(super) fn encode(batch: &Batch, stamp: u64, out: &mut Vec<u8>) {
         }
     }
     let lengths = (out.len() - HEAD) as u32;
-    let sum = crc32c(crc32c(0, out.get(HEAD..).unwrap_or_default()), batch.bytes());
+    let mut sum = Hasher::new();
+    sum.update(out.get(HEAD..).unwrap_or_default());
+    sum.update(batch.bytes());
+    let sum = sum.finalize();
     let mut head = [0; HEAD];
     let parts: [(usize, &[u8]); 7] = [
         (0, &MARK),
@@ -101,7 +104,7 @@ pub(super) fn encode(batch: &Batch, stamp: u64, out: &mut Vec<u8>) {
     for (at, part) in parts {
         put(&mut head, at, part);
     }
-    let own = crc32c(0, head.get(8..).unwrap_or_default());
+    let own = crc32fast::hash(head.get(8..).unwrap_or_default());
     put(&mut head, 4, &own.to_le_bytes());
     put(out, 0, &head);
 }
@@ -152,7 +155,7 @@ impl Joined {
         let Some((rest, _)) = lengths.checked_add(bytes).and_then(|size| rest.split_at_checked(size)) else {
             return false;
         };
-        if crc32c(0, rest) != head.sum {
+        if crc32fast::hash(rest) != head.sum {
             return false;
         }
         let (mut lengths, bytes) = rest.split_at(lengths);

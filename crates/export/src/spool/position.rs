@@ -6,10 +6,10 @@
 use super::frame::put;
 use super::segment::ReadAt;
 use crate::{Drops, Ledger};
+use crc32fast::Hasher;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use sys::crc32c;
 
 /// The file's name.
 pub(super) const NAME: &str = "position";
@@ -92,7 +92,7 @@ impl Position {
             put(&mut bytes, NUMBERS_AT + 8 * index, &number.to_le_bytes());
         }
         bytes.extend_from_slice(target);
-        let sum = crc32c(0, bytes.get(12..).unwrap_or_default());
+        let sum = crc32fast::hash(bytes.get(12..).unwrap_or_default());
         put(&mut bytes, 8, &sum.to_le_bytes());
         let held = self.ledger.held.to_le_bytes();
         bytes.extend_from_slice(&held);
@@ -111,7 +111,7 @@ impl Position {
             return if version == 0 { Ok(None) } else { Err(version) };
         }
         let sum = slot.get(8..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u32::from_le_bytes);
-        let Some(body) = slot.get(12..TARGET_AT + target).filter(|body| crc32c(0, body) == sum) else {
+        let Some(body) = slot.get(12..TARGET_AT + target).filter(|body| crc32fast::hash(body) == sum) else {
             return Ok(None);
         };
         let number = |index: usize| {
@@ -122,7 +122,7 @@ impl Position {
         let held = slot.get(TARGET_AT + target..).and_then(<[u8]>::first_chunk::<HELD>);
         let held = held.and_then(|held| {
             let (count, sum) = (held.first_chunk()?, held.last_chunk()?);
-            let is_whole = held_sum(crc32c(0, body), *count) == u32::from_le_bytes(*sum);
+            let is_whole = held_sum(crc32fast::hash(body), *count) == u32::from_le_bytes(*sum);
             is_whole.then_some(u64::from_le_bytes(*count))
         });
         let ledger = Ledger {
@@ -178,7 +178,9 @@ impl Position {
 /// Checksum of the number of held records. It includes `sum`, the slot's checksum, so a number left by an earlier
 /// write does not match.
 fn held_sum(sum: u32, held: [u8; 8]) -> u32 {
-    crc32c(sum, &held)
+    let mut hasher = Hasher::new_with_initial(sum);
+    hasher.update(&held);
+    hasher.finalize()
 }
 
 /// Reserves disk space for both slots.

@@ -6,7 +6,6 @@ use crate::classes::ClassBytes;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use sys::crc32c;
 
 /// The newest version that this program reads.
 pub(super) const VERSION: u16 = REWRITTEN;
@@ -135,7 +134,7 @@ pub(super) fn header(first: u64, made: Made) -> [u8; HEADER] {
     put(&mut header, 10, &(HEADER as u16).to_le_bytes());
     put(&mut header, 16, &first.to_le_bytes());
     put(&mut header, 24, &of.to_le_bytes());
-    let sum = crc32c(0, header.get(16..).unwrap_or_default());
+    let sum = crc32fast::hash(header.get(16..).unwrap_or_default());
     put(&mut header, 12, &sum.to_le_bytes());
     header
 }
@@ -159,7 +158,7 @@ pub(super) fn read_header(file: &(impl ReadAt + ?Sized)) -> io::Result<Header> {
     if version > VERSION {
         return Ok(Header::Version(version));
     }
-    let is_whole = sum == Some(crc32c(0, bytes.get(16..).unwrap_or_default()));
+    let is_whole = sum == Some(crc32fast::hash(bytes.get(16..).unwrap_or_default()));
     if !is_whole || version == 0 || filled < HEADER {
         return Ok(Header::Torn);
     }

@@ -1,5 +1,5 @@
 //! Encoding and decoding of frames.
-use super::crc::Crc;
+use crc32fast::Hasher;
 
 pub(crate) const MAGIC: &[u8; 12] = b"NETWREN-TAPE";
 /// The version that is written. Version 2 added PART, without which a reader would mistake the last part of a block
@@ -96,10 +96,10 @@ impl FrameHead {
 
 /// The checksum of head and payload, as stored after them.
 pub(crate) fn sum(head: &[u8; FRAME_HEAD], payload: &[u8]) -> [u8; FRAME_TAIL] {
-    let mut crc = Crc::new();
-    crc.add(head);
-    crc.add(payload);
-    crc.sum().to_le_bytes()
+    let mut crc = Hasher::new();
+    crc.update(head);
+    crc.update(payload);
+    crc.finalize().to_le_bytes()
 }
 
 /// Appends a text: length, bytes.

@@ -2,7 +2,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
-use super::crc::Crc;
+use crc32fast::Hasher;
 use super::error::{Integrity, TapeError};
 use super::frame::{
     FILE_HEAD, FRAME_HEAD, FRAME_TAIL, FrameHead, FrameKind, MAGIC, PAYLOAD_MAX, Parts, VERSION, VERSION_MIN,
@@ -256,8 +256,8 @@ impl IndexPass<'_> {
         if length > PAYLOAD_MAX || (known && !is_block && length > CONTROL_MAX) {
             return Ok(Err(Stop::Garbled("a frame longer than any we write")));
         }
-        let mut crc = Crc::new();
-        crc.add(&bytes);
+        let mut crc = Hasher::new();
+        crc.update(&bytes);
         let mut payload = Vec::new();
         let keep = if known && !is_block { Some(&mut payload) } else { None };
         if self.input.pass(length, &mut crc, keep)? < length {
@@ -267,7 +267,7 @@ impl IndexPass<'_> {
         if self.input.fill(&mut tail)? < FRAME_TAIL {
             return Ok(Err(Stop::Cut));
         }
-        if u32::from_le_bytes(tail) != crc.sum() {
+        if u32::from_le_bytes(tail) != crc.finalize() {
             return Ok(Err(Stop::Garbled("a wrong checksum")));
         }
         self.good += (FRAME_HEAD + length + FRAME_TAIL) as u64;
@@ -350,7 +350,7 @@ impl<'f> Input<'f> {
     }
 
     /// Reads `count` bytes, adds them to the checksum and optionally keeps them; returns how many there were.
-    fn pass(&mut self, count: usize, crc: &mut Crc, mut keep: Option<&mut Vec<u8>>) -> Result<usize, Errno> {
+    fn pass(&mut self, count: usize, crc: &mut Hasher, mut keep: Option<&mut Vec<u8>>) -> Result<usize, Errno> {
         let mut done = 0;
         while done < count {
             let some = self.some()?;
@@ -358,7 +358,7 @@ impl<'f> Input<'f> {
             if some.is_empty() {
                 break;
             }
-            crc.add(some);
+            crc.update(some);
             if let Some(keep) = keep.as_mut() {
                 keep.extend_from_slice(some);
             }

@@ -33,7 +33,6 @@
 //!
 //! A truncated or corrupt file is used as long as its frames are intact and in order; [`Integrity`] reports where that
 //! ends. The rest is ignored: a frame that happens to be found after corrupt bytes proves nothing.
-mod crc;
 mod error;
 mod frame;
 mod index;

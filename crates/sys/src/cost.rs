@@ -129,6 +129,6 @@ mod tests {
         let (status, cost) = reap(child.id()).unwrap();
         assert_eq!(status, 0);
         assert!(cost.rss_max_kib > 0);
-        assert_eq!(reap(child.id()).unwrap_err().errno.name(), "ECHILD");
+        assert_eq!(reap(child.id()).unwrap_err().errno, Errno(libc::ECHILD));
     }
 }

@@ -1,4 +1,4 @@
-//! Error numbers with their names and messages, and the error of one system call.
+//! Error numbers with their messages, and the error of one system call.
 //!
 //! This module does not know what the caller wanted; the caller adds the next step for the user.
 use std::fmt;
@@ -83,14 +83,12 @@ impl Errno {
         Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
 
-    /// Name such as `EPERM`; `E?` for an unknown number.
-    pub fn name(self) -> &'static str {
-        self.row().map_or("E?", |row| row.1)
-    }
-
-    /// The kernel's message: lower case, no full stop.
-    pub fn words(self) -> &'static str {
-        self.row().map_or("unknown error", |row| row.2)
+    /// The text of strerror(3), as other tools print it.
+    pub fn strerror(self) -> String {
+        let mut text = std::io::Error::from_raw_os_error(self.0).to_string();
+        let end = text.find(" (os error ").unwrap_or(text.len());
+        text.truncate(end);
+        text
     }
 
     /// True if the cause is a missing right (EPERM, EACCES).
@@ -109,25 +107,26 @@ impl Errno {
     pub fn is_gone(self) -> bool {
         self == Errno::NOENT || self == Errno::SRCH || self == Errno::NODEV
     }
-
-    // Linear search: errors are rare and the table is small.
-    fn row(self) -> Option<&'static (i32, &'static str, &'static str)> {
-        TABLE.iter().find(|row| row.0 == self.0)
-    }
 }
 
+/// The text of strerror(3) with a small first letter.
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.row() {
-            Some(row) => f.write_str(row.2),
-            None => write!(f, "unknown error {}", self.0),
+        match *self {
+            Errno::NOT_RECORDED => f.write_str("not in the recording"),
+            Errno::RECORDING_BROKEN => f.write_str("the recording breaks off here"),
+            _ => {
+                let text = self.strerror();
+                let mut chars = text.chars();
+                chars.next().map_or(Ok(()), |first| write!(f, "{}{}", first.to_ascii_lowercase(), chars.as_str()))
+            }
         }
     }
 }
 
 impl fmt::Debug for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({})", self.name(), self.0)
+        write!(f, "Errno({}: {self})", self.0)
     }
 }
 
@@ -226,161 +225,18 @@ fn is_bidi(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Number, name, message. The messages are strerror's in lower case, so that they match those of other tools.
-const TABLE: &[(i32, &str, &str)] = &[
-    (-1, "NOT_RECORDED", "not in the recording"),
-    (-2, "RECORDING_BROKEN", "the recording breaks off here"),
-    (libc::EPERM, "EPERM", "operation not permitted"),
-    (libc::ENOENT, "ENOENT", "no such file or directory"),
-    (libc::ESRCH, "ESRCH", "no such process"),
-    (libc::EINTR, "EINTR", "interrupted system call"),
-    (libc::EIO, "EIO", "input/output error"),
-    (libc::ENXIO, "ENXIO", "no such device or address"),
-    (libc::E2BIG, "E2BIG", "argument list too long"),
-    (libc::ENOEXEC, "ENOEXEC", "exec format error"),
-    (libc::EBADF, "EBADF", "bad file descriptor"),
-    (libc::ECHILD, "ECHILD", "no child processes"),
-    (libc::EAGAIN, "EAGAIN", "resource temporarily unavailable"),
-    (libc::ENOMEM, "ENOMEM", "cannot allocate memory"),
-    (libc::EACCES, "EACCES", "permission denied"),
-    (libc::EFAULT, "EFAULT", "bad address"),
-    (libc::ENOTBLK, "ENOTBLK", "block device required"),
-    (libc::EBUSY, "EBUSY", "device or resource busy"),
-    (libc::EEXIST, "EEXIST", "file exists"),
-    (libc::EXDEV, "EXDEV", "invalid cross-device link"),
-    (libc::ENODEV, "ENODEV", "no such device"),
-    (libc::ENOTDIR, "ENOTDIR", "not a directory"),
-    (libc::EISDIR, "EISDIR", "is a directory"),
-    (libc::EINVAL, "EINVAL", "invalid argument"),
-    (libc::ENFILE, "ENFILE", "too many open files in system"),
-    (libc::EMFILE, "EMFILE", "too many open files"),
-    (libc::ENOTTY, "ENOTTY", "inappropriate ioctl for device"),
-    (libc::ETXTBSY, "ETXTBSY", "text file busy"),
-    (libc::EFBIG, "EFBIG", "file too large"),
-    (libc::ENOSPC, "ENOSPC", "no space left on device"),
-    (libc::ESPIPE, "ESPIPE", "illegal seek"),
-    (libc::EROFS, "EROFS", "read-only file system"),
-    (libc::EMLINK, "EMLINK", "too many links"),
-    (libc::EPIPE, "EPIPE", "broken pipe"),
-    (libc::EDOM, "EDOM", "numerical argument out of domain"),
-    (libc::ERANGE, "ERANGE", "numerical result out of range"),
-    (libc::EDEADLK, "EDEADLK", "resource deadlock avoided"),
-    (libc::ENAMETOOLONG, "ENAMETOOLONG", "file name too long"),
-    (libc::ENOLCK, "ENOLCK", "no locks available"),
-    (libc::ENOSYS, "ENOSYS", "function not implemented"),
-    (libc::ENOTEMPTY, "ENOTEMPTY", "directory not empty"),
-    (libc::ELOOP, "ELOOP", "too many levels of symbolic links"),
-    (libc::ENOMSG, "ENOMSG", "no message of desired type"),
-    (libc::EIDRM, "EIDRM", "identifier removed"),
-    (libc::ECHRNG, "ECHRNG", "channel number out of range"),
-    (libc::EL2NSYNC, "EL2NSYNC", "level 2 not synchronized"),
-    (libc::EL3HLT, "EL3HLT", "level 3 halted"),
-    (libc::EL3RST, "EL3RST", "level 3 reset"),
-    (libc::ELNRNG, "ELNRNG", "link number out of range"),
-    (libc::EUNATCH, "EUNATCH", "protocol driver not attached"),
-    (libc::ENOCSI, "ENOCSI", "no CSI structure available"),
-    (libc::EL2HLT, "EL2HLT", "level 2 halted"),
-    (libc::EBADE, "EBADE", "invalid exchange"),
-    (libc::EBADR, "EBADR", "invalid request descriptor"),
-    (libc::EXFULL, "EXFULL", "exchange full"),
-    (libc::ENOANO, "ENOANO", "no anode"),
-    (libc::EBADRQC, "EBADRQC", "invalid request code"),
-    (libc::EBADSLT, "EBADSLT", "invalid slot"),
-    (libc::EBFONT, "EBFONT", "bad font file format"),
-    (libc::ENOSTR, "ENOSTR", "device not a stream"),
-    (libc::ENODATA, "ENODATA", "no data available"),
-    (libc::ETIME, "ETIME", "timer expired"),
-    (libc::ENOSR, "ENOSR", "out of streams resources"),
-    (libc::ENONET, "ENONET", "machine is not on the network"),
-    (libc::ENOPKG, "ENOPKG", "package not installed"),
-    (libc::EREMOTE, "EREMOTE", "object is remote"),
-    (libc::ENOLINK, "ENOLINK", "link has been severed"),
-    (libc::EADV, "EADV", "advertise error"),
-    (libc::ESRMNT, "ESRMNT", "srmount error"),
-    (libc::ECOMM, "ECOMM", "communication error on send"),
-    (libc::EPROTO, "EPROTO", "protocol error"),
-    (libc::EMULTIHOP, "EMULTIHOP", "multihop attempted"),
-    (libc::EDOTDOT, "EDOTDOT", "rFS specific error"),
-    (libc::EBADMSG, "EBADMSG", "bad message"),
-    (libc::EOVERFLOW, "EOVERFLOW", "value too large for defined data type"),
-    (libc::ENOTUNIQ, "ENOTUNIQ", "name not unique on network"),
-    (libc::EBADFD, "EBADFD", "file descriptor in bad state"),
-    (libc::EREMCHG, "EREMCHG", "remote address changed"),
-    (libc::ELIBACC, "ELIBACC", "can not access a needed shared library"),
-    (libc::ELIBBAD, "ELIBBAD", "accessing a corrupted shared library"),
-    (libc::ELIBSCN, "ELIBSCN", ".lib section in a.out corrupted"),
-    (libc::ELIBMAX, "ELIBMAX", "attempting to link in too many shared libraries"),
-    (libc::ELIBEXEC, "ELIBEXEC", "cannot exec a shared library directly"),
-    (libc::EILSEQ, "EILSEQ", "invalid or incomplete multibyte or wide character"),
-    (libc::ERESTART, "ERESTART", "interrupted system call should be restarted"),
-    (libc::ESTRPIPE, "ESTRPIPE", "streams pipe error"),
-    (libc::EUSERS, "EUSERS", "too many users"),
-    (libc::ENOTSOCK, "ENOTSOCK", "socket operation on non-socket"),
-    (libc::EDESTADDRREQ, "EDESTADDRREQ", "destination address required"),
-    (libc::EMSGSIZE, "EMSGSIZE", "message too long"),
-    (libc::EPROTOTYPE, "EPROTOTYPE", "protocol wrong type for socket"),
-    (libc::ENOPROTOOPT, "ENOPROTOOPT", "protocol not available"),
-    (libc::EPROTONOSUPPORT, "EPROTONOSUPPORT", "protocol not supported"),
-    (libc::ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT", "socket type not supported"),
-    (libc::EOPNOTSUPP, "EOPNOTSUPP", "operation not supported"),
-    (libc::EPFNOSUPPORT, "EPFNOSUPPORT", "protocol family not supported"),
-    (libc::EAFNOSUPPORT, "EAFNOSUPPORT", "address family not supported by protocol"),
-    (libc::EADDRINUSE, "EADDRINUSE", "address already in use"),
-    (libc::EADDRNOTAVAIL, "EADDRNOTAVAIL", "cannot assign requested address"),
-    (libc::ENETDOWN, "ENETDOWN", "network is down"),
-    (libc::ENETUNREACH, "ENETUNREACH", "network is unreachable"),
-    (libc::ENETRESET, "ENETRESET", "network dropped connection on reset"),
-    (libc::ECONNABORTED, "ECONNABORTED", "software caused connection abort"),
-    (libc::ECONNRESET, "ECONNRESET", "connection reset by peer"),
-    (libc::ENOBUFS, "ENOBUFS", "no buffer space available"),
-    (libc::EISCONN, "EISCONN", "transport endpoint is already connected"),
-    (libc::ENOTCONN, "ENOTCONN", "transport endpoint is not connected"),
-    (libc::ESHUTDOWN, "ESHUTDOWN", "cannot send after transport endpoint shutdown"),
-    (libc::ETOOMANYREFS, "ETOOMANYREFS", "too many references: cannot splice"),
-    (libc::ETIMEDOUT, "ETIMEDOUT", "connection timed out"),
-    (libc::ECONNREFUSED, "ECONNREFUSED", "connection refused"),
-    (libc::EHOSTDOWN, "EHOSTDOWN", "host is down"),
-    (libc::EHOSTUNREACH, "EHOSTUNREACH", "no route to host"),
-    (libc::EALREADY, "EALREADY", "operation already in progress"),
-    (libc::EINPROGRESS, "EINPROGRESS", "operation now in progress"),
-    (libc::ESTALE, "ESTALE", "stale file handle"),
-    (libc::EUCLEAN, "EUCLEAN", "structure needs cleaning"),
-    (libc::ENOTNAM, "ENOTNAM", "not a XENIX named type file"),
-    (libc::ENAVAIL, "ENAVAIL", "no XENIX semaphores available"),
-    (libc::EISNAM, "EISNAM", "is a named type file"),
-    (libc::EREMOTEIO, "EREMOTEIO", "remote I/O error"),
-    (libc::EDQUOT, "EDQUOT", "disk quota exceeded"),
-    (libc::ENOMEDIUM, "ENOMEDIUM", "no medium found"),
-    (libc::EMEDIUMTYPE, "EMEDIUMTYPE", "wrong medium type"),
-    (libc::ECANCELED, "ECANCELED", "operation cancelled"),
-    (libc::ENOKEY, "ENOKEY", "required key not available"),
-    (libc::EKEYEXPIRED, "EKEYEXPIRED", "key has expired"),
-    (libc::EKEYREVOKED, "EKEYREVOKED", "key has been revoked"),
-    (libc::EKEYREJECTED, "EKEYREJECTED", "key was rejected by service"),
-    (libc::EOWNERDEAD, "EOWNERDEAD", "owner died"),
-    (libc::ENOTRECOVERABLE, "ENOTRECOVERABLE", "state not recoverable"),
-    (libc::ERFKILL, "ERFKILL", "operation not possible due to RF-kill"),
-];
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     #[test]
-    fn names_and_words() {
-        assert_eq!(Errno::PERM.name(), "EPERM");
-        assert_eq!(Errno::PERM.words(), "operation not permitted");
-        assert_eq!(Errno(99_999).name(), "E?");
+    fn errors_have_the_words_of_the_c_library() {
+        assert_eq!(Errno::PERM.strerror(), "Operation not permitted");
+        assert_eq!(Errno::PERM.to_string(), "operation not permitted");
         assert_eq!(Errno(99_999).to_string(), "unknown error 99999");
-    }
-
-    #[test]
-    fn every_name_is_there_once() {
-        for (i, row) in TABLE.iter().enumerate() {
-            assert!(TABLE.iter().skip(i + 1).all(|other| other.0 != row.0 && other.1 != row.1), "{row:?} twice");
-            assert!(!row.2.ends_with('.') && !row.2.is_empty());
-        }
+        assert_eq!(Errno::NOT_RECORDED.to_string(), "not in the recording");
+        assert_eq!(format!("{:?}", Errno::ACCES), "Errno(13: permission denied)");
     }
 
     #[test]

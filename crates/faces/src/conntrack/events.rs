@@ -5,7 +5,7 @@ use super::options::{Command, given};
 use super::origin::Origins;
 use super::parse::Line;
 use super::run::{Run, Times, ToStdout, form};
-use super::stop::{Stop, head, in_words, warn};
+use super::stop::{Stop, head, warn};
 use super::table::wrote;
 use super::words::{event, output};
 use crate::conntrack::output::{Change, EntryOptions, Origin};
@@ -84,7 +84,7 @@ fn not_opened(error: &SysError, expectations: bool) -> Stop {
         return Stop::other("Can't open handler");
     }
     let step = if error.call == "socket" { "mnl_socket_open" } else { "mnl_socket_bind" };
-    warn(&format!("{step}: {}\n", in_words(error.errno)));
+    warn(&format!("{step}: {}\n", error.errno.strerror()));
     Stop::other("Can't open netlink socket")
 }
 

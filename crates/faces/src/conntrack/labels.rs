@@ -1,6 +1,6 @@
 //! Label names from /etc/xtables/connlabel.conf.
 
-use super::stop::{Stop, in_words, warn};
+use super::stop::{Stop, warn};
 use super::want::wide_and_rest;
 use std::rc::Rc;
 use sys::{Errno, Host};
@@ -29,7 +29,7 @@ impl Labels {
                 Errno(0)
             }
         };
-        warn(&format!("nfct_labelmap_new: {}\n", in_words(why)));
+        warn(&format!("nfct_labelmap_new: {}\n", why.strerror()));
         None
     }
 

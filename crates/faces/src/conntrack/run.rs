@@ -2,7 +2,7 @@
 
 use super::options::Command;
 use super::parse::Line;
-use super::stop::{Stop, head, in_words, warn};
+use super::stop::{Stop, head, warn};
 use super::words::output;
 use crate::conntrack::output::{EntryOptions, EntryWriter, Form, LabelNames};
 use conntrack::change::Changes;
@@ -135,7 +135,7 @@ pub(super) fn words(errno: Errno, command: Option<Command>) -> String {
         Errno::NOMEM if is(&[Create, Get, Add]) => "not enough memory",
         Errno::AFNOSUPPORT if is(&[Get]) => "protocol not supported",
         TIME if is(&[Create, Add]) => "conntrack has expired",
-        other => return in_words(other),
+        other => return other.strerror(),
     };
     words.to_owned()
 }

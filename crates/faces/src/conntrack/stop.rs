@@ -61,12 +61,3 @@ pub(super) fn warn(text: &str) {
     let _ = sys::Out::stderr().write_all(text.as_bytes());
 }
 
-/// The text of an errno as in strerror(3).
-pub(super) fn in_words(errno: Errno) -> String {
-    if errno.0 == 0 {
-        return "Success".to_owned();
-    }
-    let words = errno.to_string();
-    let mut chars = words.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}

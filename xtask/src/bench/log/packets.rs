@@ -60,7 +60,7 @@ pub(crate) fn open() -> Result<UdpSocket> {
     let mut address = [0u8; 20];
     address[..2].copy_from_slice(&(socket::AF_PACKET as u16).to_ne_bytes());
     address[4..8].copy_from_slice(&index.to_ne_bytes());
-    socket::bind_bytes(&fd, &address).map_err(|errno| anyhow::anyhow!("bind: {}", errno.name()))?;
+    socket::bind_bytes(&fd, &address).map_err(|errno| anyhow::anyhow!("bind: {}", errno))?;
     Ok(UdpSocket::from(OwnedFd::from(fd)))
 }
 

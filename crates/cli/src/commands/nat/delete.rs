@@ -148,8 +148,8 @@ impl Act for Deleter<'_> {
 
 fn why(error: &DumpError) -> String {
     match error.errno() {
-        Some(errno) if errno.is_denied() => format!("{} (needs CAP_NET_ADMIN)", errno.words()),
-        Some(errno) => errno.words().to_string(),
+        Some(errno) if errno.is_denied() => format!("{errno} (needs CAP_NET_ADMIN)"),
+        Some(errno) => errno.to_string(),
         None => error.to_string(),
     }
 }

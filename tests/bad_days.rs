@@ -3,8 +3,8 @@
 
 use crate::lab::furnished;
 use crate::run::{Ran, command, command_for_anyone, netwren_in};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// AF_NETLINK, NETLINK_SOCK_DIAG (include/uapi/linux/netlink.h).
 const SOCK_DIAG: (i32, i32) = (16, 4);

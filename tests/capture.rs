@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
+use testkit::sandbox::{Limit, confine};
 
 pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {
     let mut command = Command::new(testkit::program::netwren());

@@ -11,9 +11,9 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
+use testkit::sandbox::{Limit, confine};
 
 /// Every column of the entry, and the columns that identify a packet.
 const COLUMNS: &str = "iface,proto,src,sport,dst,dport,ct_state,ct_direction,ct_status,ct_mark,ct_id,nat,client,\

@@ -7,9 +7,9 @@ use crate::run::{clean, netwren};
 use std::io::Write;
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
+use testkit::sandbox::{Limit, confine};
 
 /// Every frame of the traffic ends in the mark; these expressions select some of them.
 const EXPRESSIONS: &[&str] = &[

@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Starts tcpdump; returns once it captures.
 fn tcpdump(lab: &Lab, args: &[&str]) -> Child {

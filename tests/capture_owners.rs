@@ -10,8 +10,8 @@ use crate::run::{Ran, clean};
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Starts a capture in the lab; packets sent after this returns are captured.
 fn capture(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {

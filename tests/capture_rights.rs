@@ -12,9 +12,9 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::authority::Authority;
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 const COLUMNS: &str = "iface,dst,dport,len";
 pub(crate) const NOBODY: u32 = 65_534;

@@ -4,9 +4,9 @@ use crate::namespaces::ContainerGroup;
 use crate::run::{clean, command};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testkit::sandbox::Limit;
 use testkit::netns::Lab;
 use testkit::program;
+use testkit::sandbox::Limit;
 use testkit::screen::{Grid, Screen};
 
 #[derive(Clone, Copy, PartialEq)]

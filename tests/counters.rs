@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::process::{Child, Stdio};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 use testkit::wait_until;
 
 /// Sends datagrams to a closed UDP port on the lab's loopback interface.

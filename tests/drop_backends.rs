@@ -10,9 +10,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use sys::Errno;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
+use testkit::sandbox::{Limit, confine};
 
 /// Returns from the test if BPF cannot count drops.
 macro_rules! require_drops {

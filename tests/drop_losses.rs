@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use sys::Errno;
-use testkit::sandbox::Limit;
 use sys::socket::{AF_PACKET, SOCK_DGRAM, bind, bind_bytes, connect, listen, open, set_number};
 use testkit::netns::Lab;
+use testkit::sandbox::Limit;
 
 const AF_INET: i32 = 2;
 const SOCK_STREAM: i32 = 1;

@@ -6,8 +6,8 @@ use crate::going::Going;
 use crate::run::{Ran, command_for_anyone, netwren_in};
 use serde_json::Value;
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// False if rules cannot be determined: without BPF, without nft, or before Linux 6.12.
 fn rules_are_told() -> bool {

@@ -9,11 +9,11 @@ use std::process::Command;
 use std::sync::OnceLock;
 use sys::Errno;
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::HostKnob;
 use testkit::conntrack::Entry;
 use testkit::netns::Lab;
 use testkit::routed::Routed;
+use testkit::sandbox::{Limit, confine};
 
 /// The command `netwren drops ARGS` in a lab.
 pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {

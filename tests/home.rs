@@ -4,8 +4,8 @@
 use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
 use std::process::Stdio;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 use testkit::wait_until;
 
 /// A server with a hostile name that neither accepts nor reads, its clients, and a connection with traffic; they run

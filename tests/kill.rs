@@ -3,9 +3,9 @@
 use crate::run::{Ran, command_for_anyone, netwren, netwren_in};
 use std::net::{Ipv4Addr, SocketAddr};
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use sys::socket;
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// The columns of the lab's sockets that match the filter, one line per socket.
 fn sockets(lab: &Lab, columns: &str, filter: &str) -> Vec<String> {

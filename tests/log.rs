@@ -5,8 +5,8 @@ use crate::run::{Ran, clean, netwren};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::process::Command;
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Every column except owners, because other users' processes may not be readable.
 pub(crate) const OWN_COLUMNS: &str = "all,-process,-pid,-owners,-cmdline,-container,-pod,-unit";

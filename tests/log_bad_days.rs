@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Starts `log` with these arguments; returns once it has bound `groups` groups.
 fn going(lab: &Lab, groups: usize, args: &[&str]) -> Going<String> {

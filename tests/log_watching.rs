@@ -4,8 +4,8 @@ use crate::going::Going;
 use crate::log::{send, to_five};
 use crate::run::{Ran, clean};
 use std::process::Command;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// A namespace whose UDP packets to ports 7009 and 7010 are logged to group 5 with hostile prefixes, and dropped.
 fn logging(purpose: &str) -> Lab {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Checks that messages are only about other tests' namespaces, which change while they are read.
 #[track_caller]

@@ -4,9 +4,9 @@ use crate::run::{Ran, command_for_anyone, netwren, netwren_in};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::conntrack::{Entry, mixed, status};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 fn v4(last: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, 0, last).into()

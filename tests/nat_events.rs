@@ -8,9 +8,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use sys::caps::Cap;
-use testkit::sandbox::{Limit, confine};
 use testkit::conntrack::Entry;
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Returns from the test with a message if BPF cannot report new entries.
 macro_rules! require_packets {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 fn spawn(lab: &Lab, program: &Path, args: &[&str]) -> Going<String> {
     let mut command = Command::new(program);

@@ -6,10 +6,10 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use testkit::sandbox::{Limit, confine};
 use testkit::HostKnob;
 use testkit::conntrack::Entry;
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 use testkit::tables::Alone;
 
 const SETTINGS: &str = "/proc/sys/net/netfilter";

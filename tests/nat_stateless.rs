@@ -6,9 +6,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::routed::Routed;
+use testkit::sandbox::{Limit, confine};
 
 const PUBLISHED: [&str; 4] = [
     "--publish=8080:172.17.0.2:80",

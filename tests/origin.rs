@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Receivers in a namespace, on the same ports as in a second namespace.
 struct Receivers {

@@ -2,8 +2,8 @@
 
 use crate::run::{Ran, clean, command, netwren_in};
 use std::process::Command;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// The interfaces by which owners are read.
 const OWNERS_VIA: [&str; 2] = ["bpf", "proc"];

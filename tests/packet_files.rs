@@ -6,8 +6,8 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// A namespace whose UDP packets to port 7009 and pings are logged to groups 5 and 6.
 pub(crate) fn logging(purpose: &str) -> Lab {

@@ -8,9 +8,9 @@ use std::net::UdpSocket;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use testkit::sandbox::{Limit, confine};
 use testkit::authority::Authority;
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// A namespace whose UDP packets to port 7009 are logged to group 5 and dropped.
 fn logging(purpose: &str) -> Lab {

@@ -12,8 +12,8 @@ use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// A folder with a configuration file that has this text and mode.
 fn config(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {

@@ -3,8 +3,8 @@
 use crate::run::{Ran, command_for_anyone, netwren};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 fn rows(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -11,9 +11,9 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testkit::sandbox::{Limit, confine};
 use testkit::authority::Authority;
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 use testkit::unpacked::Unpacked;
 
 const DATAGRAMS: usize = 20;

@@ -6,8 +6,8 @@ use crate::run::{Ran, clean};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 fn inside(lab: &Lab, program: &str, args: &[&str]) -> Command {
     let mut command = match program {

@@ -13,8 +13,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 use testkit::wait_until;
 
 const NOBODY: u32 = 65_534;

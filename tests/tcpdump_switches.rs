@@ -7,8 +7,8 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Output};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 fn inside(lab: &Lab, dir: &Path, program: &str, args: &[&str]) -> Command {
     let mut command = match program {

@@ -5,8 +5,8 @@ use crate::run::{clean, command, netwren};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 use testkit::screen::{self, Screen};
 
 /// A terminal's size: columns, rows.

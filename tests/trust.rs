@@ -5,8 +5,8 @@ use crate::run::{Ran, clean, command, netwren, netwren_in};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Runs `netwren ARGS` in the lab with the faults in system calls that `injected` describes (strace's `-e inject=`).
 /// It must end by itself; exit code 124 or 137 means that timeout ended it.

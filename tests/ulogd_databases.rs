@@ -8,9 +8,9 @@ use crate::sqlite::{have_sqlite, query};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use testkit::postgres::Server;
+use testkit::sandbox::{Limit, confine};
 
 const STACK: &str = "stack=log:NFLOG,base:BASE,ifi:IFINDEX,ip2str:IP2STR,hw:HWHDR,out";
 

@@ -5,8 +5,8 @@ use crate::ulogd_packets::send_all;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// A time zone that needs no files: two and a half hours east of UTC.
 const ZONE: &str = "XYZ-2:30";

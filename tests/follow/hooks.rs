@@ -5,8 +5,8 @@ use crate::run::{Ran, netwren};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testkit::sandbox::Limit;
 use testkit::netns::Lab;
+use testkit::sandbox::Limit;
 
 /// Attaches a program that allows everything to `cgroup/getpeername4` of the directory without any flag, as bpftool
 /// does by default, and detaches it again. Prints the error, or `attached`.

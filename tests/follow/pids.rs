@@ -3,8 +3,8 @@ use super::{COLUMNS, bpf_works, listen, parse};
 use crate::going::Going;
 use crate::run::clean;
 use std::process::Command;
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// In a container a process has a different pid from the kernel's own; a process outside the container has no pid.
 #[test]

@@ -4,6 +4,7 @@ mod budget;
 mod circles;
 mod code;
 mod fixtures;
+mod folders;
 mod imports;
 mod items;
 mod kernels;
@@ -26,12 +27,13 @@ pub(crate) fn run() -> Result<()> {
     let metadata = metadata()?;
     let files = root::files()?;
     let sources = SourceFile::read_all(&files)?;
-    let checks: [(&str, Findings); 15] = [
+    let checks: [(&str, Findings); 16] = [
         ("layers", layers::check(&metadata)),
         ("dependency counts", budget::check()?),
         ("licences", licences::check(&metadata)?),
         ("functions and unsafe", code::check(&files)?),
         ("import circles", circles::check(&sources)),
+        ("circles of folders", folders::check(&sources)),
         ("line widths", width::check(&files)?),
         ("retired words", words::check_retired(&sources)?),
         ("type names", words::check_types(&sources)),

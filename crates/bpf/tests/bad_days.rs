@@ -7,8 +7,8 @@ use bpf::{Ability, Spec, load, probe};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use testkit::sandbox::{Limit, confine};
 use sys::{Errno, Host, caps::Cap};
+use testkit::sandbox::{Limit, confine};
 
 static OBJECT: &[u8] = include_bytes!("../objects/selftest.o");
 const AS_CHILD: &str = "NETWREN_TEST_AS_CHILD";

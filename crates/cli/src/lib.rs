@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
-mod command;
 mod commands;
 mod complete;
 mod config;
@@ -25,7 +24,7 @@ pub use record::FieldInfo;
 pub use runtime::Exit;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use flags::parser;
+use flags::{command, parser};
 use registry::COMMANDS;
 use runtime::{messages, packet_files};
 use shipping::ShipRequest;

@@ -128,8 +128,10 @@ fn root_kill_without_the_right_closes_nothing() {
     let before = left(&lab);
     let mut command = Command::new(program::netwren());
     command.args(["ss", "-tanK"]);
-    let limits =
-        [testkit::sandbox::Limit::Network(lab.path()), testkit::sandbox::Limit::WithoutCaps(vec![sys::caps::Cap::NetAdmin])];
+    let limits = [
+        testkit::sandbox::Limit::Network(lab.path()),
+        testkit::sandbox::Limit::WithoutCaps(vec![sys::caps::Cap::NetAdmin]),
+    ];
     testkit::sandbox::confine(&mut command, &limits).unwrap();
     let ran = command.output().unwrap();
     assert_eq!(text(&ran.stderr), "SOCK_DESTROY answers: Operation not permitted\n");

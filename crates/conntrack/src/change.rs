@@ -10,12 +10,14 @@ use record::rows::{Conntrack, CtState, CtTuple, Expectation, ip_proto};
 use sys::{Errno, Host, Kernel};
 
 use crate::backends::netlink::ctnetlink::CtDecoder;
-use crate::backends::netlink::dump::{CtTable, Dumped, KernelFilter, NetnsRef, dump_entries, put_addr, put_tuple};
-use crate::backends::netlink::uapi::{
+use crate::backends::netlink::dump::{Dumped, dump_entries};
+use crate::backends::netlink::expect::ExpectDecoder;
+use crate::kernel_filter::{KernelFilter, put_addr, put_tuple};
+use crate::table::{CtTable, NetnsRef};
+use crate::uapi::{
     AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, expect, msg, nat,
     protoinfo,
 };
-use crate::expect::ExpectDecoder;
 
 /// NLM_F_CREATE and NLM_F_EXCL (include/uapi/linux/netlink.h).
 const CREATE: u16 = 0x400;

@@ -7,7 +7,7 @@
 use record::BackendLacks;
 use record::rows::nat_need as need;
 
-use crate::backends::netlink::dump::CtTable;
+use crate::table::CtTable;
 
 pub use record::Via;
 

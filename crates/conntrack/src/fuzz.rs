@@ -7,9 +7,9 @@ use record::{Lookups, Table};
 
 use crate::backends::bpf::rows::{EntryBytes, decode_block, header};
 use crate::backends::netlink::ctnetlink::CtDecoder;
+use crate::backends::netlink::expect::ExpectDecoder;
 use crate::backends::proc::line::parse_proc_line;
 use crate::backends::seen::Seen;
-use crate::expect::ExpectDecoder;
 use crate::labels::LabelNames;
 
 // Reads every cell of the row.

@@ -1,6 +1,6 @@
 //! Options of a reading: backend, namespace and table.
-use crate::backends::netlink::dump::CtTable;
 use crate::choose::Via;
+use crate::table::CtTable;
 
 /// Options of a [`crate::ConntrackSource`].
 #[derive(Debug, Clone, Copy)]

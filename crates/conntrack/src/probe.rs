@@ -9,8 +9,8 @@ use crate::backends::bpf::cache::{Ask, BackendCache, parts_for};
 use crate::backends::bpf::rows::EntryBytes;
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::backends::netlink::counters::count_entries;
-use crate::backends::netlink::dump::NetnsRef;
 use crate::choose::Via;
+use crate::table::NetnsRef;
 
 /// A backend and whether it works here.
 #[derive(Debug, Clone, PartialEq, Eq)]

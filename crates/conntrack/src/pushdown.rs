@@ -5,8 +5,8 @@
 use record::rows::{CtStatus, Nat, NatKind, ip_proto};
 use record::{Addr, Expr, Op, Operand, Prefix, Push, Table, Test};
 
-use crate::backends::netlink::dump::{KernelFilter, TupleFilter};
-use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
+use crate::kernel_filter::{KernelFilter, TupleFilter};
+use crate::uapi::{AF_INET, AF_INET6};
 
 /// The kernel's filter, and the outcome for each conjunct.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use sys::{Errno, Fd, Host, NetNs, SysError, netns};
 
-use crate::backends::netlink::dump::NetnsRef;
+use crate::table::NetnsRef;
 
 /// Buffer size for a number and its newline.
 const NUMBER: usize = 32;

@@ -16,16 +16,17 @@ use crate::backends::bpf::cache::BackendCache;
 use crate::backends::bpf::chains::Chains;
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::backends::fault::ReadFailure;
-use crate::backends::netlink::dump::{CtTable, KernelFilter};
 use crate::backends::read::{ReadTarget, TableReader};
 use crate::backends::rows::Rows;
 use crate::backends::seen::HandedOut;
 use crate::choose::{Choice, Facts, PROC_LACKS, Via, WalkVerdict, backends, choose};
+use crate::kernel_filter::KernelFilter;
 use crate::labels::LabelNames;
 use crate::options::Options;
 use crate::pushdown::{Split, split};
 use crate::sizes::Size;
 use crate::source::recorded::{narrower_filters, recorded_filters};
+use crate::table::CtTable;
 
 /// Fields that change while the bytes of a row stay the same, apart from the timeout: age, expiry, label names and
 /// reference count.

@@ -4,16 +4,18 @@
 //! source must deliver ([`Demand`]), the filter ([`Predicate`]), the cells that are read from a row (`projection`),
 //! and whether rows stream, are sorted, or are counted into groups. The plan reads nothing; [`run`](crate::run) does.
 mod error;
+mod group_bound;
 mod key_part;
 mod projection;
 mod request;
 
-use crate::group::GroupBound;
 use crate::predicate::Predicate;
 use projection::Projection;
 use record::{Column, Columns, Demand, Field, Get, LookupId, Schema, Table};
 
 pub use error::PlanError;
+pub use group_bound::GROUPS_MAX;
+pub(crate) use group_bound::GroupBound;
 pub(crate) use key_part::KeyPart;
 pub(crate) use projection::{Grouping, Work};
 pub use request::{Fold, PlanRequest, Sort};

@@ -9,15 +9,12 @@ use record::{Key, Lookup, Value};
 use sys::{Errno, Host, NetNs, SysError, fs, netns};
 
 use crate::HostError;
-use crate::namespaces::{INIT, INIT_INODE, Namespaces, PID_PREFIX};
+use crate::namespaces::{DOCKER, INIT, INIT_INODE, Namespaces, PID_PREFIX};
 use crate::netns_containers::{self, FoundContainers};
 use crate::own_netns::parse_inode;
 use crate::texts::Texts;
 
 pub use crate::own_netns::current;
-
-/// Docker's folder of namespaces; only root can read it.
-pub(crate) const DOCKER: &str = "/run/docker/netns";
 
 /// Maximum number of names kept. On a host with more namespaces, the others are shown by number.
 ///

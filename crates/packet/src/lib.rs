@@ -12,10 +12,12 @@ mod fuzz;
 mod headers;
 mod info;
 mod link;
+mod mac;
 mod tuple;
 
 pub use fuzz::fuzz_headers;
 pub use headers::{read_headers, read_headers_into};
 pub use info::{INFO_BYTES_MAX, put_info};
-pub use link::{fuzz_frame, is_tagged, mac_text, put_untagged, read_frame};
+pub use link::{fuzz_frame, is_tagged, put_untagged, read_frame};
+pub use mac::mac_text;
 pub use tuple::{PacketTuple, packet_tuple};

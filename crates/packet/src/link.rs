@@ -161,17 +161,6 @@ fn cooked(frame: &[u8], kind_at: usize, bytes: usize) -> Option<LinkHeader<'_>> 
     Some(with_tags(LinkHeader::default(), ether_type, frame.get(bytes..)?))
 }
 
-/// A link-layer address in words: `02:00:00:00:00:01`.
-pub fn mac_text(address: [u8; 6]) -> [u8; 17] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [b':'; 17];
-    for (place, byte) in text.chunks_mut(3).zip(address) {
-        place[0] = DIGITS[usize::from(byte >> 4)];
-        place[1] = DIGITS[usize::from(byte & 0xf)];
-    }
-    text
-}
-
 /// Decodes any bytes as a frame of any link type, and describes it. For the fuzzer: it must not panic.
 pub fn fuzz_frame(data: &[u8]) {
     let mut text = Vec::new();
@@ -296,7 +285,7 @@ mod tests {
         let mac = [2, 0, 0, 0, 0, 1];
         let arp = ArpHeader { operation: 1, sender: (mac, [10, 0, 0, 1]), target: ([0; 6], [10, 0, 0, 2]) };
         assert_eq!(row.arp, Some(arp));
-        assert_eq!(&mac_text(mac), b"02:00:00:00:00:01");
+        assert_eq!(&crate::mac_text(mac), b"02:00:00:00:00:01");
         assert_eq!(read(LinkType::ETHERNET, &frame[..41]).arp, None, "cut");
     }
 

@@ -17,12 +17,12 @@ use record::rows::{Endpoint, FamilyExtras, Socket, UlpPart, need};
 use record::{Addr, Proto, State};
 use sys::{Errno, Host, Missing, Modules, Presence, Tried};
 
-use crate::backends::netlink::inet_diag::{
-    self, AF_INET, AF_INET6, InetDecoder, SOCK_DIAG_BY_FAMILY, STATES_ALL, Wanted,
-};
+use crate::address_families::{AF_INET, AF_INET6};
+use crate::backends::netlink::inet_diag::{self, InetDecoder, SOCK_DIAG_BY_FAMILY, Wanted};
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::keys::Table;
 use crate::probe::part_of;
+use crate::pushdown::STATES_ALL;
 
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
 const SOCK_DESTROY: u16 = 21;

@@ -5,7 +5,7 @@ use netlink::{Attrs, Messages};
 use record::rows::{FamilyExtras, Socket, Sockets};
 use record::{Lookups, Proto, Table};
 
-use crate::backends::bpf::rows::{Keys, WalkDecoder, header};
+use crate::backends::bpf::rows::{WalkDecoder, header};
 use crate::backends::netlink::inet_diag::InetDecoder;
 use crate::backends::netlink::netlink_diag::NetlinkDecoder;
 use crate::backends::netlink::packet_diag::PacketDecoder;
@@ -14,11 +14,11 @@ use crate::backends::netlink::tipc_diag::TipcDecoder;
 use crate::backends::netlink::unix_diag::UnixDecoder;
 use crate::backends::netlink::vsock_diag::decode_vsock;
 use crate::backends::netlink::xdp_diag::XdpDecoder;
-use crate::backends::proc::file::key_of;
 use crate::backends::proc::packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::backends::proc::tcp::parse_proc_line;
 use crate::backends::proc::unix::{parse_proc_unix_line, restore_abstract};
 use crate::backends::proc::unix_lines::fuzz_lines;
+use crate::backends::row_keys::{Keys, key_of};
 
 // Evaluates every cell of the row, including tcp_info and socket memory.
 fn walk(row: &Socket<'_>) {

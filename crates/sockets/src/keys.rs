@@ -1,13 +1,7 @@
 //! The tables that are read one by one, and the names of their streams in recordings.
 use record::Proto;
 
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
-use crate::backends::netlink::netlink_diag::AF_NETLINK;
-use crate::backends::netlink::packet_diag::AF_PACKET;
-use crate::backends::netlink::tipc_diag::AF_TIPC;
-use crate::backends::netlink::unix_diag::AF_UNIX;
-use crate::backends::netlink::vsock_diag::AF_VSOCK;
-use crate::backends::netlink::xdp_diag::AF_XDP;
+use crate::address_families::{AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_TIPC, AF_UNIX, AF_VSOCK, AF_XDP};
 use crate::choose::Via;
 use crate::pushdown::TableFilter;
 use crate::pushdown::bytecode::Code;

@@ -6,6 +6,7 @@
 //! `backends`.
 #![forbid(unsafe_code)]
 
+mod address_families;
 mod all_netns;
 mod backends;
 mod choose;

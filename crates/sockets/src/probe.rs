@@ -6,11 +6,12 @@ use record::Proto;
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, KernelPart, Missing, Modules, Presence, Tried};
 
+use crate::address_families::AF_INET;
 use crate::backends::fault::{has_no_file, kernel_option};
-use crate::backends::netlink::inet_diag::{AF_INET, Wanted};
+use crate::backends::netlink::inet_diag::Wanted;
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::backends::netlink::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
-use crate::backends::proc::file::ProcFile;
+use crate::backends::proc_file::ProcFile;
 use crate::choose::Via;
 use crate::keys::Table;
 

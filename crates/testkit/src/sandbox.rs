@@ -431,8 +431,7 @@ mod tests {
     fn bpf_can_be_refused() {
         let refused = std::thread::spawn(|| {
             install(&Filter::refusing_call(libc::SYS_bpf, Errno::NOSYS)).unwrap();
-            let shape =
-                sys::bpf::MapShape { kind: 1, key_bytes: 4, value_bytes: 4, entries: 1, ..Default::default() };
+            let shape = sys::bpf::MapShape { kind: 1, key_bytes: 4, value_bytes: 4, entries: 1, ..Default::default() };
             (sys::bpf::Map::create(shape, None).unwrap_err().errno, std::net::UdpSocket::bind("127.0.0.1:0").is_ok())
         });
         assert_eq!(refused.join().unwrap(), (Errno::NOSYS, true));

@@ -13,10 +13,15 @@ use super::items::SourceFile;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+/// The crates of the repository that have sources.
+pub(super) fn crates(sources: &[SourceFile]) -> Vec<Crate<'_>> {
+    let folders: BTreeSet<PathBuf> = sources.iter().filter_map(|source| source_folder(&source.file)).collect();
+    folders.iter().map(|folder| Crate::new(folder, sources)).collect()
+}
+
 /// One finding for each circle, listing its imports.
 pub(super) fn check(sources: &[SourceFile]) -> Findings {
-    let folders: BTreeSet<PathBuf> = sources.iter().filter_map(|source| source_folder(&source.file)).collect();
-    folders.iter().flat_map(|folder| circles(&Crate::new(folder, sources))).collect()
+    crates(sources).iter().flat_map(circles).collect()
 }
 
 /// `crates/NAME/src`, `xtask/src`.
@@ -32,16 +37,15 @@ fn source_folder(file: &Path) -> Option<PathBuf> {
 fn circles(krate: &Crate<'_>) -> Findings {
     let mut imports = krate.imports();
     imports.retain(|import| !krate.is_inside(import.from, import.to));
-    let reach = reachable(krate.len(), &imports);
-    let mut findings = Findings::new();
-    let mut done = BTreeSet::new();
-    for (at, leads) in reach.iter().enumerate() {
-        let circle: BTreeSet<usize> = (0..krate.len()).filter(|to| leads[*to] && reach[*to][at]).collect();
-        if !circle.is_empty() && done.insert(circle.clone()) {
-            findings.push(describe(krate, &imports, &circle));
-        }
-    }
-    findings
+    let edges: Vec<(usize, usize)> = imports.iter().map(|import| (import.from, import.to)).collect();
+    groups(krate.len(), &edges).iter().map(|circle| describe(krate, &imports, circle)).collect()
+}
+
+/// The groups of nodes that lead to each other.
+pub(super) fn groups(len: usize, edges: &[(usize, usize)]) -> BTreeSet<BTreeSet<usize>> {
+    let reach = reachable(len, edges);
+    let group = |(at, leads): (usize, &Vec<bool>)| (0..len).filter(|to| leads[*to] && reach[*to][at]).collect();
+    reach.iter().enumerate().map(group).filter(|group: &BTreeSet<usize>| !group.is_empty()).collect()
 }
 
 fn describe(krate: &Crate<'_>, imports: &[Import], circle: &BTreeSet<usize>) -> String {
@@ -55,10 +59,10 @@ fn describe(krate: &Crate<'_>, imports: &[Import], circle: &BTreeSet<usize>) -> 
     text
 }
 
-/// Which file imports which, directly or through other files.
-fn reachable(len: usize, imports: &[Import]) -> Vec<Vec<bool>> {
+/// Which node leads to which, directly or through other nodes.
+fn reachable(len: usize, edges: &[(usize, usize)]) -> Vec<Vec<bool>> {
     let mut reach = vec![vec![false; len]; len];
-    imports.iter().for_each(|import| reach[import.from][import.to] = true);
+    edges.iter().for_each(|(from, to)| reach[*from][*to] = true);
     for through in 0..len {
         let further = reach[through].clone();
         for from in reach.iter_mut().filter(|from| from[through]) {

@@ -69,6 +69,11 @@ impl<'s> Crate<'s> {
         &self.modules[at].source.file
     }
 
+    /// The names that lead from the root of the crate to module `at`.
+    pub(super) fn path(&self, at: usize) -> &[String] {
+        &self.modules[at].path
+    }
+
     /// True if one of the two modules contains the other.
     pub(super) fn is_inside(&self, a: usize, b: usize) -> bool {
         let (a, b) = (&self.modules[a].path, &self.modules[b].path);

@@ -98,11 +98,17 @@ fn item_end(code: &[u8], at: usize) -> usize {
             b'{' | b'(' | b'[' => depth += 1,
             b'}' if depth <= 1 => return i + usize::from(depth == 1) + usize::from(code.get(i + 1) == Some(&b';')),
             b'}' | b')' | b']' => depth = depth.saturating_sub(1),
-            b';' | b',' if depth == 0 => return i + 1,
+            b';' if depth == 0 => return i + 1,
+            // A field or a variant; in a function, a comma between the types of its signature.
+            b',' if depth == 0 && !is_function(&code[at..i]) => return i + 1,
             _ => {}
         }
     }
     code.len()
+}
+
+fn is_function(code: &[u8]) -> bool {
+    words(&String::from_utf8_lossy(code), "fn").next().is_some()
 }
 
 /// The identifier at or after `at`.

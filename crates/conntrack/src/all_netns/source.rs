@@ -8,11 +8,11 @@ use sys::{Host, NetnsTarget};
 use crate::all_netns::in_each_for;
 use crate::backends::bpf::cache::{self as bpf, BackendCache};
 use crate::backends::bpf::chains::Chains;
-use crate::backends::netlink::dump::CtTable;
 use crate::backends::seen::HandedOut;
 use crate::choose::{BPF_LACKS, Via};
 use crate::options::Options;
 use crate::source::{ConntrackScan, ConntrackSource};
+use crate::table::CtTable;
 
 /// The entries of several namespaces, in the order of `ways`.
 #[derive(Debug)]

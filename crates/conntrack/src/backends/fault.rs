@@ -6,7 +6,7 @@ use netlink::DumpError;
 use record::{SourceError, SourceFault};
 use sys::{Errno, SysError, WalkError};
 
-use crate::backends::netlink::dump::CtTable;
+use crate::table::CtTable;
 
 const NOT_RECORDED: &str = "not in the recording (`netwren record FILE` records everything)";
 

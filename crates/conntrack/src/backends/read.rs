@@ -7,14 +7,16 @@ use crate::backends::bpf::cache::{Ask, BackendCache, key as walk_key, parts_for}
 use crate::backends::bpf::chains::Chains;
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::backends::fault::ReadFailure;
-use crate::backends::netlink::dump::{CtTable, Dumped, KernelFilter, NetnsRef, dump_entries, dump_expectations, key};
+use crate::backends::netlink::dump::{Dumped, dump_entries, dump_expectations, key};
 use crate::backends::proc::file as proc_file;
 use crate::backends::proc::line::parse_proc_line;
 use crate::backends::rows::Rows;
 use crate::backends::seen::Seen;
 use crate::choose::{Recorded, Via};
+use crate::kernel_filter::KernelFilter;
 use crate::options::Options;
 use crate::sizes::Size;
+use crate::table::{CtTable, NetnsRef};
 
 /// Maximum number of repeated reads after a resize of the hash table.
 ///

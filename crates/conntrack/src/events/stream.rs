@@ -9,14 +9,16 @@ use record::{
 };
 use sys::{Errno, FoundNetns, Host, Missing, Modules, SysError, Tried, clock};
 
-use crate::backends::netlink::dump::{CtTable, KernelFilter, NetnsRef, dump_entries};
+use crate::backends::netlink::dump::dump_entries;
 use crate::events::bpf::blocks::BpfEvents;
 use crate::events::netlink::messages::{NetlinkEvents, event_ns};
 use crate::events::netlink::nsid::{FindNamespaces, OtherNetns};
 use crate::events::netlink::subscribe::{SubscribeOptions, groups};
 use crate::events::pushdown::{WantedEvents, pushed};
 use crate::events::start_times::{self, StartTimes};
+use crate::kernel_filter::KernelFilter;
 use crate::sizes::Size;
+use crate::table::{CtTable, NetnsRef};
 
 /// Names the stream in messages to the user.
 const WHAT: &str = "events of connection tracking";

@@ -3,8 +3,9 @@ use record::Demand;
 use record::rows::Nat;
 
 use crate::backends::bpf::cache::key as walk_key;
-use crate::backends::netlink::dump::{KernelFilter, key};
+use crate::backends::netlink::dump::key;
 use crate::backends::read::{ReadTarget, filter_note};
+use crate::kernel_filter::KernelFilter;
 use crate::pushdown::split;
 
 /// Filters that the recording was made with and that leave out entries of `demand`: all except those that this demand

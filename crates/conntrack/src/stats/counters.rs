@@ -5,9 +5,7 @@ use netlink::{Attrs, DumpError, Query, Request, prefix};
 use record::rows::{StatCounter, StatCounts};
 use sys::Host;
 
-use crate::backends::netlink::uapi::{
-    NETLINK_NETFILTER, NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg,
-};
+use crate::uapi::{NETLINK_NETFILTER, NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg};
 
 const WHAT: &str = "counters of connection tracking";
 

@@ -1,10 +1,10 @@
 //! The projection: the cells that are read from each row, and the work that is done with them.
 
 use super::error::PlanError;
+use super::group_bound::GroupBound;
 use super::key_part::KeyPart;
 use super::request::{Fold, PlanRequest, Sort};
 use crate::columns;
-use crate::group::GroupBound;
 use crate::order::{RowOrder, Ties};
 use crate::words;
 use record::{Column, Columns, FieldInfo, Kind, Schema};

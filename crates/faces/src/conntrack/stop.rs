@@ -1,7 +1,6 @@
 //! Errors that end a run: an invalid command line, or a refusal by the kernel.
 
 use super::super::text::printable;
-use sys::Errno;
 
 /// The version of conntrack-tools that this face reproduces.
 pub(super) const VERSION: &str = "1.4.7";
@@ -60,4 +59,3 @@ pub(super) fn head() -> String {
 pub(super) fn warn(text: &str) {
     let _ = sys::Out::stderr().write_all(text.as_bytes());
 }
-

@@ -6,9 +6,8 @@ use hashbrown::{HashMap, HashSet};
 use sys::{Errno, Fd, Host, fs, netns};
 
 use super::held::{self, Holder};
-use super::{INIT, INIT_INODE, NAMESPACES_MAX, Namespace, Namespaces, NetnsSearch, inode_in};
+use super::{DOCKER, INIT, INIT_INODE, NAMESPACES_MAX, Namespace, Namespaces, NetnsSearch, inode_in};
 use crate::mounts::mounts;
-use crate::netns::DOCKER;
 
 /// Quality of a name, best first. Also the order of preference for entering the namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -29,6 +29,9 @@ pub use owners::NetnsOwners;
 /// it to users who may inspect process 1.
 pub(crate) const INIT_INODE: u64 = 0xefff_fff9;
 
+/// Docker's folder of namespaces; only root can read it.
+pub(crate) const DOCKER: &str = "/run/docker/netns";
+
 /// Name of the namespace of process 1.
 pub(crate) const INIT: &[u8] = b"init";
 

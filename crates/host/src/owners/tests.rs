@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 
 use sys::Errno;
 use sys::fault::{Fault, arm, disarm_all};
-use testkit::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+use testkit::sandbox::{Limit, confine};
 
 /// Names the task of a copy of this test program; see [`child`].
 const CHILD: &str = "NETWREN_TEST_CHILD";

@@ -1,7 +1,7 @@
 //! Describes ARP packets.
 
 use super::put_number;
-use crate::link::mac_text;
+use crate::mac::mac_text;
 use record::rows::ArpHeader;
 use record::text::put_v4;
 

@@ -7,12 +7,12 @@ use record::{Demand, Each, Proto, RowCache, RowStats, SourceError, SourceFault, 
 use sys::{Errno, NetnsTarget, WalkError};
 
 use super::{AllNetnsSockets, EachNetns, Round};
+use crate::address_families::{AF_INET, AF_INET6};
 use crate::backends::bpf::cache::{WalkRequest, WalkScope};
 use crate::backends::bpf::rows::part;
 use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
 use crate::backends::fault::fault_of as fault_of_errno;
 use crate::backends::handed_out::HandedOut;
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 use crate::backends::rows::{RowOutput, WalkOutput};
 use crate::backends::window::Window;
 use crate::choose::{BPF_HAS, Choice, Facts, Recorded, Via, Walk, choose};

@@ -5,6 +5,8 @@ pub(crate) mod handed_out;
 pub(crate) mod netlink;
 pub(crate) mod plan;
 pub(crate) mod proc;
+pub(crate) mod proc_file;
+pub(crate) mod row_keys;
 pub(crate) mod rows;
 mod unix;
 pub(crate) mod window;

@@ -12,9 +12,8 @@ use record::rows::{FamilyExtras, Socket, Sockets};
 use record::{Each, Next, Proto, RowBytes, RowCache, RowStats, RowVisitor};
 use sys::{Host, Mode};
 
-use crate::backends::bpf::rows::Keys;
 use crate::backends::handed_out::HandedOut;
-use crate::backends::proc::file;
+use crate::backends::row_keys::{Keys, key_of};
 use crate::backends::window::Window;
 use crate::pushdown::TableFilter;
 
@@ -59,9 +58,9 @@ impl RowOutput<'_, '_> {
                 let ip_protocol = u8::try_from(row.local.port).ok();
                 let extras = FamilyExtras { ip_protocol, ..FamilyExtras::EMPTY };
                 let row = Socket { extras: Some(&extras), ..row };
-                self.unless_handed_out(&row, file::key_of(&row))
+                self.unless_handed_out(&row, key_of(&row))
             }
-            Ok(row) => self.unless_handed_out(&row, file::key_of(&row)),
+            Ok(row) => self.unless_handed_out(&row, key_of(&row)),
             Err(error) => self.failed(error),
         }
     }

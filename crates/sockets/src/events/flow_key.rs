@@ -4,7 +4,7 @@ use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Direction, EventKind, FlowEvent, SocketEvent};
 use record::{Addr, Proto};
 
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use crate::address_families::{AF_INET, AF_INET6};
 
 /// Sizes of `struct flow_key`: netns u32, family u8, direction u8, port u16, both addresses; and of `struct flow_sum`:
 /// six u64.

@@ -8,7 +8,7 @@ use record::rows::{Direction, SocketEvent};
 use std::collections::HashMap;
 
 use super::flow_key::{DIRECTION_FOLDED, KEY, Sums, key_of, put};
-use crate::backends::netlink::inet_diag::AF_INET;
+use crate::address_families::AF_INET;
 
 /// Number of flows per interval that get entries unconditionally.
 ///

@@ -3,12 +3,7 @@ use record::rows::{Sockets, need};
 use record::{Expr, Op, Operand, Proto, State, Table, Test};
 
 use super::{family_word, field_name};
-use crate::backends::netlink::netlink_diag::AF_NETLINK;
-use crate::backends::netlink::packet_diag::AF_PACKET;
-use crate::backends::netlink::tipc_diag::AF_TIPC;
-use crate::backends::netlink::unix_diag::AF_UNIX;
-use crate::backends::netlink::vsock_diag::AF_VSOCK;
-use crate::backends::netlink::xdp_diag::AF_XDP;
+use crate::address_families::{AF_NETLINK, AF_PACKET, AF_TIPC, AF_UNIX, AF_VSOCK, AF_XDP};
 
 /// Fields that only TCP sockets have, not even MPTCP.
 const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::CONG | need::CONG_INFO;

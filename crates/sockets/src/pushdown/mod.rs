@@ -11,13 +11,7 @@
 use record::rows::{Socket, Sockets};
 use record::{Expr, Op, Operand, Proto, Push, State, Table, Test};
 
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6, STATES_ALL};
-use crate::backends::netlink::netlink_diag::AF_NETLINK;
-use crate::backends::netlink::packet_diag::AF_PACKET;
-use crate::backends::netlink::tipc_diag::AF_TIPC;
-use crate::backends::netlink::unix_diag::AF_UNIX;
-use crate::backends::netlink::vsock_diag::AF_VSOCK;
-use crate::backends::netlink::xdp_diag::AF_XDP;
+use crate::address_families::{AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_TIPC, AF_UNIX, AF_VSOCK, AF_XDP};
 use crate::pushdown::bytecode::{Code, EndpointSide};
 
 pub(crate) mod bytecode;
@@ -37,6 +31,9 @@ pub(crate) trait PushdownContext {
     /// True if the kernel permits conditions on marks.
     fn may_ask_marks(&self) -> bool;
 }
+
+/// Every state for a listing: 1–12. Bit 13 (BOUND_INACTIVE, 6.8) is not requested.
+pub(crate) const STATES_ALL: u32 = 0x1ffe;
 
 /// Address families of TCP and UDP that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

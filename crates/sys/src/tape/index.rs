@@ -2,7 +2,6 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
-use crc32fast::Hasher;
 use super::error::{Integrity, TapeError};
 use super::frame::{
     FILE_HEAD, FRAME_HEAD, FRAME_TAIL, FrameHead, FrameKind, MAGIC, PAYLOAD_MAX, Parts, VERSION, VERSION_MIN,
@@ -12,6 +11,7 @@ use crate::errno::{Errno, SysError, escaped};
 use crate::fd::Fd;
 use crate::fs;
 use crate::kernel::Kernel;
+use crc32fast::Hasher;
 
 /// Maximum size of a control frame, which is held in memory while it is processed; ours contain at most two texts and
 /// a number.

@@ -7,7 +7,6 @@ mod baseline;
 mod descriptors;
 mod explain;
 mod gather;
-pub(super) mod lacks;
 pub(crate) mod path;
 pub(crate) mod softirq;
 mod surroundings;

@@ -1,7 +1,7 @@
 //! Losses other than dropped packets, as rows in addition to the packets, or alone if packets cannot be counted.
 
 use crate::commands::counters::reader;
-use crate::commands::doctor::lacks::note;
+use crate::commands::lacks::note;
 use crate::commands::saved;
 use ::drops::{DropsVia, LOSING_SOCKETS_MAX, Losses, PacketsOver, SocketDrops};
 use counters::{CounterMemory, CounterTable, NextReading};

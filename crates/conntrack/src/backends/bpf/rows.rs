@@ -15,8 +15,8 @@ use netlink::{BlockHeader, BlockRows, DecodeError, PartOffsets};
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, Nat, ip_proto};
 use record::{Addr, RowBytes, RowVisitor, Rules, Value};
 
-use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
 use crate::backends::seen::HandedOut;
+use crate::uapi::{AF_INET, AF_INET6};
 use record::hash::mix;
 
 /// Bits of the header: the parts after the base of each row, and optional members of the base.

@@ -5,7 +5,7 @@
 use record::rows::{CtState, Nat};
 use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, Push, Table, Test};
 
-use crate::backends::netlink::dump::{KernelFilter, TupleFilter};
+use crate::kernel_filter::{KernelFilter, TupleFilter};
 use crate::pushdown::{Split, number, put, split};
 
 /// Conditions on entries.

@@ -5,10 +5,8 @@ use std::ops::ControlFlow;
 use netlink::{Attrs, DumpError, Query, Request, prefix};
 use sys::Host;
 
-use crate::backends::netlink::dump::{CtTable, NetnsRef};
-use crate::backends::netlink::uapi::{
-    NETLINK_NETFILTER, NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg,
-};
+use crate::table::{CtTable, NetnsRef};
+use crate::uapi::{NETLINK_NETFILTER, NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg};
 
 const WHAT: &str = "counters of connection tracking";
 

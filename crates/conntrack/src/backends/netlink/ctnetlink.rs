@@ -7,7 +7,7 @@ use netlink::{Attr, Attrs, DecodeError};
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple};
 
-use crate::backends::netlink::uapi::{NAME, NFGENMSG, counters, cta, ip, proto, protoinfo, timestamp, tuple};
+use crate::uapi::{NAME, NFGENMSG, counters, cta, ip, proto, protoinfo, timestamp, tuple};
 
 /// Decodes messages into rows: from a dump, from the answer to a GET request, or from an event. Allocates nothing.
 #[derive(Debug, Clone, Copy)]

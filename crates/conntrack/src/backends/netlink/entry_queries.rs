@@ -6,8 +6,8 @@ use record::Addr;
 use record::rows::CtTuple;
 use sys::{Errno, NetlinkSocket, SysError, clock};
 
-use crate::backends::netlink::dump::put_tuple;
-use crate::backends::netlink::uapi::{AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, cta, msg};
+use crate::kernel_filter::put_tuple;
+use crate::uapi::{AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, cta, msg};
 
 /// Requests per datagram. The kernel answers each in a buffer of some 4 KiB: all of them fit into [`BUFFER_BYTES`].
 const QUERIES_AT_ONCE: usize = 128;

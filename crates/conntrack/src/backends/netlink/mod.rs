@@ -3,4 +3,4 @@ pub(crate) mod counters;
 pub(crate) mod ctnetlink;
 pub(crate) mod dump;
 pub(crate) mod entry_queries;
-pub mod uapi;
+pub(crate) mod expect;

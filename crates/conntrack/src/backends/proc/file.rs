@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use sys::{Host, Lines, SysError, open_proc_net};
 
-use crate::backends::netlink::dump::NetnsRef;
+use crate::table::NetnsRef;
 
 /// Maximum length of a line; a security context is the longest part of one.
 ///

@@ -4,7 +4,7 @@ use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 
-use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
+use crate::uapi::{AF_INET, AF_INET6};
 
 /// Size of `struct event` in crates/bpf/c/conntrack_new.bpf.c, in machine byte order.
 pub(crate) const EVENT: usize = 48;

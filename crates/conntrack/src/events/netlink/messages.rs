@@ -6,9 +6,9 @@ use record::{Accounting, Next, StreamState};
 use sys::{Blocks, Host, SysError};
 
 use crate::backends::netlink::ctnetlink::CtDecoder;
-use crate::backends::netlink::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, msg};
 use crate::events::netlink::reader::{CHUNKS, open_reader};
 use crate::events::netlink::subscribe::SubscribeOptions;
+use crate::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, msg};
 
 /// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these flags reports a new entry, without them a change.
 const CREATED: u16 = 0x200 | 0x400;

@@ -1,8 +1,8 @@
 //! Options of a subscription, and a subscribed socket.
 use sys::{Errno, NetlinkSocket, Received, SysError};
 
-use crate::backends::netlink::uapi::NETLINK_NETFILTER;
 use crate::events::netlink::nsid::OtherNetns;
+use crate::uapi::NETLINK_NETFILTER;
 
 /// Multicast groups of ctnetlink as bits: events of entries and of expectations
 /// (`enum nfnetlink_groups`, include/uapi/linux/netfilter/nfnetlink_compat.h).

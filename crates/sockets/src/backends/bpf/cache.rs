@@ -8,7 +8,8 @@ use record::rows::Sockets;
 use sys::{Blocks, Host, ProgramCache, SysError, WalkError, lacks_bpf_rights};
 
 use super::programs::{TcpIterator, TcpWalk};
-use super::rows::{Keys, WalkDecoder, part};
+use super::rows::{WalkDecoder, part};
+use crate::backends::row_keys::Keys;
 use crate::choose::Via;
 
 /// Resources that are expensive to open, kept for the whole run: `--watch` loads its program once.

@@ -13,12 +13,12 @@ use record::rows::{Sockets, need};
 use record::{Demand, SourceFault, State, Table as _};
 use sys::{Host, Mode, WalkError};
 
+use crate::address_families::{AF_INET, AF_INET6};
 use crate::backends::TableReader;
 use crate::backends::bpf::cache::{Program, WalkRequest, WalkScope};
 use crate::backends::bpf::rows::{COUNTED, part};
 use crate::backends::fault::fault_of;
 use crate::backends::handed_out::HandedOut;
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 use crate::backends::rows::{RowOutput, WalkOutput};
 use crate::backends::window::Window;
 use crate::choose::Via;

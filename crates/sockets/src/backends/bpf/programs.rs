@@ -8,7 +8,8 @@ use record::rows::Sockets;
 use sys::{Blocks, Errno, Host, SysError, WalkError};
 
 use super::cache::{BackendCache, Program, WalkRequest, WalkScope, random};
-use super::rows::{Keys, part};
+use super::rows::part;
+use crate::backends::row_keys::Keys;
 
 pub(super) use bpf::sockets_iter::TcpIterator;
 pub(super) use bpf::sockets_walk::TcpWalk;

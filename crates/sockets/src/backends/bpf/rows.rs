@@ -10,8 +10,9 @@ use netlink::{BlockHeader, BlockRows, DecodeError, PartOffsets};
 use record::rows::{Endpoint, Socket, Sockets, TcpInfo};
 use record::{Addr, Proto, RowBytes, RowVisitor, Rules, State, Timer, Value};
 
+use crate::address_families::{AF_INET, AF_INET6};
 use crate::backends::handed_out::ends_key;
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use crate::backends::row_keys::Keys;
 use record::hash::mix_words;
 
 /// Optional parts after the base of a row, and members of the base that are filled in only on request.
@@ -137,16 +138,6 @@ impl RowLayout {
 
 fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
     u32::try_from(u64::from(ticks) * 1000 / u64::from(hz.max(1))).unwrap_or(u32::MAX)
-}
-
-/// The keys by which a row is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Keys {
-    /// Identifies one socket of the kernel: the same number means the same socket. 0 if the interface does not provide
-    /// it.
-    pub(crate) identity: u64,
-    /// A hash of both endpoints. Several sockets may have the same.
-    pub(crate) ends: u64,
 }
 
 /// Decodes the blocks of one table. Keys of rows are mixed with a secret.

@@ -3,15 +3,11 @@
 //! Layouts: include/uapi/linux/inet_diag.h. A message is a fixed struct of 72 bytes and attributes; time-wait and
 //! request sockets have hardly any. This module knows no socket, no backend, no filter language. Start reading at
 //! [`InetDecoder::decode`].
+use crate::address_families::{AF_INET, AF_INET6};
 use netlink::prefix::{array_at, be16_at, u32_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{Endpoint, FamilyExtras, MptcpPart, SkMem, Socket, TcpInfo, need};
 use record::{Addr, Proto, State, Timer};
-
-/// include/linux/socket.h
-pub(crate) const AF_INET: u8 = 2;
-/// include/linux/socket.h
-pub(crate) const AF_INET6: u8 = 10;
 
 /// `TCPDIAG_GETSOCK`: the legacy request, for both families in one pass over the table.
 const TCPDIAG_GETSOCK: u16 = 18;
@@ -52,9 +48,6 @@ const _: () = assert!(REQ_V2 == 4 + 4 + SOCKID);
 /// `struct inet_diag_msg`: family, state, timer, retrans, id, five u32.
 pub(crate) const MSG: usize = 72;
 const _: () = assert!(MSG == 4 + SOCKID + 5 * 4);
-
-/// Every state for a listing: 1–12. Bit 13 (BOUND_INACTIVE, 6.8) is not requested.
-pub(crate) const STATES_ALL: u32 = 0x1ffe;
 
 // Attribute numbers, `INET_DIAG_…`. Numbers without a constant are known but not part of a row: 1 MEMINFO, 10 PROTOCOL,
 // 14 PAD.

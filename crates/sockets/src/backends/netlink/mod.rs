@@ -28,7 +28,7 @@ use crate::backends::netlink::tipc_diag::TipcDecoder;
 use crate::backends::netlink::unix_diag::UnixDecoder;
 use crate::backends::netlink::vsock_diag::decode_vsock;
 use crate::backends::netlink::xdp_diag::XdpDecoder;
-use crate::backends::proc::file::ProcFile;
+use crate::backends::proc_file::ProcFile;
 use crate::backends::rows::RowOutput;
 use crate::backends::window::Window;
 use crate::choose::{Via, lacks};

@@ -2,6 +2,7 @@
 //!
 //! Layouts: include/uapi/linux/netlink_diag.h. One dump returns the sockets of every protocol; the kernel does not
 //! filter.
+use crate::address_families::AF_NETLINK;
 use netlink::prefix::u32_at;
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{FamilyExtras, NetlinkPart, NetlinkProtocol, SkMem, Socket, need};
@@ -10,8 +11,6 @@ use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
 
-/// include/linux/socket.h
-pub(crate) const AF_NETLINK: u8 = 16;
 /// `NDIAG_PROTO_ALL`
 const PROTO_ALL: u8 = 255;
 

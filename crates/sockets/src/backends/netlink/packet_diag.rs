@@ -2,6 +2,7 @@
 //!
 //! Layouts: include/uapi/linux/packet_diag.h. A message is a fixed struct of 16 bytes and attributes. The kernel does
 //! not filter here: the request contains neither states nor programs.
+use crate::address_families::AF_PACKET;
 use netlink::prefix::{u16_at, u32_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{FamilyExtras, PacketPart, PacketRing, PacketType, SkMem, Socket, need};
@@ -9,9 +10,6 @@ use record::text::{put_hex, put_u64};
 use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
-
-/// include/linux/socket.h
-pub(crate) const AF_PACKET: u8 = 17;
 
 /// `struct packet_diag_req`: family, protocol, pad u16, ino u32, show u32, cookie u32[2].
 const REQ: usize = 20;

@@ -6,7 +6,8 @@ use record::rows::need;
 use std::ops::ControlFlow;
 use sys::Host;
 
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6, Wanted, ext_of};
+use crate::address_families::{AF_INET, AF_INET6};
+use crate::backends::netlink::inet_diag::{Wanted, ext_of};
 
 /// NETLINK_SOCK_DIAG, include/uapi/linux/netlink.h.
 const PROTOCOL: i32 = 4;

@@ -4,9 +4,10 @@ use record::Proto;
 use record::rows::need::{self, STORAGES};
 use sys::caps::{self, Cap};
 
-use crate::backends::netlink::inet_diag::{STATES_ALL, Wanted, ext_of};
+use crate::backends::netlink::inet_diag::{Wanted, ext_of};
 use crate::backends::netlink::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
 use crate::keys::Table;
+use crate::pushdown::STATES_ALL;
 use crate::pushdown::TableFilter;
 
 /// NETLINK_SOCK_DIAG (include/uapi/linux/netlink.h).

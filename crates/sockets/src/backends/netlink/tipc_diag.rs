@@ -2,14 +2,12 @@
 //!
 //! Layouts: include/uapi/linux/tipc_sockets_diag.h, tipc_netlink.h. A message has no struct: it is one attribute,
 //! TIPC_NLA_SOCK, which contains all the others.
+use crate::address_families::AF_TIPC;
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{FamilyExtras, SockType, Socket, TipcConnection, TipcPart};
 use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
-
-/// include/linux/socket.h
-pub(crate) const AF_TIPC: u8 = 30;
 
 /// `struct tipc_sock_diag_req`: family, protocol, pad u16, states u32.
 const REQ: usize = 8;

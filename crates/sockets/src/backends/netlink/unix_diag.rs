@@ -2,15 +2,13 @@
 //!
 //! Layouts: include/uapi/linux/unix_diag.h. Unlike in inet_diag, the kernel only sends requested attributes, and the
 //! state.
+use crate::address_families::AF_UNIX;
 use netlink::prefix::u32_at;
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{SkMem, Socket, UnixPart, UnixType, need};
 use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
-
-/// include/linux/socket.h
-pub(crate) const AF_UNIX: u8 = 1;
 
 /// `struct unix_diag_req`: family, protocol, pad u16, states u32, ino u32, show u32, cookie u32[2].
 const REQ: usize = 24;

@@ -1,15 +1,13 @@
 //! vsock_diag: the request for sockets between virtual machines and their host, and its answers.
 //!
 //! Layouts: include/uapi/linux/vm_sockets_diag.h. A message is a fixed struct of 32 bytes, without attributes.
+use crate::address_families::AF_VSOCK;
 use netlink::prefix::u32_at;
 use netlink::{DecodeError, Request};
 use record::rows::{FamilyExtras, SockType, Socket, VsockPart};
 use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
-
-/// include/linux/socket.h
-pub(crate) const AF_VSOCK: u8 = 40;
 
 /// `struct vsock_diag_req`: family, protocol, pad u16, states u32, ino u32, show u32, cookie u32[2].
 const REQ: usize = 24;

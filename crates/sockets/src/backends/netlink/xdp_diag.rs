@@ -2,15 +2,13 @@
 //!
 //! Layouts: include/uapi/linux/xdp_diag.h. A message is a fixed struct of 16 bytes and attributes; the kernel does not
 //! filter.
+use crate::address_families::AF_XDP;
 use netlink::prefix::{u32_at, u64_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{FamilyExtras, SkMem, Socket, XdpPart, XdpStats, XdpUmem, need};
 use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
-
-/// include/linux/socket.h
-pub(crate) const AF_XDP: u8 = 44;
 
 /// `struct xdp_diag_req`: family, protocol, pad u16, ino u32, show u32, cookie u32[2].
 const REQ: usize = 20;

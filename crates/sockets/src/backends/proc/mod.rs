@@ -1,5 +1,4 @@
 //! Reads a table from its file in /proc/net.
-pub(crate) mod file;
 mod line;
 pub(crate) mod packet;
 pub(crate) mod tcp;
@@ -10,12 +9,12 @@ use record::rows::FamilyExtras;
 use record::{Proto, SourceFault};
 use sys::{Errno, SysError};
 
+use crate::address_families::AF_INET6;
 use crate::backends::TableReader;
 use crate::backends::fault::{NoKernelPart, fault_of, lacks_table};
-use crate::backends::netlink::inet_diag::AF_INET6;
-use crate::backends::proc::file::ProcFile;
 use crate::backends::proc::packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::backends::proc::tcp::parse_proc_line;
+use crate::backends::proc_file::ProcFile;
 use crate::backends::rows::RowOutput;
 use crate::backends::window::Window;
 use crate::choose::Via;

@@ -10,7 +10,8 @@ use netlink::DecodeError;
 use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State, Timer};
 
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6, TIMER_TIME_WAIT};
+use crate::address_families::{AF_INET, AF_INET6};
+use crate::backends::netlink::inet_diag::TIMER_TIME_WAIT;
 use crate::backends::proc::line::{Words, hex, split_colon};
 
 /// Duration of a clock tick in milliseconds: USER_HZ is 100 on every architecture that Linux still supports except

@@ -10,7 +10,8 @@ use netlink::DecodeError;
 use record::rows::{Socket, UnixPart, UnixType};
 use record::{Proto, State};
 
-use crate::backends::netlink::unix_diag::{AF_UNIX, nameless};
+use crate::address_families::AF_UNIX;
+use crate::backends::netlink::unix_diag::nameless;
 use crate::backends::proc::line::Words;
 
 /// `__SO_ACCEPTCON` (include/linux/net.h): the socket listens.

@@ -4,7 +4,7 @@ use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Direction, Endpoint, EventKind, Holder, Reason, SocketEvent};
 use record::{Addr, Comm, Proto, State};
 
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use crate::address_families::{AF_INET, AF_INET6};
 
 /// Size of `struct event` in crates/bpf/c/sockets_events.bpf.c, in machine byte order.
 pub(crate) const EVENT: usize = 120;

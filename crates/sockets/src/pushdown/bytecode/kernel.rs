@@ -2,7 +2,7 @@
 //!
 //! After net/ipv4/inet_diag.c of 6.18: inet_diag_bc_audit, valid_cc, inet_diag_bc_run.
 use super::{AUTO, CGROUP_COND, D_COND, D_EQ, D_GE, D_LE, DEV_COND, JMP, MARK_COND, S_COND, S_EQ, S_GE, S_LE};
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use crate::address_families::{AF_INET, AF_INET6};
 
 /// Properties of a socket that bytecode can test.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use std::fmt;
 use record::rows::Socket;
 use record::{Addr, Prefix};
 
-use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use crate::address_families::{AF_INET, AF_INET6};
 
 #[cfg(test)]
 mod kernel;

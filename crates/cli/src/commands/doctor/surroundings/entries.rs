@@ -1,7 +1,7 @@
 //! One pass over the conntrack table, shared by several checks.
 
 use super::Samples;
-use crate::commands::doctor::lacks::note;
+use crate::commands::lacks::note;
 use conntrack::{AllNetnsConntrack, ConntrackSource, Options};
 use doctor::checks::Sample;
 use lookups::session::Session;

@@ -1,7 +1,7 @@
 //! Next hops, and routes that reject packets.
 
 use super::Samples;
-use crate::commands::doctor::lacks::note;
+use crate::commands::lacks::note;
 use crate::commands::saved;
 use host::NetnsSource;
 use lookups::session::Session;

@@ -4,7 +4,7 @@ use netlink::{Attr, Attrs, DecodeError};
 use record::rows::{CtTuple, Expectation};
 
 use crate::backends::netlink::ctnetlink::CtDecoder;
-use crate::backends::netlink::uapi::{NFGENMSG, expect};
+use crate::uapi::{NFGENMSG, expect};
 
 /// Decodes messages about expectations into rows. Allocates nothing.
 #[derive(Debug, Clone, Copy)]

@@ -41,7 +41,7 @@ fn chore() -> Result<()> {
     }
     let matches = commands().get_matches();
     match matches.subcommand() {
-        Some(("tidy", _)) => tidy::run(),
+        Some(("tidy", args)) => tidy::run(args.get_flag("report")),
         Some(("gen", _)) => generate::run(),
         Some(("bpf", args)) => objects::run(args.get_flag("any-clang")),
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
@@ -69,7 +69,7 @@ fn commands() -> Command {
         .bin_name("cargo xtask")
         .about("netwren's chores")
         .subcommand_required(true)
-        .subcommand(Command::new("tidy").about("Rules that no compiler checks: layers, sizes, words, generated files"))
+        .subcommand(tidy_command())
         .subcommand(Command::new("gen").about("Writes man pages, completions, docs/schema.md and docs/bounds.md"))
         .subcommand(bpf_command())
         .subcommand(fuzz_command())
@@ -85,6 +85,12 @@ fn commands() -> Command {
                 .hide(true)
                 .arg(Arg::new("args").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true)),
         )
+}
+
+fn tidy_command() -> Command {
+    Command::new("tidy")
+        .about("Rules that no compiler checks: layers, sizes, words, generated files")
+        .arg(Arg::new("report").long("report").num_args(0).help("only print the figures that the rules hold"))
 }
 
 fn bpf_command() -> Command {

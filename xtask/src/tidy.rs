@@ -11,29 +11,41 @@ mod kernels;
 mod layers;
 mod licences;
 mod names;
+mod phrases;
+mod report;
 mod scan;
 mod security;
+mod sizes;
 mod width;
 mod words;
+mod wrappers;
 
 use crate::findings::Findings;
 use crate::{generate, objects, root};
 use anyhow::{Result, bail};
 use items::SourceFile;
+use phrases::Rates;
 use serde_json::Value;
 
-/// Runs all checks, prints every finding, and fails if there is one.
-pub(crate) fn run() -> Result<()> {
+/// Runs all checks, prints every finding, and fails if there is one; with `only_report`, prints figures instead.
+pub(crate) fn run(only_report: bool) -> Result<()> {
     let metadata = metadata()?;
     let files = root::files()?;
     let sources = SourceFile::read_all(&files)?;
-    let checks: [(&str, Findings); 16] = [
+    let rates = Rates::read(&files, &sources)?;
+    if only_report {
+        report::print(&sources, &rates);
+        return Ok(());
+    }
+    let checks: [(&str, Findings); 18] = [
         ("layers", layers::check(&metadata)),
         ("dependency counts", budget::check()?),
         ("licences", licences::check(&metadata)?),
         ("functions and unsafe", code::check(&files)?),
         ("import circles", circles::check(&sources)),
         ("circles of folders", folders::check(&sources)),
+        ("lines of crates", sizes::check(&sources)),
+        ("odd phrases", phrases::check(&rates)),
         ("line widths", width::check(&files)?),
         ("retired words", words::check_retired(&sources)?),
         ("type names", words::check_types(&sources)),

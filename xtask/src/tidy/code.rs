@@ -65,19 +65,22 @@ fn other_ways_to_write(file: &Path, code: &str) -> Findings {
 
 fn long_functions(file: &Path, source: &str, code: &str) -> Findings {
     let lines: Vec<&str> = source.lines().collect();
-    let long = words(code, "fn").filter_map(|at| {
-        let end = body_end(code, at)?;
-        let (first, last) = (line_of(code, at), line_of(code, end));
-        let length = last - first + 1;
-        let long = length > LINES_MAX && !excused(&lines, first);
-        long.then(|| {
-            format!(
-                "{}:{first}: function of {length} lines, at most {LINES_MAX} (or `// long: reason` above)",
-                file.display()
-            )
-        })
-    });
-    long.collect()
+    let long = function_lengths(code).filter(|(first, length)| *length > LINES_MAX && !excused(&lines, *first));
+    long.map(|(first, length)| {
+        format!(
+            "{}:{first}: function of {length} lines, at most {LINES_MAX} (or `// long: reason` above)",
+            file.display()
+        )
+    })
+    .collect()
+}
+
+/// The first line of each function, and the number of its lines.
+pub(super) fn function_lengths(code: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
+    words(code, "fn").filter_map(|at| {
+        let (first, last) = (line_of(code, at), line_of(code, body_end(code, at)?));
+        Some((first, last - first + 1))
+    })
 }
 
 /// Offset of the brace that closes the function beginning at `at`; `None` if it has no body.

@@ -2,7 +2,9 @@
 
 use super::scan::{code_only, is_word, line_of, words};
 use anyhow::{Context, Result};
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// One Rust file of the repository.
 pub(super) struct SourceFile {
@@ -11,6 +13,8 @@ pub(super) struct SourceFile {
     pub(super) code: String,
     /// Test-only modules in files of their own.
     pub(super) test_modules: Vec<String>,
+    /// The offsets of test-only items.
+    pub(super) tests: Vec<Range<usize>>,
     pub(super) items: Vec<Item>,
 }
 
@@ -62,16 +66,47 @@ impl SourceFile {
 
     pub(super) fn parse(file: PathBuf, source: &str) -> SourceFile {
         let mut code = code_only(source).into_bytes();
-        let test_modules = blank_tests(&mut code);
+        let (test_modules, tests) = blank_tests(&mut code);
         let code = String::from_utf8_lossy(&code).into_owned();
         let items = items(&code);
-        SourceFile { file, code, test_modules, items }
+        SourceFile { file, code, test_modules, tests, items }
+    }
+
+    /// The number of lines that are not for tests.
+    pub(super) fn lines(&self) -> usize {
+        let tests = self.tests.iter().filter_map(|range| self.code.get(range.clone()));
+        self.code.lines().count() - tests.map(|text| text.lines().count()).sum::<usize>()
+    }
+
+    /// True if the file belongs to what is shipped: a source of a crate that is not for tests.
+    pub(super) fn is_product(&self, test_files: &BTreeSet<PathBuf>) -> bool {
+        let mut parts = self.file.iter().filter_map(|part| part.to_str());
+        let is_source = parts.next() == Some("crates") && parts.next() != Some("testkit") && parts.next() == Some("src");
+        let is_test = |path: &Path| test_files.contains(path) || test_files.contains(&path.with_extension(""));
+        is_source && !self.file.ancestors().any(is_test)
+    }
+
+    /// The name of the file's crate; empty outside of `crates`.
+    pub(super) fn krate(&self) -> &str {
+        let name = self.file.strip_prefix("crates").ok().and_then(|rest| rest.iter().next());
+        name.and_then(|name| name.to_str()).unwrap_or_default()
     }
 }
 
-/// Blanks every item under `#[cfg(test)]`; returns the names of test modules in files of their own.
-fn blank_tests(code: &mut [u8]) -> Vec<String> {
-    let mut modules = Vec::new();
+/// The files and folders of test-only modules, without suffix.
+pub(super) fn test_files(sources: &[SourceFile]) -> BTreeSet<PathBuf> {
+    let of_file = |source: &SourceFile| {
+        let is_root = source.file.file_stem().is_some_and(|stem| stem == "mod" || stem == "lib" || stem == "main");
+        let folder = if is_root { source.file.parent().map(PathBuf::from) } else { Some(source.file.with_extension("")) };
+        source.test_modules.iter().filter_map(move |name| Some(folder.as_ref()?.join(name))).collect::<Vec<_>>()
+    };
+    sources.iter().flat_map(of_file).collect()
+}
+
+/// Blanks every item under `#[cfg(test)]`; returns the names of test modules in files of their own, and the offsets of
+/// the items.
+fn blank_tests(code: &mut [u8]) -> (Vec<String>, Vec<Range<usize>>) {
+    let (mut modules, mut ranges) = (Vec::new(), Vec::new());
     let mut from = 0;
     while let Some(at) = find(&code[from..], b"#[cfg(test)]").map(|at| from + at) {
         let end = item_end(code, at + "#[cfg(test)]".len());
@@ -81,9 +116,10 @@ fn blank_tests(code: &mut [u8]) -> Vec<String> {
             modules.push(name.to_owned());
         }
         code[at..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        ranges.push(at..end);
         from = end;
     }
-    modules
+    (modules, ranges)
 }
 
 fn find(code: &[u8], what: &[u8]) -> Option<usize> {

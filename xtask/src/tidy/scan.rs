@@ -1,27 +1,47 @@
 //! A minimal lexer of Rust that separates code from comments and strings.
 
+use std::ops::Range;
+
+/// A part of a source that is not code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Comment,
+    Text,
+    Character,
+}
+
 /// The source with every comment, string and character literal blanked out; lines and columns are unchanged.
 pub(super) fn code_only(source: &str) -> String {
-    let bytes = source.as_bytes();
-    let mut out = bytes.to_vec();
-    let mut at = 0;
+    let mut out = source.as_bytes().to_vec();
+    for (_, range) in parts(source.as_bytes()) {
+        out[range].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The string literals of a source with their offsets, quotes included.
+pub(super) fn strings(source: &str) -> impl Iterator<Item = (usize, &str)> {
+    let texts = parts(source.as_bytes()).into_iter().filter(|(part, _)| *part == Part::Text);
+    texts.filter_map(|(_, range)| Some((range.start, source.get(range)?)))
+}
+
+fn parts(bytes: &[u8]) -> Vec<(Part, Range<usize>)> {
+    let (mut parts, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
-        let end = match bytes[at] {
-            b'/' if bytes.get(at + 1) == Some(&b'/') => line_end(bytes, at),
-            b'/' if bytes.get(at + 1) == Some(&b'*') => comment_end(bytes, at),
-            b'"' => string_end(bytes, at),
-            b'r' if !is_word_before(bytes, at) => raw_end(bytes, at),
-            b'\'' => char_end(bytes, at),
-            _ => at,
+        let (part, end) = match bytes[at] {
+            b'/' if bytes.get(at + 1) == Some(&b'/') => (Part::Comment, line_end(bytes, at)),
+            b'/' if bytes.get(at + 1) == Some(&b'*') => (Part::Comment, comment_end(bytes, at)),
+            b'"' => (Part::Text, string_end(bytes, at)),
+            b'r' if !is_word_before(bytes, at) => (Part::Text, raw_end(bytes, at)),
+            b'\'' => (Part::Character, char_end(bytes, at)),
+            _ => (Part::Text, at),
         };
-        for byte in &mut out[at..end] {
-            if *byte != b'\n' {
-                *byte = b' ';
-            }
+        if end > at {
+            parts.push((part, at..end));
         }
         at = end.max(at + 1);
     }
-    String::from_utf8_lossy(&out).into_owned()
+    parts
 }
 
 fn line_end(bytes: &[u8], at: usize) -> usize {
@@ -128,6 +148,12 @@ mod tests {
         assert_eq!(code.lines().count(), source.lines().count());
         let left: Vec<&str> = code.split_whitespace().collect();
         assert_eq!(left, ["a", "b", "c", "'static", "d", "b", "e"]);
+    }
+
+    #[test]
+    fn strings_have_their_offsets() {
+        let found: Vec<_> = strings("f(\"a\\\"b\", 'c', r\"d\"); // \"e\"").collect();
+        assert_eq!(found, [(2, "\"a\\\"b\""), (15, "r\"d\"")]);
     }
 
     #[test]

@@ -81,7 +81,8 @@ impl SourceFile {
     /// True if the file belongs to what is shipped: a source of a crate that is not for tests.
     pub(super) fn is_product(&self, test_files: &BTreeSet<PathBuf>) -> bool {
         let mut parts = self.file.iter().filter_map(|part| part.to_str());
-        let is_source = parts.next() == Some("crates") && parts.next() != Some("testkit") && parts.next() == Some("src");
+        let is_source =
+            parts.next() == Some("crates") && parts.next() != Some("testkit") && parts.next() == Some("src");
         let is_test = |path: &Path| test_files.contains(path) || test_files.contains(&path.with_extension(""));
         is_source && !self.file.ancestors().any(is_test)
     }
@@ -97,7 +98,8 @@ impl SourceFile {
 pub(super) fn test_files(sources: &[SourceFile]) -> BTreeSet<PathBuf> {
     let of_file = |source: &SourceFile| {
         let is_root = source.file.file_stem().is_some_and(|stem| stem == "mod" || stem == "lib" || stem == "main");
-        let folder = if is_root { source.file.parent().map(PathBuf::from) } else { Some(source.file.with_extension("")) };
+        let folder =
+            if is_root { source.file.parent().map(PathBuf::from) } else { Some(source.file.with_extension("")) };
         source.test_modules.iter().filter_map(move |name| Some(folder.as_ref()?.join(name))).collect::<Vec<_>>()
     };
     sources.iter().flat_map(of_file).collect()

@@ -121,9 +121,8 @@ impl Rates {
     /// Reads all files.
     pub(super) fn read(files: &[PathBuf], sources: &[SourceFile]) -> Result<Rates> {
         let phrases = Phrases::new()?;
-        let text = |file: &Path| {
-            std::fs::read_to_string(root::path().join(file)).with_context(|| file.display().to_string())
-        };
+        let text =
+            |file: &Path| std::fs::read_to_string(root::path().join(file)).with_context(|| file.display().to_string());
         let rust: Vec<String> = sources.iter().map(|source| text(&source.file)).collect::<Result<_>>()?;
         let comments = phrases.rate(rust.iter().flat_map(|text| text.lines()).filter_map(comment));
         let mut documents = Vec::new();
@@ -243,7 +242,10 @@ mod tests {
 
     #[test]
     fn comments_and_literals_are_lines() {
-        assert_eq!(["/// A b.", "    // c", "//! d", "e // f"].map(comment), [Some(" A b."), Some(" c"), Some(" d"), None]);
+        assert_eq!(
+            ["/// A b.", "    // c", "//! d", "e // f"].map(comment),
+            [Some(" A b."), Some(" c"), Some(" d"), None]
+        );
         let code = "fn f() { g(\"one two \\\n    three\\nfour five six\"); h(\"short\"); }\n\
                     #[cfg(test)]\nmod tests { const A: &str = \"a text of tests\"; }\n";
         let source = SourceFile::parse("crates/a/src/lib.rs".into(), code);

@@ -19,7 +19,8 @@ fn crate_lines(sources: &[SourceFile]) -> Vec<Line> {
     let lines = sizes::lines(sources);
     let of = |krate: &str| lines.get(krate).copied().unwrap_or_default().to_string();
     let product: usize = lines.values().sum();
-    let mut figures: Vec<Line> = ["cli", "faces", "sinks"].map(|krate| (format!("lines of `{krate}`, tests excluded"), of(krate))).into();
+    let mut figures: Vec<Line> =
+        ["cli", "faces", "sinks"].map(|krate| (format!("lines of `{krate}`, tests excluded"), of(krate))).into();
     figures.push(("lines of the product, tests excluded".to_owned(), product.to_string()));
     figures
 }
@@ -35,7 +36,8 @@ fn types(sources: &[SourceFile]) -> Vec<Line> {
 }
 
 fn phrases(rates: &Rates) -> Vec<Line> {
-    let line = |name: &str, rate: Rate| (format!("odd phrases in 1,000 lines: {name}"), format!("{:.1}", rate.per_thousand()));
+    let line =
+        |name: &str, rate: Rate| (format!("odd phrases in 1,000 lines: {name}"), format!("{:.1}", rate.per_thousand()));
     let worst = rates.documents.iter().max_by(|a, b| a.1.per_thousand().total_cmp(&b.1.per_thousand()));
     let mut lines = vec![line("comments", rates.comments.0)];
     lines.extend(worst.map(|(name, rate, _)| line(&format!("documents, at most ({name})"), *rate)));

@@ -434,3 +434,34 @@ fn every_netwren_command_of_a_check_is_one() {
         assert!(is_face || ran.code != 2, "netwren {command}: {}", ran.stderr);
     }
 }
+
+/// A name that a shell would run, or that looks like an option, is part of no proposed command. Text and JSON show the
+/// name itself, escaped.
+#[test]
+fn root_no_hostile_name_is_part_of_a_proposed_command() {
+    testkit::require_root!();
+    for name in ["$(reboot)", "a;reboot", "`id`", "-rf", "a\u{1b}[1m"] {
+        let lab = Lab::new("hostile");
+        lab.ip(&["link", "add", name, "type", "veth", "peer", "name", "peer"]);
+        lab.ip(&["addr", "add", "198.51.100.1/24", "dev", name]);
+        let socket = lab.inside(|| UdpSocket::bind("0.0.0.0:0").unwrap());
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let sender = std::thread::spawn(move || {
+            let pause = std::time::Duration::from_millis(10);
+            while ended.recv_timeout(pause) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                let _ = socket.send_to(b"x", "203.0.113.1:9");
+            }
+        });
+        let found = doctor(&lab, &["-o", "json"]);
+        drop(end);
+        sender.join().unwrap();
+        assert!(!found.stdout.contains('\u{1b}'), "{}", found.stdout);
+        let found = lines(&found.stdout);
+        let down = found.iter().find(|one| one["id"] == "iface-down").unwrap_or_else(|| panic!("{name:?}: {found:?}"));
+        assert_eq!((&down["object"], &down["remedy"][0]["command"]), (&name.into(), &"ip link set IFACE up".into()));
+        for one in &found {
+            let remedies = one["remedy"].as_array().unwrap();
+            assert!(remedies.iter().all(|remedy| !remedy["command"].to_string().contains(name)), "{one}");
+        }
+    }
+}

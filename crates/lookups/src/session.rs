@@ -130,7 +130,12 @@ impl Session {
         }
         let (run, mut inside) = (RunState::begin(), None);
         if let Some(written) = target.netns.as_deref() {
-            let found = host::netns::resolve_selector(&host, written).map_err(OpenError::Host)?;
+            let found = host::netns::resolve_selector(&host, written).map_err(|error| match error {
+                HostError::Sys(error) if error.errno == Errno::INVAL => {
+                    OpenError::Enter { written: written.into(), error }
+                }
+                error => OpenError::Host(error),
+            })?;
             if let Some(handle) = &found.handle {
                 let origin = run.keep_origin();
                 origin.map_err(|error| OpenError::Enter { written: written.into(), error })?;

@@ -72,6 +72,11 @@ impl NetNs {
         NetNs::of_fd(fs::open(path)?, path)
     }
 
+    /// Wraps the namespace `fd`, which is that of a socket.
+    pub(crate) fn of_socket(fd: Fd) -> Result<NetNs, Errno> {
+        NetNs::of_fd(fd, Path::new("the namespace of a socket")).map_err(|error| error.errno)
+    }
+
     /// Wraps the namespace that `fd` refers to; `path` is its name in messages.
     fn of_fd(fd: Fd, path: &Path) -> Result<NetNs, SysError> {
         let shown: Box<str> = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
@@ -83,7 +88,7 @@ impl NetNs {
     /// name a process.
     pub fn open(written: &str) -> Result<NetNs, SysError> {
         if written.contains('/') {
-            return NetNs::open_path(Path::new(written));
+            return NetNs::of_fd(netns_holder::open_file(Path::new(written))?, Path::new(written));
         }
         let named = NetNs::open_name(written);
         match (&named, written.parse()) {

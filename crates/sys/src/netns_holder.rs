@@ -27,6 +27,16 @@ pub(crate) fn open(path: &Path) -> Option<Result<Fd, SysError>> {
     Some(open_descriptor(path, tid, number))
 }
 
+/// Opens the namespace file at `path`, which anyone may have named or made: a FIFO or device there is not opened. Fails
+/// with EINVAL if it is not a namespace.
+pub(crate) fn open_file(path: &Path) -> Result<Fd, SysError> {
+    let reference = fs::refer_to(path)?;
+    if !is_in_nsfs(&reference).map_err(|errno| SysError::new("openat", path.display().to_string(), errno))? {
+        return Err(SysError::on_bytes("openat", path.as_os_str().as_encoded_bytes(), Errno::INVAL));
+    }
+    fs::open(Path::new(&format!("/proc/self/fd/{}", reference.raw())))
+}
+
 fn descriptor_in(path: &Path) -> Option<(u32, u32)> {
     let (tid, number) = path.to_str()?.strip_prefix("/proc/")?.split_once("/fd/")?;
     Some((tid.parse().ok()?, number.parse().ok()?))
@@ -61,14 +71,8 @@ fn is_network(namespace: &Fd) -> bool {
     kind == Ok(libc::CLONE_NEWNET.into())
 }
 
-/// Returns the inode of the namespace of a socket, which is the descriptor `number` of `tid`.
-pub(crate) fn netns_of_descriptor(tid: u32, number: u32) -> Option<u64> {
-    let netns = netns_of_socket(tid, number).ok()?;
-    fs::stat_fd(&netns).ok().map(|stat| stat.inode)
-}
-
 /// Opens the namespace of the socket `number` of `tid`.
-fn netns_of_socket(tid: u32, number: u32) -> Result<Fd, Errno> {
+pub(crate) fn netns_of_socket(tid: u32, number: u32) -> Result<Fd, Errno> {
     let task = open_task(tid)?;
     let (raw, number) = (libc::c_long::from(task.raw()), libc::c_long::from(number));
     // SAFETY: pidfd_getfd takes two descriptors and a flag word, no memory.

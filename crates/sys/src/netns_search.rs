@@ -9,21 +9,12 @@ use std::path::Path;
 use crate::clock;
 use crate::fd::Fd;
 use crate::fs;
-use crate::netns::inode_in;
-use crate::netns_holder::netns_of_descriptor;
+use crate::netns::{NetNs, inode_in};
+use crate::netns_holder::netns_of_socket;
 
-/// Bound: in which netwren searches threads, descriptors and sockets for namespaces that the process it knew has left.
+/// Bound: of CPU time in which netwren searches threads, descriptors and sockets for namespaces that the process it knew has left.
 /// Beyond: a namespace may be left out; counted (exit code 3). By: users with tens of thousands of descriptors.
 const SEARCH_NS: u64 = 200_000_000;
-
-/// The object that keeps a namespace alive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetnsHolder {
-    /// A thread that has left its process's namespace. /proc/TID leads to it.
-    Task(u32),
-    /// A descriptor of a process: /proc/PID/fd/N.
-    Descriptor(u32, u32),
-}
 
 /// An open descriptor of a process.
 #[derive(Debug, Clone, Copy)]
@@ -117,52 +108,60 @@ fn target_of(dir: &Fd, name: &CStr, nsfs: u64) -> DescriptorTarget {
     inode.map_or(DescriptorTarget::Other, DescriptorTarget::Namespace)
 }
 
-/// The result of a search for holders.
+/// Namespaces that a search has opened through threads, descriptors and sockets.
 #[derive(Debug, Default)]
-pub(crate) struct FoundHolders {
-    /// Namespace and holder.
-    pub(crate) found: Vec<(u64, NetnsHolder)>,
+pub(crate) struct OpenedNetns {
+    opened: Vec<NetNs>,
     /// True if the search ended early.
     pub(crate) is_cut: bool,
 }
 
-impl FoundHolders {
-    /// Searches threads, descriptors and sockets for holders of the namespaces `wanted`, for at most [`SEARCH_NS`].
-    pub(crate) fn search(wanted: &[u64]) -> FoundHolders {
-        let end_ns = clock::monotonic_ns() + SEARCH_NS;
-        let mut holders = FoundHolders::default();
-        each_thread(Path::new("/proc"), &mut |inode, tid| holders.add(wanted, inode, NetnsHolder::Task(tid)));
-        if holders.are_all(wanted) {
-            return holders;
+impl OpenedNetns {
+    /// Searches for the namespaces `wanted`, for at most [`SEARCH_NS`]. Opens each at once: what leads to it may be a
+    /// program that closes it again.
+    pub(crate) fn search(wanted: &[u64]) -> OpenedNetns {
+        let end_ns = clock::thread_cpu_ns() + SEARCH_NS;
+        let mut found = OpenedNetns::default();
+        each_thread(Path::new("/proc"), &mut |inode, tid| {
+            let is_missing = wanted.contains(&inode) && found.of(inode).is_none();
+            let opened = is_missing.then(|| NetNs::open_pid(tid).ok()).flatten();
+            found.add(wanted, opened)
+        });
+        if found.are_all(wanted) {
+            return found;
         }
         each_descriptor(Path::new("/proc"), (u32::MAX, u32::MAX), &mut |held| {
-            if clock::monotonic_ns() > end_ns {
-                holders.is_cut = true;
+            if clock::thread_cpu_ns() > end_ns {
+                found.is_cut = true;
                 return ControlFlow::Break(());
             }
-            let inode = match held.target {
-                DescriptorTarget::Namespace(inode) => Some(inode),
-                DescriptorTarget::Socket => netns_of_descriptor(held.pid, held.fd),
-                DescriptorTarget::Other => None,
+            let opened = match held.target {
+                DescriptorTarget::Namespace(inode) if wanted.contains(&inode) && found.of(inode).is_none() => {
+                    let path = format!("/proc/{}/fd/{}", held.pid, held.fd);
+                    NetNs::open_known(inode, Some(Path::new(&path)), None).ok()
+                }
+                DescriptorTarget::Socket => netns_of_socket(held.pid, held.fd).and_then(NetNs::of_socket).ok(),
+                DescriptorTarget::Namespace(_) | DescriptorTarget::Other => None,
             };
-            let holder = NetnsHolder::Descriptor(held.pid, held.fd);
-            inode.map_or(ControlFlow::Continue(()), |inode| holders.add(wanted, inode, holder))
+            found.add(wanted, opened)
         });
-        holders
+        found
     }
 
-    fn add(&mut self, wanted: &[u64], inode: u64, holder: NetnsHolder) -> ControlFlow<()> {
-        if wanted.contains(&inode) && self.of(inode).is_none() {
-            self.found.push((inode, holder));
-        }
+    /// Keeps the namespace if it is wanted and was not found before; breaks once all are found.
+    fn add(&mut self, wanted: &[u64], opened: Option<NetNs>) -> ControlFlow<()> {
+        let is_new = |netns: &NetNs| wanted.contains(&netns.inode()) && self.of(netns.inode()).is_none();
+        let opened = opened.filter(is_new);
+        self.opened.extend(opened);
         if self.are_all(wanted) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn are_all(&self, wanted: &[u64]) -> bool {
-        self.found.len() >= wanted.len()
+        self.opened.len() >= wanted.len()
     }
 
-    pub(crate) fn of(&self, inode: u64) -> Option<NetnsHolder> {
-        self.found.iter().find(|(known, _)| *known == inode).map(|(_, holder)| *holder)
+    /// The namespace with this inode, if it was found.
+    pub(crate) fn of(&self, inode: u64) -> Option<&NetNs> {
+        self.opened.iter().find(|netns| netns.inode() == inode)
     }
 }

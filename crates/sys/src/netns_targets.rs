@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::errno::{Errno, SysError, escaped};
 use crate::host::{Host, Mode};
 use crate::netns::{Inside, NetNs};
-use crate::netns_search::{FoundHolders, NetnsHolder};
+use crate::netns_search::OpenedNetns;
 
 /// Maximum number of namespaces named in a message about failures; the others are counted.
 const NAMES_SHOWN: usize = 3;
@@ -53,23 +53,6 @@ impl NetnsTarget<'_> {
         self.enter_recorded(host, purpose, || NetNs::open_known(self.netns_id, self.path, self.pid)?.enter())
     }
 
-    /// Goes into the namespace through `holder`; fails if there is none. Recorded as the outcome of `purpose`.
-    fn enter_through(
-        &self,
-        host: &Host,
-        purpose: &str,
-        holder: Option<NetnsHolder>,
-    ) -> Result<Option<Inside>, SysError> {
-        let open = || match holder {
-            Some(NetnsHolder::Task(tid)) => NetNs::open_known(self.netns_id, None, Some(tid)),
-            Some(NetnsHolder::Descriptor(pid, fd)) => {
-                NetNs::open_known(self.netns_id, Some(Path::new(&format!("/proc/{pid}/fd/{fd}"))), None)
-            }
-            None => Err(SysError::new("openat", self.name(), Errno::NOENT)),
-        };
-        self.enter_recorded(host, purpose, || open()?.enter())
-    }
-
     fn enter_recorded(
         &self,
         host: &Host,
@@ -89,6 +72,11 @@ impl NetnsTarget<'_> {
         Ok(inside)
     }
 
+    /// True if a process or one of its descriptors was the way in, so that there may be others.
+    fn may_be_left(&self) -> bool {
+        self.pid.is_some() || self.path.is_some_and(|path| path.starts_with("/proc"))
+    }
+
     /// The user's name for it, escaped.
     fn name(&self) -> Box<str> {
         match (self.path, self.pid) {
@@ -102,9 +90,9 @@ impl NetnsTarget<'_> {
 /// Calls `visit` inside each namespace, on the calling thread, until it breaks. Returns those that it could not enter.
 /// `purpose` names the reader, see [`NetnsTarget::enter_for`].
 ///
-/// A process that was seen in a namespace may only have passed through, as programs that read many namespaces do. If it
-/// has left, and no other process is there, threads, descriptors and sockets that lead there are searched, once for all
-/// such namespaces.
+/// A process that was seen in a namespace, or that held it open, may only have passed through, as programs that read many
+/// namespaces do. If it has left, and no other process is there, threads, descriptors and sockets that lead there are
+/// searched, once for all such namespaces.
 pub fn visit_each(
     host: &Host,
     targets: &[NetnsTarget<'_>],
@@ -119,7 +107,7 @@ pub fn visit_each(
                     return not_entered;
                 }
             }
-            Err(error) if error.errno.is_gone() && target.pid.is_some() => left.push((target, error)),
+            Err(error) if error.errno.is_gone() && target.may_be_left() => left.push((target, error)),
             Err(error) => not_entered.add(target, error),
         }
     }
@@ -129,7 +117,7 @@ pub fn visit_each(
     not_entered
 }
 
-/// Visits the namespaces that a process has left, through their other holders.
+/// Visits the namespaces whose known holder has left, through other holders.
 fn visit_left(
     host: &Host,
     left: &[(&NetnsTarget<'_>, SysError)],
@@ -138,16 +126,17 @@ fn visit_left(
     not_entered: &mut NotEntered,
 ) {
     let inodes: Vec<u64> = left.iter().map(|(target, _)| target.netns_id).collect();
-    let holders = if host.is_replay() { FoundHolders::default() } else { FoundHolders::search(&inodes) };
+    let found = if host.is_replay() { OpenedNetns::default() } else { OpenedNetns::search(&inodes) };
     let purpose = format!("{purpose}/holder");
     let is_recorded = |target: &NetnsTarget<'_>| host.holds(&format!("netns-enter{purpose}@{}", target.netns_id));
     for (target, error) in left {
-        let holder = holders.of(target.netns_id);
-        let entered = is_recorded(target).then(|| target.enter_through(host, &purpose, holder)).and_then(Result::ok);
+        let missing = || SysError::new("openat", target.name(), Errno::NOENT);
+        let go = || found.of(target.netns_id).ok_or_else(missing)?.enter();
+        let entered = is_recorded(target).then(|| target.enter_recorded(host, &purpose, go)).and_then(Result::ok);
         match entered {
             Some(_inside) if visit(target).is_break() => return,
             Some(_) => {}
-            None if holders.is_cut => not_entered.add(target, SysError::new("search", target.name(), Errno::TIMEDOUT)),
+            None if found.is_cut => not_entered.add(target, SysError::new("search", target.name(), Errno::TIMEDOUT)),
             None => not_entered.add(target, error.clone()),
         }
     }

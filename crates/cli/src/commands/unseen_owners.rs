@@ -10,7 +10,7 @@ const INIT_PID_NS: &[u8] = b"pid:[4026531836]";
 
 /// Lists the places that can hold a socket without any process that leads there.
 const WITHOUT_DESCRIPTOR: &str =
-    "the kernel's own, in an io_uring without a descriptor, in flight over a unix socket (SCM_RIGHTS)";
+    "the kernel's own, in an io_uring that could not be read, in flight over a unix socket (SCM_RIGHTS)";
 
 /// Unix sockets that are looked at for descriptors in flight: 5 µs each.
 ///

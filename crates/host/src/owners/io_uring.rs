@@ -27,8 +27,8 @@ const BYTES_MAX: usize = 64 << 20;
 /// Attempts to read a ring while a thread of its process holds the lock.
 const ATTEMPTS: u32 = 4;
 
-/// The first kernel that writes nothing at all if the ring is locked (`io_uring_show_fdinfo`). Before, only the
-/// size of the table was written, with free places.
+/// The first kernel that writes nothing at all if the ring is locked (`io_uring_show_fdinfo`). Earlier kernels then
+/// write the size of the table without its files.
 const WHOLE_OR_NOTHING: (u32, u32) = (6, 15);
 
 /// Names of sockets of old kernels: `sk_prot_creator->name`.

@@ -43,6 +43,7 @@ mod kill;
 mod lab;
 mod lacking_fields;
 mod leaked_sockets;
+mod links;
 mod live;
 mod log;
 mod log_bad_days;

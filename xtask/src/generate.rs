@@ -150,6 +150,7 @@ fn section_of(fields: &[cli::FieldInfo]) -> String {
     for field in fields {
         let shown = match field.show {
             Show::Default => "",
+            Show::Unusual => " (if a row has one; always in JSON)",
             Show::Wide => " (with \\-o wide, and in JSON)",
             Show::Asked => " (only on request)",
         };

@@ -46,6 +46,8 @@ const volatile u32 slots = 1 << 14; /* entries of `recent_conns`, a power of two
 /* include/net/sock.h, enum sock_flags: tcp_fin() sets it when the peer's FIN arrives. */
 enum { SOCK_DONE = 1 };
 enum { EVENT_OPEN = 1, EVENT_CLOSE = 2 };
+/* In `kind`: the event has `ifindex`. Events of older recordings have anything there. */
+enum { WITH_IFINDEX = 128 };
 enum { DIRECTION_IN = 1, DIRECTION_OUT = 2, DIRECTION_UNKNOWN = 3, DIRECTION_FOLDED = 4 };
 /* Added to an event's direction: a further subflow of an MPTCP connection, whose process is not known. */
 enum { NAMELESS_SUBFLOW = 1 << 7 };
@@ -123,7 +125,7 @@ struct event {
 	u32 error;
 	char comm[16];
 	u32 started;
-	u8 pad[4];
+	u32 ifindex; /* that the socket is bound to; 0: none */
 };
 
 /* An event with AF_INET6 addresses. */
@@ -138,6 +140,7 @@ struct flow_key {
 	u8 family, direction;
 	u16 port;
 	u32 local[4], peer[4];
+	u32 ifindex; /* a link-local address is another host on another interface */
 };
 
 struct flow_sum {
@@ -480,7 +483,8 @@ INLINE void emit_event(struct sock *sk, struct tcp_sock *tp, const struct conn *
 		e->family = AF_INET;
 	}
 	e->ns = kind == EVENT_OPEN ? conn->opened_ns : close_ns(sk, tp, state);
-	e->kind = kind;
+	e->kind = kind | WITH_IFINDEX;
+	e->ifindex = sk->__sk_common.skc_bound_dev_if;
 	e->state = state;
 	e->netns = netns_of(sk);
 	/* skc_num is already 0 when a socket closes. */
@@ -628,6 +632,7 @@ INLINE void add_to_flow(struct sock *sk, struct tcp_sock *tp, const struct conn 
 	else if (conn->direction == DIRECTION_OUT)
 		key.port = bswap16(sk->__sk_common.skc_dport);
 	ends_of(sk, key.local, key.peer);
+	key.ifindex = sk->__sk_common.skc_bound_dev_if;
 	/* Two calls, each with its own map: the kernel inlines a lookup only if its map is known. */
 	if (now & 1) {
 		sum = bpf_map_lookup_elem(&flows_odd, &key);

@@ -15,7 +15,7 @@ LICENSE("Dual BSD/GPL");
 const volatile u32 only_netns = 0; /* inode of the only namespace to report; 0: all */
 const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the initial one */
 
-enum { EVENT_SENDS = 3 };
+enum { EVENT_SENDS = 3, WITH_IFINDEX = 128 };
 
 /* Minimum interval between events of the same socket and process. */
 #define AGAIN_NS 500000000
@@ -52,7 +52,7 @@ struct event {
 	u32 error;
 	char comm[16];
 	u32 started;
-	u8 pad[4];
+	u32 ifindex;
 };
 
 struct event6 {
@@ -72,8 +72,9 @@ INLINE void set_sender(struct event *e, struct sock *sk, u64 ns, u32 pid)
 {
 	struct task_struct *task = bpf_get_current_task_btf(), *plain = PLAIN(struct task_struct, task);
 
-	*e = (struct event){ .ns = ns, .kind = EVENT_SENDS, .state = sk->__sk_common.skc_state };
+	*e = (struct event){ .ns = ns, .kind = EVENT_SENDS | WITH_IFINDEX, .state = sk->__sk_common.skc_state };
 	e->netns = netns_of(sk);
+	e->ifindex = sk->__sk_common.skc_bound_dev_if;
 	e->local_port = sk->__sk_common.skc_num;
 	e->pid = pid;
 	e->uid = plain->cred->uid.val;

@@ -51,15 +51,23 @@ fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
         )),
         Format::Json => Box::new(Json::new(out, options)),
         Format::Csv => Box::new(Csv::new(out, options)),
-        Format::Table if terminal => {
-            Box::new(TableWriter::new(out, options).within(room(request)).for_people(Some(CLOCK)))
+        format if is_aligned(format, request.color) => {
+            let table = TableWriter::new(out, options).with_unusual(request.kept.unusual.clone());
+            match format {
+                Format::Table if terminal => Box::new(table.within(room(request)).for_people(Some(CLOCK))),
+                // A pipe that is coloured is not cut, unless it has a width.
+                _ => Box::new(table.within(room(request))),
+            }
         }
-        Format::Plain => Box::new(TableWriter::new(out, options).within(room(request))),
-        // watch(1), and scripts that draw a screen, set COLUMNS.
-        Format::Table if width::asked().is_some() => Box::new(TableWriter::new(out, options).within(room(request))),
-        Format::Table if request.color == Some(true) => Box::new(TableWriter::new(out, options)),
-        Format::Table | Format::Tsv => Box::new(Text::new(out, options)),
+        Format::Plain | Format::Table | Format::Tsv => Box::new(Text::new(out, options)),
     }
+}
+
+/// True if rows in this format are aligned, for people; only then columns depend on rows.
+pub(crate) fn is_aligned(format: Format, color: Option<bool>) -> bool {
+    // watch(1) and scripts that draw a screen set its width.
+    let is_drawn = || sys::term::is_terminal(1) || width::asked().is_some() || color == Some(true);
+    format == Format::Plain || format == Format::Table && is_drawn()
 }
 
 /// Returns the number of terminal lines left for rows: below the prompt, or between head and last line of a round.
@@ -83,7 +91,7 @@ const CLOCK: LocalClock = LocalClock { now_s: || sys::clock::wall().seconds, loc
 /// The width available to a table; `None` in a pipe, unless COLUMNS is set.
 fn room(request: &Request) -> Option<Room> {
     let width = width::asked().or_else(width::of_terminal)?;
-    let KeptColumns { named, keeps, can_be_named, see_by } = request.kept.clone();
+    let KeptColumns { named, keeps, can_be_named, see_by, .. } = request.kept.clone();
     Some(Room { width, named, keeps, can_be_named, see_by })
 }
 

@@ -68,6 +68,7 @@ fn kept_words(keeps: &[&str]) -> String {
 fn shown_word(show: Show) -> &'static str {
     match show {
         Show::Default => "default",
+        Show::Unusual => "unusual",
         Show::Wide => "wide",
         Show::Asked => "on request",
     }

@@ -88,6 +88,15 @@ fn named(table: Schema, name: &str, owners: bool) -> Result<Vec<usize>, UnknownC
     }
 }
 
+/// Adds these fields to the columns, each behind the column that comes before it in the table.
+pub fn insert(columns: &mut Vec<usize>, fields: &[usize]) {
+    for &field in fields {
+        let before = columns.iter().enumerate().filter(|(_, column)| **column < field);
+        let place = before.max_by_key(|(_, column)| **column).map_or(0, |(place, _)| place + 1);
+        columns.insert(place, field);
+    }
+}
+
 /// Returns the fields of a set: those whose `show` is at most this.
 fn set(table: Schema, show: Show, owners: bool) -> Vec<usize> {
     let wanted = |field: &FieldInfo| field.show <= show && (owners || !is_owner_field(field));
@@ -112,6 +121,7 @@ pub fn help(table: Schema) -> String {
     for field in table.fields() {
         let set = match field.show {
             Show::Default => "default",
+            Show::Unusual => "unusual",
             Show::Wide => "wide",
             Show::Asked => "",
         };

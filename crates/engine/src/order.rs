@@ -217,6 +217,11 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
             out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });
             out.extend_from_slice(addr.octets());
         }
+        Value::LinkAddr(link) => {
+            out.push(tag::ADDR6);
+            out.extend_from_slice(link.addr().octets());
+            put_text(link.iface(), out);
+        }
         Value::Endpoint(addr, port) => {
             out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });
             out.extend_from_slice(addr.octets());

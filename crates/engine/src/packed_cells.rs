@@ -4,7 +4,7 @@
 //! Equal cells of one field always pack to equal bytes, so packed keys can be hashed and compared directly (except
 //! owner lists, which are stored by place).
 
-use record::{Addr, OwnedValue, Owner, Value};
+use record::{Addr, LinkAddr, OwnedValue, Owner, Value};
 
 /// The first byte of a packed cell, which determines the following ones. Numbers and places are packed as
 /// [`tag::NUMBER`].
@@ -49,6 +49,8 @@ mod tag {
     pub(super) const FIRST_OF: u8 = 34;
     /// Stored as nanoseconds since 1970 in sixteen bytes, big endian.
     pub(super) const FAR_TIME: u8 = 35;
+    /// Sixteen octets, then the interface: length, then the bytes.
+    pub(super) const LINK_ADDR: u8 = 36;
 }
 
 /// The arena.
@@ -126,6 +128,12 @@ impl SideTables {
                 out.push(tag::PREFIX);
                 self.pack(&Value::Addr(addr), out);
                 out.push(len);
+            }
+            Value::LinkAddr(link) => {
+                out.push(tag::LINK_ADDR);
+                out.extend_from_slice(link.addr().octets());
+                pack_number(link.iface().len() as u64, out);
+                out.extend_from_slice(link.iface());
             }
             Value::Bits(bits, list) => {
                 out.push(tag::BITS);
@@ -294,6 +302,11 @@ impl<'k> CellReader<'k> {
                 let Value::Addr(addr) = self.try_cell()? else { return None };
                 Value::Prefix(addr, self.byte()?)
             }
+            tag::LINK_ADDR => {
+                let addr = Addr::V6(self.array()?);
+                let len = self.place()?;
+                Value::LinkAddr(LinkAddr::new(addr, self.take(len)?)?)
+            }
             tag::BITS => {
                 let list = self.place()?;
                 Value::Bits(u32::from_be_bytes(self.array()?), self.side.lists.get(list)?)
@@ -345,6 +358,11 @@ mod tests {
     use super::*;
     use record::Comm;
 
+    fn link_addr(iface: &[u8]) -> Value<'static> {
+        let addr = Addr::V6([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        LinkAddr::new(addr, iface).map_or(Value::Null, Value::LinkAddr)
+    }
+
     #[test]
     fn cells_come_back_as_they_were() {
         let (texts, empty) = (vec!["a".to_owned(), "b\n".to_owned()], Vec::<String>::new());
@@ -382,6 +400,8 @@ mod tests {
             Value::Endpoint(Addr::V4([1, 2, 3, 4]), Some(443)),
             Value::Endpoint(Addr::V6([9; 16]), None),
             Value::Prefix(Addr::V4([10, 0, 0, 0]), 8),
+            link_addr(b"eth0"),
+            link_addr(b"fifteen-letters"),
             Value::Prefix(Addr::V6([0; 16]), 0),
             Value::Bits(5, &["a", "b", "c"]),
             Value::Words(b"audit,web"),

@@ -41,11 +41,18 @@ impl<T: Table> Plan<T> {
     pub fn new(request: PlanRequest) -> Result<Plan<T>, PlanError> {
         let predicate = Predicate::new(&request.conjuncts).map_err(PlanError::Pattern)?;
         let bound = if T::ENDLESS { GroupBound::OF_STREAMS } else { GroupBound::NONE };
-        let Projection { fields, columns, work } = Projection::of(Schema::of::<T>(), &request, bound)?;
+        let Projection { fields, links, columns, work } = Projection::of(Schema::of::<T>(), &request, bound)?;
         let asked = request.named_fields(Schema::of::<T>(), &fields);
-        let mut demand = Demand::new(&fields, request.conjuncts);
+        let always: Vec<usize> = fields.iter().filter(|field| !request.unusual.contains(field)).copied().collect();
+        let mut demand = Demand::new(&always, request.conjuncts);
+        demand.need |=
+            request.unusual.iter().filter_map(|&i| T::FIELDS.get(i)).fold(0, |need, field| need | field.need);
         demand.repeated = request.repeated;
-        let cells = fields.iter().filter_map(|&i| T::FIELDS.get(i)).map(|field| field.get).collect();
+        let cells = fields.iter().zip(links).filter_map(|(&i, on_link)| {
+            let field = T::FIELDS.get(i)?;
+            Some(if on_link { field.get_on_link() } else { field.get })
+        });
+        let cells = cells.collect();
         Ok(Plan { demand, asked, predicate, columns, cells, work, limit: request.limit })
     }
 
@@ -97,6 +104,11 @@ impl<T: Table> Plan<T> {
     pub fn needs_lookup(&self, id: LookupId) -> bool {
         let fields = self.demand.fields.iter().filter_map(|&i| T::FIELDS.get(i));
         fields.into_iter().any(|field| field.needs_lookup(id))
+    }
+
+    /// True if some rows may need this lookup for a cell: of those, few or none. It is filled once such a row comes.
+    pub fn may_need_lookup(&self, id: LookupId) -> bool {
+        self.cells.iter().any(|get| get.needs_lookup(id))
     }
 
     /// True if no row is left out: there is neither a filter nor a limit.

@@ -79,7 +79,7 @@ impl<'s> ResolvingSink<'s> {
 
     /// Requests the name of the address in a cell, if it has one.
     fn ask(&mut self, cell: Option<&Value<'_>>) {
-        let Some(&(Value::Addr(addr) | Value::Endpoint(addr, _))) = cell else { return };
+        let Some(addr) = cell.and_then(addr_of) else { return };
         let hash = self.hasher.hash_one(addr);
         if self.asked.len() >= ADDRESSES_MAX || self.asked.find(hash, |known| *known == addr).is_some() {
             return;
@@ -94,22 +94,22 @@ impl<'s> ResolvingSink<'s> {
         let names = &*self.names;
         let mut cells = cells.to_vec();
         if self.inner.keeps_addresses() {
-            let name_at = |&place: &usize| match cells.get(place) {
-                Some(Value::Addr(addr) | Value::Endpoint(addr, _)) => Value::text(names.name(*addr)),
-                _ => Value::Null,
+            let name_at = |&place: &usize| {
+                let addr = cells.get(place).and_then(addr_of);
+                Value::text(addr.and_then(|addr| names.name(addr)))
             };
             let names: Vec<Value<'_>> = self.addresses.iter().map(name_at).collect();
             cells.extend(names);
             return self.inner.row(&cells);
         }
-        let ends = named_ends(names, &self.addresses, &cells);
+        let texts = longer_names(names, &self.addresses, &cells);
         for &place in &self.addresses {
             let Some(cell) = cells.get_mut(place) else { continue };
             if let Value::Addr(addr) = *cell {
                 *cell = names.name(addr).map_or(*cell, Value::Bytes);
             }
         }
-        for (place, text) in &ends {
+        for (place, text) in &texts {
             if let Some(cell) = cells.get_mut(*place) {
                 *cell = Value::Bytes(text);
             }
@@ -133,9 +133,20 @@ impl<'s> ResolvingSink<'s> {
     }
 }
 
-/// Returns the endpoints among the cells that have a name, as text, with their indexes.
-fn named_ends(names: &dyn Names, places: &[usize], cells: &[Value<'_>]) -> Vec<(usize, Vec<u8>)> {
+/// Returns the address in a cell.
+fn addr_of(cell: &Value<'_>) -> Option<Addr> {
+    if let Value::Endpoint(addr, _) = cell { Some(*addr) } else { cell.addr() }
+}
+
+/// Returns the text of the cells whose name something follows, with their indexes: `name:port`, `name%interface`.
+fn longer_names(names: &dyn Names, places: &[usize], cells: &[Value<'_>]) -> Vec<(usize, Vec<u8>)> {
     let named = places.iter().filter_map(|&place| match cells.get(place)? {
+        Value::LinkAddr(link) => {
+            let mut text = names.name(link.addr())?.to_vec();
+            text.push(b'%');
+            text.extend_from_slice(link.iface());
+            Some((place, text))
+        }
         Value::Endpoint(addr, port) => {
             let mut text = names.name(*addr)?.to_vec();
             if let Some(port) = port {

@@ -130,6 +130,7 @@ pub(crate) fn cell_text(value: &Value<'_>) -> String {
         Value::FarTime(time) => time.ns().to_string(),
         Value::I64(n) => n.to_string(),
         Value::Addr(addr) => addr.to_string(),
+        Value::LinkAddr(link) => format!("{}%{}", link.addr(), link.iface().escape_ascii()),
         Value::Bytes(text) => text.escape_ascii().to_string(),
         Value::FirstOf(text, others) => format!("{} +{others}", text.escape_ascii()),
         Value::Name(word) => (*word).to_owned(),

@@ -19,6 +19,8 @@ pub(crate) struct ConnectionCounters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Connection {
     pub(crate) netns_id: u64,
+    /// Interface that it is bound to; 0 is none.
+    pub(crate) ifindex: u32,
     pub(crate) proto: Proto,
     pub(crate) state: State,
     pub(crate) local: Endpoint,
@@ -45,6 +47,7 @@ impl Connection {
         };
         Connection {
             netns_id: row.netns_id,
+            ifindex: row.ifindex,
             proto: row.proto,
             state: row.state,
             local: unmapped(row.local),

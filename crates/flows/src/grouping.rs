@@ -21,6 +21,17 @@ pub(crate) struct OtherEnd<'o> {
     pub(crate) owners: &'o [Owner],
 }
 
+/// Where the connections of a flow are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Place {
+    /// Inode of the namespace.
+    netns_id: u64,
+    /// Inode of the other end's namespace; 0 if that is not on this host.
+    peer_netns_id: u64,
+    /// Interface, or VRF, that they are bound to; 0 is none.
+    ifindex: u32,
+}
+
 /// Data that only some flows have: queued bytes, requested sums, owners of the other end.
 #[derive(Clone, Copy, Debug)]
 struct Sums {
@@ -94,12 +105,14 @@ pub struct Grouping {
     flows: Chunks<Packed>,
     /// Pairs of addresses that are not both IPv4.
     pairs: Chunks<(Addr, Addr)>,
-    /// Pairs of namespaces of both ends (0 for an end that is not on this host); the index is part of the key.
-    netns: Vec<(u64, u64)>,
-    /// Finds the index of a pair in `netns`.
-    netns_index: HashTable<u32>,
+    /// The places; the index is part of the key.
+    places: Vec<Place>,
+    /// Finds the index of a place in `places`.
+    place_index: HashTable<u32>,
     /// The index that was found last.
-    netns_last: u32,
+    place_last: u32,
+    /// See [`Grouping::joining_links`].
+    joins_links: bool,
     /// Flows with more than two states.
     spill: Vec<FlowStates>,
     sums: Chunks<Sums>,
@@ -133,9 +146,10 @@ impl Default for Grouping {
             index: HashTable::new(),
             flows: Chunks::new(),
             pairs: Chunks::new(),
-            netns: Vec::new(),
-            netns_index: HashTable::new(),
-            netns_last: 0,
+            places: Vec::new(),
+            place_index: HashTable::new(),
+            place_last: 0,
+            joins_links: false,
             spill: Vec::new(),
             sums: Chunks::new(),
             rates: Chunks::new(),
@@ -153,6 +167,11 @@ impl Grouping {
     /// Creates an empty grouping.
     pub fn new() -> Grouping {
         Grouping::default()
+    }
+
+    /// The same, but connections that are bound to different interfaces share a flow, as in lstf.
+    pub fn joining_links(self) -> Grouping {
+        Grouping { joins_links: true, ..self }
     }
 
     /// Number of flows.
@@ -175,8 +194,8 @@ impl Grouping {
         self.index.clear();
         self.flows.clear();
         self.pairs.clear();
-        self.netns.clear();
-        self.netns_index.clear();
+        self.places.clear();
+        self.place_index.clear();
         self.spill.clear();
         self.sums.clear();
         self.rates.clear();
@@ -265,31 +284,35 @@ impl Grouping {
         Key {
             local: connection.local.addr,
             peer: connection.peer.addr,
-            netns: self.netns_number((connection.netns_id, peer_netns)),
+            place: self.place_number(Place {
+                netns_id: connection.netns_id,
+                peer_netns_id: peer_netns,
+                ifindex: if self.joins_links { 0 } else { connection.ifindex },
+            }),
             ports: [port(connection.local.port, kind.folds_local()), port(connection.peer.port, kind.folds_peer())],
             kind,
         }
     }
 
-    /// The index of a pair of namespaces. Mostly it is the same as for the previous row.
+    /// The index of a place. Mostly it is the same as for the previous row.
     #[inline]
-    fn netns_number(&mut self, ids: (u64, u64)) -> u32 {
-        if self.netns.get(self.netns_last as usize) != Some(&ids) {
-            self.netns_last = self.find_netns(ids);
+    fn place_number(&mut self, place: Place) -> u32 {
+        if self.places.get(self.place_last as usize) != Some(&place) {
+            self.place_last = self.find_place(place);
         }
-        self.netns_last
+        self.place_last
     }
 
-    fn find_netns(&mut self, ids: (u64, u64)) -> u32 {
-        let (netns, seed) = (&self.netns, &self.seed);
-        let hash = seed.hash_one(ids);
-        if let Some(&number) = self.netns_index.find(hash, |&number| netns.get(number as usize) == Some(&ids)) {
+    fn find_place(&mut self, place: Place) -> u32 {
+        let (places, seed) = (&self.places, &self.seed);
+        let hash = seed.hash_one(place);
+        if let Some(&number) = self.place_index.find(hash, |&number| places.get(number as usize) == Some(&place)) {
             return number;
         }
-        let number = netns.len() as u32;
-        let rehash = |&number: &u32| netns.get(number as usize).map_or(hash, |ids| seed.hash_one(ids));
-        self.netns_index.insert_unique(hash, number, rehash);
-        self.netns.push(ids);
+        let number = places.len() as u32;
+        let rehash = |&number: &u32| places.get(number as usize).map_or(hash, |place| seed.hash_one(place));
+        self.place_index.insert_unique(hash, number, rehash);
+        self.places.push(place);
         number
     }
 
@@ -311,7 +334,7 @@ impl Grouping {
         let pair = ends.is_none().then(|| self.pairs.push((key.local, key.peer)));
         self.flows.push(Packed {
             ends: ends.unwrap_or([pair.unwrap_or(NONE), NONE]),
-            netns: key.netns,
+            place: key.place,
             counts: Tally::EMPTY.counts,
             sums: NONE,
             first_owner: NONE,
@@ -407,7 +430,7 @@ impl Grouping {
             let order = |flow: &Packed| {
                 let key = unpacked(flow, &self.pairs);
                 let (proto, direction) = (key.kind.proto(), key.kind.direction());
-                (proto, key.local, key.ports[0], key.peer, key.ports[1], direction, self.netns[key.netns as usize])
+                (proto, key.local, key.ports[0], key.peer, key.ports[1], direction, self.places[key.place as usize])
             };
             order(a).cmp(&order(b))
         })
@@ -423,7 +446,7 @@ impl Grouping {
         let peers = self.owners.list(sums.peer_first_owner, &mut peer_owners);
         let rates = if sums.rates == NONE { [None; 2] } else { *self.rates.get(sums.rates) };
         let port = |folded: bool, port: u16| if folded { None } else { Some(port) };
-        let (netns_id, peer_netns_id) = self.netns[key.netns as usize];
+        let Place { netns_id, peer_netns_id, ifindex } = self.places[key.place as usize];
         each(&Flow {
             netns_id,
             peer_netns_id,
@@ -434,6 +457,7 @@ impl Grouping {
             local_port: port(key.kind.folds_local(), key.ports[0]),
             peer_addr: key.peer,
             peer_port: port(key.kind.folds_peer(), key.ports[1]),
+            ifindex,
             connections: flow.tally().total(&self.spill),
             states: &states,
             owners: &owners[..len],
@@ -478,7 +502,7 @@ fn find(
 
 #[inline]
 fn is_same(flow: &Packed, pairs: &Chunks<(Addr, Addr)>, key: &Key, ends: Option<[u32; 2]>) -> bool {
-    if (flow.netns, flow.ports, flow.kind) != (key.netns, key.ports, key.kind) {
+    if (flow.place, flow.ports, flow.kind) != (key.place, key.ports, key.kind) {
         return false;
     }
     match ends {
@@ -493,14 +517,14 @@ fn unpacked(flow: &Packed, pairs: &Chunks<(Addr, Addr)>) -> Key {
     } else {
         (Addr::V4(flow.ends[0].to_be_bytes()), Addr::V4(flow.ends[1].to_be_bytes()))
     };
-    Key { local, peer, netns: flow.netns, ports: flow.ports, kind: flow.kind }
+    Key { local, peer, place: flow.place, ports: flow.ports, kind: flow.kind }
 }
 
 #[inline]
 fn hash_of(seed: &RandomState, key: &Key, ends: Option<[u32; 2]>) -> u64 {
     let mut hasher = seed.build_hasher();
     let [local_port, peer_port] = key.ports;
-    let rest = u64::from(key.netns) << 40 | u64::from(key.kind.bits()) << 32;
+    let rest = u64::from(key.place) << 40 | u64::from(key.kind.bits()) << 32;
     hasher.write_u64(rest | u64::from(local_port) << 16 | u64::from(peer_port));
     match ends {
         Some([local, peer]) => hasher.write_u64(u64::from(local) << 32 | u64::from(peer)),

@@ -1,8 +1,8 @@
 //! Flows: which hosts talk to this one, over which service, and who opened the connections.
 //!
 //! Turns sockets into flows: [`FlowSource`] reads the listeners, then the connections, and folds those with the same
-//! hosts, service and direction into one row while they are read; connections are not kept. It only works on rows and
-//! knows no kernel interface, process table or output. Start reading at [`FlowSource`]; the rule is in
+//! hosts, service, direction and bound interface into one row while they are read; connections are not kept. It only
+//! works on rows and knows no kernel interface, process table or output. Start reading at [`FlowSource`]; the rule is in
 //! [`direction`](fn@direction).
 //!
 //! # Which sockets are connections

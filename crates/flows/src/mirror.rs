@@ -16,7 +16,7 @@ use record::rows::{Direction, Endpoint};
 use record::{Addr, Owner, Proto, State};
 use std::hash::{BuildHasher, Hasher};
 
-/// Maximum number of waiting ends: 88 bytes each, 46 MiB. The mirror of a waiting end is always kept; any other end
+/// Maximum number of waiting ends: 96 bytes each, 50 MiB. The mirror of a waiting end is always kept; any other end
 /// becomes a separate flow, and is counted.
 ///
 /// Bound: ends of connections that wait for their other end. Beyond: further ends become two flows; reported. By: a
@@ -26,6 +26,7 @@ const WAITING_MAX: usize = 1 << 19;
 /// One end.
 struct Waiting<'l> {
     netns_id: u64,
+    ifindex: u32,
     local: Endpoint,
     peer: Endpoint,
     owners: &'l [Owner],
@@ -42,7 +43,7 @@ struct Waiting<'l> {
     wanted: bool,
 }
 
-const _: () = assert!(size_of::<Waiting<'_>>() <= 88);
+const _: () = assert!(size_of::<Waiting<'_>>() <= 96);
 
 /// Result of [`Mirrors::settle`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -120,10 +121,11 @@ impl<'l> Mirrors<'l> {
             counters = self.counters.len() as u32;
             self.counters.push(known);
         }
-        let &Connection { netns_id, proto, state, local, peer, recv_q, send_q, .. } = end;
+        let &Connection { netns_id, ifindex, proto, state, local, peer, recv_q, send_q, .. } = end;
         let queues = (recv_q, send_q);
         self.waiting.push(Waiting {
             netns_id,
+            ifindex,
             local,
             peer,
             owners,
@@ -189,6 +191,7 @@ impl<'l> Mirrors<'l> {
     fn connection(&self, end: &Waiting<'_>) -> Connection {
         Connection {
             netns_id: end.netns_id,
+            ifindex: end.ifindex,
             proto: end.proto,
             state: end.state,
             local: end.local,

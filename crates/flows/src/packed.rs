@@ -12,8 +12,8 @@ use record::{Addr, Proto};
 pub(crate) struct Key {
     pub(crate) local: Addr,
     pub(crate) peer: Addr,
-    /// Index into the list of namespaces.
-    pub(crate) netns: u32,
+    /// Index into the list of places.
+    pub(crate) place: u32,
     /// Local and peer port; 0 if folded.
     pub(crate) ports: [u16; 2],
     pub(crate) kind: Kind,
@@ -70,7 +70,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Packed {
     /// Both addresses, or the index of the pair and [`NONE`] (see `wide`).
     pub(crate) ends: [u32; 2],
-    pub(crate) netns: u32,
+    pub(crate) place: u32,
     /// Counts of the tally.
     pub(crate) counts: [u32; 2],
     /// Index of its queues and sums, or [`NONE`].

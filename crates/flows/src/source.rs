@@ -35,6 +35,8 @@ pub struct FlowOptions<'a> {
     pub conjuncts: Vec<Conjunct<'a>>,
     /// The rule for directions.
     pub rule: Rule,
+    /// True if connections that are bound to different interfaces share a flow, as in lstf, which shows none.
+    pub joins_links: bool,
     /// The addresses of all namespaces, if several are read: then the two ends of a connection between two of them are
     /// one flow, seen from the end that opened it.
     pub netns_addresses: Option<NetnsAddresses>,

@@ -92,6 +92,32 @@ fn the_ephemeral_side_is_folded() {
     assert_eq!(grouping.len(), 7);
 }
 
+/// Two hosts may have the same address on two links, or in two VRFs.
+#[test]
+fn connections_of_two_interfaces_are_two_flows() {
+    let on = |ifindex, row| plain(Socket { ifindex, ..row });
+    let rows = [
+        on(3, tcp("[fe80::1]:40000", "[fe80::2]:22")),
+        on(4, tcp("[fe80::1]:40001", "[fe80::2]:22")),
+        on(3, tcp("[fe80::1]:40002", "[fe80::2]:22")),
+        on(9, tcp("10.0.0.1:40003", "10.0.0.2:22")),
+        on(0, tcp("10.0.0.1:40004", "10.0.0.2:22")),
+    ];
+    let grouping = group(&rows);
+    let mut flows = Vec::new();
+    grouping.emit(&mut |flow| {
+        flows.push((flow.ifindex, flow.connections));
+        Next::More
+    });
+    flows.sort_unstable();
+    assert_eq!(flows, [(0, 1), (3, 2), (4, 1), (9, 1)]);
+    let mut joined = Grouping::new().joining_links();
+    for (row, owners) in &rows {
+        joined.add(row, direction(row, &listeners(), Ephemeral::default()), owners);
+    }
+    assert_eq!(joined.len(), 2, "lstf shows no interface");
+}
+
 #[test]
 fn bytes_are_summed_where_they_are_known() {
     let mut info = [0u8; 280];

@@ -62,9 +62,10 @@ impl<T: Table> Source<T> for Asked<'_, T> {
 
 /// The `need` bits that a recording of sockets contains.
 pub fn of_sockets(interface: &str, demanded: u64) -> u64 {
-    // The walk copies single members of `tcp_info`: only those requested by name.
+    // The walk copies single members of `tcp_info`: only those requested by name. It always has the interface, and
+    // whether listeners take IPv4.
     if interface.contains(record::Via::Bpf.name()) {
-        return demanded & !need::TCP_INFO;
+        return (demanded | need::IFACE_MARK | need::V6ONLY) & !need::TCP_INFO;
     }
     sockets::recorded_bits(interface, demanded)
 }
@@ -114,6 +115,16 @@ pub fn lookups<T: Table>(
         stats.add_reason(0, text);
     }
     held
+}
+
+/// Tells a recording that a lookup is read for rows that may need it.
+pub fn note(host: &Host, id: LookupId) {
+    host.note_asked(LOOKUPS, &mut std::iter::once(name(id)));
+}
+
+/// True unless a recording is replayed that does not say that it holds this lookup.
+pub fn holds(host: &Host, id: LookupId) -> bool {
+    !host.is_replay() || host.was_asked(LOOKUPS, name(id)) == Some(true)
 }
 
 /// Notes in a recording that host names are requested. In a replay of a recording without them, adds that to `stats`.

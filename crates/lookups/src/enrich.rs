@@ -1,5 +1,7 @@
 //! The lookups of a run, read before the rows and only if a displayed or filtered field needs them.
 
+use crate::asked;
+use crate::lazy_ifaces::NumberedIfaces;
 use crate::packet_delays::MeasuredDelays;
 use crate::session::Session;
 use host::{
@@ -8,7 +10,7 @@ use host::{
 };
 use owners::RoundOwners;
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
-use sys::Host;
+use sys::{Host, Mode};
 
 /// The lookups of one round.
 #[derive(Default)]
@@ -18,6 +20,8 @@ pub struct Enrichment<'s> {
     checked: Option<CheckedOwners<'s>>,
     users: Option<Users>,
     ifaces: Option<Ifaces>,
+    /// In the place of `ifaces` where few rows need them.
+    lazy_ifaces: Option<NumberedIfaces<'s>>,
     netns: Option<NetnsNames>,
     cgroups: Option<Cgroups>,
     processes: Option<Processes>,
@@ -171,6 +175,26 @@ impl<'s> Enrichment<'s> {
         Left { owners: Some(end.owners), netns_names: self.netns, asks_for_many: end.too_many }
     }
 
+    /// Adds the lookups that only some rows need: names of interfaces, which are read when the first of these rows
+    /// comes. A recording gets them in any case.
+    pub fn add_for_some_rows(&mut self, session: &'s Session, may_need: impl Fn(LookupId) -> bool) {
+        let host = session.host();
+        if self.ifaces.is_some() || !may_need(LookupId::Ifaces) {
+            return;
+        }
+        let ifaces = NumberedIfaces::new(session);
+        if host.mode() == Mode::Recording {
+            asked::note(host, LookupId::Ifaces);
+            ifaces.read_all();
+        }
+        self.lazy_ifaces = Some(ifaces);
+    }
+
+    /// True if names of interfaces were read because rows needed them.
+    pub fn has_read_ifaces(&self) -> bool {
+        self.lazy_ifaces.as_ref().is_some_and(NumberedIfaces::are_read)
+    }
+
     /// The lookups, borrowed for a pass.
     pub fn lookups(&self) -> Lookups<'_> {
         let mut lookups = Lookups::none();
@@ -184,6 +208,9 @@ impl<'s> Enrichment<'s> {
             lookups = lookups.with(LookupId::Users, users);
         }
         if let Some(ifaces) = &self.ifaces {
+            lookups = lookups.with(LookupId::Ifaces, ifaces);
+        }
+        if let Some(ifaces) = &self.lazy_ifaces {
             lookups = lookups.with(LookupId::Ifaces, ifaces);
         }
         if let Some(netns) = &self.netns {

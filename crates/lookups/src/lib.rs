@@ -6,6 +6,7 @@ pub mod asked;
 pub mod enrich;
 pub mod filter_names;
 pub mod followed_ifaces;
+pub mod lazy_ifaces;
 pub mod long_work;
 pub mod names;
 pub mod nft;

@@ -13,6 +13,7 @@ mod filter;
 pub mod hash;
 mod kernel_words;
 mod likeness;
+mod link_addr;
 mod lookup;
 mod merged_stats;
 mod misses;
@@ -40,6 +41,7 @@ pub use demand::{BackendLacks, Demand, Offer, Push, Via};
 pub use far_time::FarTime;
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use likeness::{Likeness, MESSAGE, NANOS, NUMBERS, RowShape, ShapeColumn, Varying};
+pub use link_addr::LinkAddr;
 pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use merged_stats::MergedStats;
 pub use misses::{Misses, Reason, Reasons};
@@ -55,6 +57,6 @@ pub use source::{
     Each, Reused, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,
 };
 pub use stream_source::StreamSource;
-pub use table::{Field, Get, Show, Table, field_index, joined};
+pub use table::{Field, Get, Link, LinkOf, Show, Table, field_index, joined};
 pub use value::{Kind, List, Member, Object, Value, Words, WordsIter};
 pub use visitor::RowVisitor;

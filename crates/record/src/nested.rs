@@ -146,6 +146,7 @@ impl From<Value<'_>> for OwnedValue {
             Value::Time(ns) => Value::Time(ns),
             Value::FarTime(time) => Value::FarTime(time),
             Value::Addr(addr) => Value::Addr(addr),
+            Value::LinkAddr(link) => Value::LinkAddr(link),
             Value::Name(word) => Value::Name(word),
             Value::Guess(word) => Value::Guess(word),
             Value::Endpoint(addr, port) => Value::Endpoint(addr, port),

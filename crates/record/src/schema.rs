@@ -21,6 +21,12 @@ pub struct FieldInfo {
     pub zero_is_null: bool,
     /// True if it requires the processes that own a socket.
     pub needs_owners: bool,
+    /// Of addresses: the fields that show the interface of a link-local one ([`Link::names`](crate::Link)).
+    pub link_names: &'static [&'static str],
+    /// Of addresses: the fields that show its number ([`Link::numbers`](crate::Link)).
+    pub link_numbers: &'static [&'static str],
+    /// True if such an address has its interface in rows, and not in group keys only.
+    pub links_rows: bool,
 }
 
 impl FieldInfo {
@@ -35,6 +41,9 @@ impl FieldInfo {
             need: field.need,
             zero_is_null: field.zero_is_null,
             needs_owners: field.needs_lookup(LookupId::Owners),
+            link_names: field.link.map_or(&[], |link| link.names),
+            link_numbers: field.link.map_or(&[], |link| link.numbers),
+            links_rows: field.link.is_some_and(|link| link.in_rows),
         }
     }
 }

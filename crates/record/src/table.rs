@@ -3,7 +3,8 @@
 //! A [`Table`] is a kind of record. Its [`Field`] slice is the only source of its columns, filter names, JSON keys,
 //! CSV header, help and schema. Names are resolved to indexes when a plan is made.
 
-use crate::{Key, Kind, LookupId, Lookups, Owner, Value};
+use crate::text::put_u64;
+use crate::{Key, Kind, LinkAddr, LookupId, Lookups, Owner, Value};
 
 /// A kind of record. Implemented by an empty enum; the data are in [`Table::Row`].
 pub trait Table: Sized + 'static {
@@ -23,6 +24,8 @@ pub trait Table: Sized + 'static {
 pub enum Show {
     /// Shown in the default table.
     Default,
+    /// In an aligned table if a row of it has a value that is neither null nor false, and in `-o wide` and JSON.
+    Unusual,
     /// Shown in `-o wide` and JSON, but not in the default table.
     Wide,
     /// Only by name or `--columns all`.
@@ -60,6 +63,13 @@ pub enum Get<T: Table> {
         /// The lookup.
         lookup: LookupId,
     },
+    /// An address of the row, with the name of its interface if it is link-local.
+    OnLink {
+        /// The address.
+        addr: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>,
+        /// The interface.
+        of: for<'r, 'b> fn(&'r T::Row<'b>) -> LinkOf<'r>,
+    },
     /// Read from one of two places of the row, for example its two ends. The cell shows the first value that is not
     /// null; a filter matches if either value does.
     Either(for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>, for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>),
@@ -73,6 +83,17 @@ impl<T: Table> Clone for Get<T> {
 impl<T: Table> Copy for Get<T> {}
 
 impl<T: Table> Get<T> {
+    /// True if the value comes from this lookup, for some rows at least.
+    pub fn needs_lookup(&self, id: LookupId) -> bool {
+        match *self {
+            Get::Own(_) | Get::Either(..) => false,
+            Get::Joined { lookup, .. } => lookup == id,
+            Get::OwnersJoined { lookup, .. } => lookup == id || id == LookupId::Owners,
+            Get::Owners { .. } => id == LookupId::Owners,
+            Get::OnLink { .. } => id == LookupId::Ifaces,
+        }
+    }
+
     /// The cell in `row`. Costs one indirect call, plus one if the value is looked up.
     #[inline]
     pub fn cell<'r>(&self, row: &'r T::Row<'_>, lookups: &Lookups<'r>) -> Value<'r> {
@@ -93,6 +114,11 @@ impl<T: Table> Get<T> {
                 let found = lookups.owners(key).first().map_or_else(|| orphan(row), |owner| of(key, owner));
                 lookups.value(lookup, found)
             }
+            // Nearly no row has an interface; a value that is looked at before it is handed on costs some ns.
+            Get::OnLink { addr, of } => match of(row) {
+                LinkOf::Unknown => addr(row),
+                link => on_link(addr(row), link, lookups),
+            },
             Get::Either(first, second) => match first(row) {
                 Value::Null => second(row),
                 value => value,
@@ -100,6 +126,66 @@ impl<T: Table> Get<T> {
         }
     }
 }
+
+/// The cell of an address on an interface. One without a known name is called by its number.
+#[inline(never)]
+fn on_link<'r>(addr: Value<'r>, of: LinkOf<'_>, lookups: &Lookups<'r>) -> Value<'r> {
+    let addr = match addr {
+        Value::Addr(addr) if addr.is_link_local_v6() => addr,
+        other => return other,
+    };
+    let link = match of {
+        LinkOf::Unknown => None,
+        LinkOf::Name(name) => LinkAddr::new(addr, name),
+        LinkOf::Index(netns_id, index) => match lookups.value(LookupId::Ifaces, Key::Pair(netns_id, index)) {
+            Value::Bytes(name) => LinkAddr::new(addr, name),
+            _ => {
+                let mut digits = Vec::new();
+                put_u64(&mut digits, index.into());
+                LinkAddr::new(addr, &digits)
+            }
+        },
+    };
+    link.map_or(Value::Addr(addr), Value::LinkAddr)
+}
+
+/// The interface of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkOf<'r> {
+    /// Not known.
+    Unknown,
+    /// By the network namespace's inode and the interface's number there.
+    Index(u64, u32),
+    /// By its name.
+    Name(&'r [u8]),
+}
+
+impl LinkOf<'_> {
+    /// The interface with this number in a namespace; unknown for 0.
+    pub fn index(netns_id: u64, index: u32) -> Self {
+        if index == 0 { LinkOf::Unknown } else { LinkOf::Index(netns_id, index) }
+    }
+}
+
+/// How a table tells the interface of a link-local address.
+pub struct Link<T: Table> {
+    /// The interface of a row.
+    pub of: for<'r, 'b> fn(&'r T::Row<'b>) -> LinkOf<'r>,
+    /// The fields that show its name. Where all of them are columns, addresses are written without it.
+    pub names: &'static [&'static str],
+    /// The fields that show its number, in the same order.
+    pub numbers: &'static [&'static str],
+    /// True if the addresses of rows have it. Tables of packets have it in group keys only: the interface of a packet
+    /// is a default column.
+    pub in_rows: bool,
+}
+
+impl<T: Table> Clone for Link<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Table> Copy for Link<T> {}
 
 /// One field of a table.
 pub struct Field<T: Table> {
@@ -117,6 +203,8 @@ pub struct Field<T: Table> {
     pub need: u64,
     /// True if the value is null when the kernel reports 0 or omits a 0: the filter `= 0` then also matches null.
     pub zero_is_null: bool,
+    /// The interface of a link-local address in this field.
+    pub link: Option<Link<T>>,
     /// How the value is read.
     pub get: Get<T>,
 }
@@ -129,9 +217,14 @@ impl<T: Table> Clone for Field<T> {
 impl<T: Table> Copy for Field<T> {}
 
 impl<T: Table> Field<T> {
+    /// A field read in this way, with the defaults of the rest.
+    const fn new(name: &'static str, kind: Kind, get: Get<T>) -> Self {
+        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, zero_is_null: false, link: None, get }
+    }
+
     /// A field read from the row, shown only on request.
     pub const fn own(name: &'static str, kind: Kind, get: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>) -> Self {
-        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, zero_is_null: false, get: Get::Own(get) }
+        Field::new(name, kind, Get::Own(get))
     }
 
     /// A field found in a lookup.
@@ -141,16 +234,7 @@ impl<T: Table> Field<T> {
         lookup: LookupId,
         key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
     ) -> Self {
-        Field {
-            name,
-            kind,
-            doc: "",
-            kernel: "",
-            show: Show::Asked,
-            need: 0,
-            zero_is_null: false,
-            get: Get::Joined { key, lookup },
-        }
+        Field::new(name, kind, Get::Joined { key, lookup })
     }
 
     /// A field taken from the row's owners.
@@ -160,16 +244,7 @@ impl<T: Table> Field<T> {
         key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
         part: Option<for<'r> fn(&'r Owner) -> Value<'r>>,
     ) -> Self {
-        Field {
-            name,
-            kind,
-            doc: "",
-            kernel: "",
-            show: Show::Asked,
-            need: 0,
-            zero_is_null: false,
-            get: Get::Owners { key, part },
-        }
+        Field::new(name, kind, Get::Owners { key, part })
     }
 
     /// A field looked up with a key from each of the row's owners; `orphan` is the key of a row without owners.
@@ -181,8 +256,7 @@ impl<T: Table> Field<T> {
         of: fn(Key, &Owner) -> Key,
         orphan: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
     ) -> Self {
-        let get = Get::OwnersJoined { key, of, orphan, lookup };
-        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, zero_is_null: false, get }
+        Field::new(name, kind, Get::OwnersJoined { key, of, orphan, lookup })
     }
 
     /// A field read from one of two places of the row: the first value that is not null.
@@ -192,16 +266,7 @@ impl<T: Table> Field<T> {
         first: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>,
         second: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>,
     ) -> Self {
-        Field {
-            name,
-            kind,
-            doc: "",
-            kernel: "",
-            show: Show::Asked,
-            need: 0,
-            zero_is_null: false,
-            get: Get::Either(first, second),
-        }
+        Field::new(name, kind, Get::Either(first, second))
     }
 
     /// Returns this field with its description.
@@ -234,10 +299,24 @@ impl<T: Table> Field<T> {
         self
     }
 
+    /// Returns the same field of addresses; `link` tells the interface of link-local ones.
+    pub const fn link(mut self, link: Link<T>) -> Self {
+        self.link = Some(link);
+        self
+    }
+
+    /// How to read the address together with its interface; as without one where the field has none.
+    pub fn get_on_link(&self) -> Get<T> {
+        match (self.get, self.link) {
+            (Get::Own(addr), Some(Link { of, .. })) => Get::OnLink { addr, of },
+            (get, _) => get,
+        }
+    }
+
     /// The lookup that this field's value comes from, if any.
     pub fn lookup(&self) -> Option<LookupId> {
         match self.get {
-            Get::Own(_) | Get::Either(..) => None,
+            Get::Own(_) | Get::OnLink { .. } | Get::Either(..) => None,
             Get::Joined { lookup, .. } | Get::OwnersJoined { lookup, .. } => Some(lookup),
             Get::Owners { .. } => Some(LookupId::Owners),
         }
@@ -245,8 +324,7 @@ impl<T: Table> Field<T> {
 
     /// True if the lookup must be filled for this field.
     pub fn needs_lookup(&self, id: LookupId) -> bool {
-        let by_owners = id == LookupId::Owners && matches!(self.get, Get::OwnersJoined { .. });
-        by_owners || self.lookup() == Some(id)
+        self.get.needs_lookup(id)
     }
 
     /// The cell of this field in `row`. Costs one indirect call, plus one if the value is looked up.
@@ -266,8 +344,9 @@ impl<T: Table> Field<T> {
 /// ```
 ///
 /// Each name is followed by its [`Kind`] and, after `=`, by a constructor of [`Field`] (`own`, `joined`, `owners`,
-/// `owners_joined`, `either`) with the arguments that follow name and kind. Then come `kernel`, `needs`, `show` and
-/// `zero_is_null` with their values, if those differ from the defaults: an empty name, 0, [`Show::Asked`] and false.
+/// `owners_joined`, `either`) with the arguments that follow name and kind. Then come `kernel`, `needs`, `show`,
+/// `zero_is_null` and `link` with their values, if those differ from the defaults: an empty name, 0, [`Show::Asked`],
+/// false and `None`.
 macro_rules! fields {
     ($f:ident: $(
         $(#[doc = $doc:literal])+

@@ -1,6 +1,6 @@
 //! Cells: a small `Copy` value that borrows from its row, and the kind that determines how it is read and written.
 
-use crate::{Addr, FarTime, Owner};
+use crate::{Addr, FarTime, LinkAddr, Owner};
 
 /// The value of one field in one row. 24 bytes, `Copy`; borrows from the row or from a lookup.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub enum Value<'r> {
     FarTime(FarTime),
     /// An address; IPv4-mapped ones are already IPv4.
     Addr(Addr),
+    /// A link-local address with its interface, where the row alone does not tell which one it is: `fe80::2%eth0`.
+    LinkAddr(LinkAddr),
     /// Text from outside: hostile until a sink has escaped it; not necessarily UTF-8.
     Bytes(&'r [u8]),
     /// Text from outside that represents several values, and the number of the others: `nginx +3` in text. Filters,
@@ -61,6 +63,15 @@ impl Value<'_> {
     /// A point in time in ns since 1970.
     pub fn time(ns: i128) -> Self {
         FarTime::split(ns).map_or_else(Value::FarTime, Value::Time)
+    }
+
+    /// The address in a cell of addresses, without its interface.
+    pub fn addr(&self) -> Option<Addr> {
+        match self {
+            Value::Addr(addr) => Some(*addr),
+            Value::LinkAddr(link) => Some(link.addr()),
+            _ => None,
+        }
     }
 
     /// True for [`Value::Null`].

@@ -194,6 +194,8 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
         Value::Name(word) | Value::Guess(word) => return put_typed(out, TypedValue::Text(word)),
         Value::Bytes(bytes) | Value::FirstOf(bytes, _) => return put_bytes(bytes, out),
         Value::Addr(addr) => put_addr(text, addr),
+        // The address types of databases have no place for an interface.
+        Value::LinkAddr(link) => put_addr(text, link.addr()),
         Value::Bits(..) | Value::Words(_) => {
             for (i, word) in cell.words().iter().enumerate() {
                 text.extend_from_slice(if i == 0 { b"" } else { b"," });

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use record::{
-    Accounting, Addr, Column, Columns, Comm, Hole, Kind, Next, Object, Owner, Proto, Round, Sink, State, Value,
+    Accounting, Addr, Column, Columns, Comm, Hole, Kind, LinkAddr, Next, Object, Owner, Proto, Round, Sink, State,
+    Value,
 };
 use sinks::{Csv, FormatOptions, Json, Out, TableWriter, Text};
 
@@ -330,6 +331,66 @@ listen             0  -                   8  größe 表
     );
     let colored = as_table(FormatOptions { color: true, header: false, ..options }, &columns, &rows[1..2]);
     assert_eq!(colored, "\x1b[36mlisten\x1b[0m  \x1b[2m-\x1b[0m  192.0.2.10  \x1b[2mmany\x1b[0m  \x1b[2m-\x1b[0m\n");
+}
+
+/// A table with these rows, in which the columns `iface` and `v6only` are written only if a row needs them.
+fn as_table_of_unusual(rows: &[Vec<Value<'_>>]) -> String {
+    let columns = columns(&[
+        ("local_addr", Kind::Addr),
+        ("iface", Kind::Text),
+        ("v6only", Kind::Bool),
+        ("local_port", Kind::Port),
+    ]);
+    let table = TableWriter::new(Out::new(Vec::new()), FormatOptions::default());
+    let mut sink = table.with_unusual(vec!["iface", "v6only"]);
+    fill(&mut sink, &columns, rows);
+    string(sink.into_out())
+}
+
+#[test]
+fn a_table_writes_an_unusual_column_if_a_row_needs_it() {
+    let (any, eth0) = (Value::Addr(Addr::ANY6), Value::Bytes(b"eth0"));
+    let link = LinkAddr::new("fe80::1".parse().unwrap(), b"eth0").map(Value::LinkAddr).unwrap();
+    let usual = vec![any, Value::Null, Value::Bool(false), Value::U64(80)];
+    let v6only = vec![any, Value::Null, Value::Bool(true), Value::U64(81)];
+    let bound = vec![any, eth0, Value::Null, Value::U64(82)];
+    let on_link = vec![link, eth0, Value::Null, Value::U64(83)];
+    for (rows, expected) in [
+        (vec![&usual], "local_addr  local_port\n::                  80\n"),
+        (
+            vec![&usual, &v6only],
+            "local_addr  v6only  local_port\n::          false           80\n::          true            81\n",
+        ),
+        (vec![&bound], "local_addr  iface  local_port\n::          eth0           82\n"),
+        (vec![&on_link], "local_addr    local_port\nfe80::1%eth0          83\n"),
+        (vec![], "local_addr  local_port\n"),
+    ] {
+        let rows: Vec<Vec<Value<'_>>> = rows.into_iter().cloned().collect();
+        assert_eq!(as_table_of_unusual(&rows), expected);
+    }
+    let mut many = vec![usual; 200];
+    many.extend([bound.clone(), bound, v6only, on_link]);
+    let text = as_table_of_unusual(&many);
+    let mut last = text.lines().rev();
+    assert_eq!(last.next().unwrap(), "1 row has v6only, which the first 200 do not; show it by --columns +v6only");
+    assert_eq!(last.next().unwrap(), "2 rows have iface, which the first 200 do not; show it by --columns +iface");
+    assert_eq!(last.next().unwrap(), "fe80::1%eth0          83");
+}
+
+#[test]
+fn a_link_local_address_has_its_interface_in_every_format() {
+    let columns = columns(&[("peer_addr", Kind::Addr), ("port", Kind::Port)]);
+    let link = |name: &[u8]| LinkAddr::new("fe80::2".parse().unwrap(), name).map(Value::LinkAddr).unwrap();
+    let rows = [vec![link(b"eth0"), Value::U64(22)], vec![link(b"a\",\x1b"), Value::Null]];
+    let options = FormatOptions::default();
+    assert_eq!(as_text(options, &columns, &rows), "peer_addr\tport\nfe80::2%eth0\t22\nfe80::2%a\",\\x1b\t-\n");
+    assert_eq!(as_csv(options, &columns, &rows), "peer_addr,port\nfe80::2%eth0,22\n\"fe80::2%a\"\",\\x1b\",\n");
+    let json = as_json(options, &columns, &rows);
+    assert!(
+        json.starts_with("{\"peer_addr\":\"fe80::2%eth0\",\"port\":22}\n{\"peer_addr\":\"fe80::2%a\\\",\\u001b\""),
+        "{json}"
+    );
+    assert!(as_table(options, &columns, &rows).contains("\nfe80::2%eth0       22\n"));
 }
 
 #[test]

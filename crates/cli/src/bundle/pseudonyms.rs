@@ -60,6 +60,10 @@ impl Pseudonyms {
                 OwnedValue::Words(words.join(",").into_bytes().into())
             }
             Value::Addr(addr) => self.addr(addr),
+            Value::LinkAddr(link) => {
+                let text = format!("{}%{}", self.of_addr(link.addr()), self.word("text", link.iface()));
+                OwnedValue::Bytes(text.into_bytes().into())
+            }
             Value::Endpoint(addr, port) => {
                 let port = port.filter(|port| u64::from(*port) < CLIENT_PORT);
                 let port = port.map_or_else(String::new, |port| format!(":{port}"));

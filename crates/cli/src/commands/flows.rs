@@ -25,6 +25,7 @@ const KEEPS: &[&str] = &[
     "peer_addr",
     "peer_port",
     "direction",
+    "iface",
     "connections",
     "change",
     "bytes_out_per_s",
@@ -49,6 +50,7 @@ const KEEPS_OF_EVENTS: &[&str] = &[
     "retrans_total",
     "local_port",
     "local_addr",
+    "iface",
     "avg_duration_us",
 ];
 

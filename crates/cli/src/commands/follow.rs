@@ -27,7 +27,7 @@ use runtime::print;
 use shipping::{Shipment, Shipped};
 use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
-use sys::cost;
+use sys::{Mode, cost};
 
 /// Columns of the process that owns a connection, and columns derived from it.
 const OWNED: [&str; 9] =
@@ -175,8 +175,9 @@ fn follow<T: Shipped>(
     let needs = |id: &LookupId| plan.needs_lookup(*id) || shipment.is_some() && T::LOOKUPS.contains(id);
     let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(needs).collect();
     let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
-    let enrichment = Enrichment::read(session, &FollowedLookups::read_before(session, &wanted), &mut notes);
-    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted);
+    let may_need = |id| plan.may_need_lookup(id);
+    let enrichment = FollowedLookups::read_before(session, &wanted, &may_need, &mut notes);
+    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted, &may_need);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     if names.is_some() {
         asked::host_names(session.host(), &mut notes);
@@ -253,8 +254,9 @@ pub(super) fn follow_rows<T: Table>(
     let mut notes = Accounting::default();
     session.find_namespaces(None, &mut notes);
     let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
-    let enrichment = Enrichment::read(session, &FollowedLookups::read_before(session, &wanted), &mut notes);
-    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted);
+    let may_need = |id| plan.may_need_lookup(id);
+    let enrichment = FollowedLookups::read_before(session, &wanted, &may_need, &mut notes);
+    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted, &may_need);
     let mut run = plan.follow_rows(stream, &mut lookups, rows, &|| false)?;
     run.stats.add(&notes);
     Ok(run)
@@ -287,17 +289,38 @@ struct FollowedLookups<'s> {
 }
 
 impl<'s> FollowedLookups<'s> {
-    /// Returns the lookups that are read once, at the start. Interface names are read when rows need them, except in a
+    /// Reads the lookups that are read once, at the start. Interface names are read when rows need them, except in a
     /// replay, which uses the recorded names.
-    fn read_before(session: &Session, wanted: &[LookupId]) -> Vec<LookupId> {
+    fn read_before(
+        session: &'s Session,
+        wanted: &[LookupId],
+        may_need: &dyn Fn(LookupId) -> bool,
+        notes: &mut Accounting,
+    ) -> Enrichment<'s> {
         let is_replay = session.host().is_replay();
-        wanted.iter().copied().filter(|id| is_replay || *id != LookupId::Ifaces).collect()
+        let wanted: Vec<LookupId> = wanted.iter().copied().filter(|id| is_replay || *id != LookupId::Ifaces).collect();
+        let mut enrichment = Enrichment::read(session, &wanted, notes);
+        if is_replay {
+            enrichment.add_for_some_rows(session, may_need);
+        }
+        enrichment
     }
 
-    /// Makes lookups on top of `base`, which was read at the start.
-    fn new(session: &'s Session, base: Lookups<'s>, wanted: &[LookupId]) -> FollowedLookups<'s> {
-        let ifaces = wanted.contains(&LookupId::Ifaces).then(|| FollowedIfaces::new(session, base));
-        ifaces.iter().for_each(FollowedIfaces::begin);
+    /// Makes lookups on top of `base`, which was read at the start. `may_need` tells whether some rows need a lookup that
+    /// is not `wanted`.
+    fn new(
+        session: &'s Session,
+        base: Lookups<'s>,
+        wanted: &[LookupId],
+        may_need: &dyn Fn(LookupId) -> bool,
+    ) -> FollowedLookups<'s> {
+        let is_wanted = wanted.contains(&LookupId::Ifaces);
+        let ifaces = (is_wanted || may_need(LookupId::Ifaces)).then(|| FollowedIfaces::new(session, base));
+        let is_recording = session.host().mode() == Mode::Recording;
+        if is_recording && !is_wanted && ifaces.is_some() {
+            asked::note(session.host(), LookupId::Ifaces);
+        }
+        ifaces.iter().filter(|_| is_wanted || is_recording).for_each(FollowedIfaces::begin);
         FollowedLookups {
             session,
             base,

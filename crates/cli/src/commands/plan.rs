@@ -4,7 +4,7 @@ use crate::flags::request::{Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
 use engine::filter::Clock;
 use engine::{Ast, FilterError, Fold, Plan, PlanRequest, Sort};
-use record::{Expr, Op, Operand, Schema, Table, Test};
+use record::{Expr, Op, Operand, Schema, Show, Table, Test};
 use std::fmt;
 use std::path::Path;
 use sys::Host;
@@ -107,7 +107,11 @@ fn in_fields(table: Schema, request: &Request, filter: &Ast) -> Result<PlanReque
         with_namespaces(table, request, columns::resolve(table, shown.columns.as_deref(), base, !shown.no_owner)?);
     let conjuncts = bind(table, request, filter)?.into_conjuncts();
     let columns = with_rounds(table, request, of_one_table(table, request, columns, &conjuncts));
+    let optional: Vec<usize> = request.kept.unusual.iter().filter_map(|name| table.index_of(name)).collect();
+    let columns = with_optional(columns, &optional);
     let usual = usual(table, shown.columns.as_deref(), &columns);
+    let is_unusual = |column: &usize| table.field(*column).is_some_and(|field| field.show == Show::Unusual);
+    let unusual = usual.iter().copied().filter(is_unusual).collect();
     let columns = with_sort_keys(table, shown.sort.as_deref(), columns);
     if request.repeat == Repeat::Once {
         all_of_one_round(table, request, &conjuncts)?;
@@ -120,6 +124,8 @@ fn in_fields(table: Schema, request: &Request, filter: &Ast) -> Result<PlanReque
     Ok(PlanRequest {
         columns,
         usual,
+        unusual,
+        optional,
         conjuncts,
         by: groups(table, request),
         folds,
@@ -246,6 +252,13 @@ fn tested(table: Schema, expr: &Expr) -> Option<&'static str> {
     let mut found = None;
     expr.for_each_test(&mut |test| found = found.or_else(|| compared(table, test.field)));
     found
+}
+
+/// The columns with those that a table writes only if a row has them.
+fn with_optional(mut columns: Vec<usize>, optional: &[usize]) -> Vec<usize> {
+    let new: Vec<usize> = optional.iter().copied().filter(|index| !columns.contains(index)).collect();
+    columns::insert(&mut columns, &new);
+    columns
 }
 
 /// The columns that are not named in `--columns`.

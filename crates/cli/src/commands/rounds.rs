@@ -23,6 +23,8 @@ pub(super) struct RoundReader<'r, T: Table, P: SourceProvider<T>> {
     owners: RefCell<Option<Owners>>,
     /// True if rows need so many owners that verifying single ones is not worthwhile.
     asks_for_many: Cell<bool>,
+    /// True once rows have shown names of interfaces, which may be others in the next round.
+    has_iface_names: Cell<bool>,
     /// Rendered rows from the previous round.
     rendered: RefCell<RenderedRows>,
     /// The names of namespaces used in `rendered`.
@@ -34,9 +36,20 @@ pub(super) struct RoundReader<'r, T: Table, P: SourceProvider<T>> {
 impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
     /// Makes a reader before its first round.
     pub(super) fn new(request: &'r Request, session: &'r Session, plan: &'r Plan<T>, provider: &'r P) -> Self {
-        let (owners, asks_for_many, rendered, netns_names) = Default::default();
+        let (owners, asks_for_many, has_iface_names, rendered, netns_names) = Default::default();
         let time = Cell::new(RoundTime::Moment);
-        RoundReader { request, session, plan, provider, owners, asks_for_many, rendered, netns_names, time }
+        RoundReader {
+            request,
+            session,
+            plan,
+            provider,
+            owners,
+            asks_for_many,
+            has_iface_names,
+            rendered,
+            netns_names,
+            time,
+        }
     }
 
     /// Reads rounds into the sink until the request, the reader of the output or the user ends the run. Returns the
@@ -89,7 +102,8 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         let looks = self.is_repeated() && sink.rows_wanted().is_some() && !self.asks_for_many.get();
         let are_for_gone = self.plan.demand().wants("change");
         let former = self.owners.take().map(|owners| Former { owners, looks, are_for_gone });
-        let enrichment = Enrichment::read_after(self.session, &wanted, former, &mut stats);
+        let mut enrichment = Enrichment::read_after(self.session, &wanted, former, &mut stats);
+        enrichment.add_for_some_rows(self.session, |id| self.plan.may_need_lookup(id));
         let lookups = enrichment.lookups();
         // An interval that was interrupted shows the events until then.
         let stop = || self.time.get() == RoundTime::Moment && self.session.interrupted();
@@ -103,6 +117,7 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
             (None, None) => plan.run(source, &lookups, sink, round, &stop),
             (Some(names), _) => plan.run(source, &lookups, &mut ResolvingSink::new(sink, names), round, &stop),
         });
+        self.has_iface_names.set(self.has_iface_names.get() || enrichment.has_read_ifaces());
         let left = enrichment.leave(&mut stats);
         self.netns_names.replace(left.netns_names);
         self.asks_for_many.set(self.asks_for_many.get() || left.asks_for_many);
@@ -130,7 +145,7 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
     /// unchanged.
     fn can_reuse_rows(&self, wanted: &[LookupId]) -> bool {
         let is_known = |id: &LookupId| self.provider.compares(*id) || Enrichment::can_be_compared(*id);
-        self.is_repeated() && wanted.iter().all(is_known)
+        self.is_repeated() && !self.has_iface_names.get() && wanted.iter().all(is_known)
     }
 
     fn is_repeated(&self) -> bool {

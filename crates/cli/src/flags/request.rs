@@ -7,8 +7,9 @@ use super::shell_line::shell_line;
 use super::ship::ship_request;
 use crate::bundle::BundleWriter;
 use crate::command::{Command, GroupRate, ParsedWords};
+use crate::output;
 use lookups::session::SessionTarget;
-use record::Schema;
+use record::{FieldInfo, Schema, Show};
 use shipping::ShipRequest;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -54,11 +55,14 @@ pub(crate) struct KeptColumns {
     pub(crate) can_be_named: bool,
     /// The option that shows all columns; empty if none does.
     pub(crate) see_by: &'static str,
+    /// Columns that are written only if a row has them ([`Show::Unusual`]). Formats of machines have none: there a
+    /// column is a column, whatever the rows.
+    pub(crate) unusual: Vec<&'static str>,
 }
 
 impl KeptColumns {
     /// The columns for a command's tables.
-    fn of(words: &ParsedWords<'_>, shown: &Shown) -> KeptColumns {
+    fn of(words: &ParsedWords<'_>, shown: &Shown, table: Option<Schema>) -> KeptColumns {
         let see_by = match words.takes("output") {
             false => "",
             true if shown.wide => "-o json",
@@ -78,13 +82,33 @@ impl KeptColumns {
         let asked: Vec<&str> = asked.filter(|word| !word.is_empty()).collect();
         let tables = words.command.tables;
         let named = |table: &Schema| asked.iter().flat_map(|word| names_of(*table, word)).collect::<Vec<_>>();
+        let named: Vec<&'static str> = tables.iter().flat_map(named).collect();
         KeptColumns {
-            named: tables.iter().flat_map(named).collect(),
+            unusual: table.map_or_else(Vec::new, |table| unusual(table, shown, &named)),
+            named,
             keeps: tables.iter().flat_map(|table| table.keeps()).copied().collect(),
             can_be_named: words.takes("columns"),
             see_by,
         }
     }
+}
+
+/// The columns that `table` has only if a row needs them, where the user lets the command choose columns.
+fn unusual(table: Schema, shown: &Shown, named: &[&'static str]) -> Vec<&'static str> {
+    let spec = shown.columns.as_deref().unwrap_or("").trim();
+    let has_sets = spec.split(',').any(|item| matches!(item.trim().trim_start_matches('+'), "all" | "wide"));
+    if has_sets || !(spec.is_empty() || spec.starts_with(['+', '-'])) {
+        return Vec::new();
+    }
+    let left_out: Vec<&str> = spec
+        .split(',')
+        .filter_map(|item| item.trim().strip_prefix('-'))
+        .flat_map(|word| names_of(table, word))
+        .collect();
+    let is_unusual = |field: &FieldInfo| {
+        field.show == Show::Unusual && !named.contains(&field.name) && !left_out.contains(&field.name)
+    };
+    table.fields().filter(is_unusual).map(|field| field.name).collect()
 }
 
 /// The names of the fields that a word stands for.
@@ -194,8 +218,8 @@ impl Request {
 
     /// Like [`Request::of`], with the given group fields and filter words.
     pub(crate) fn grouped_by(words: &ParsedWords<'_>, by: Option<String>, filter: &[&str]) -> Result<Request, String> {
-        let output = words.output().unwrap_or("table");
-        let format = match output {
+        let written = words.output().unwrap_or("table");
+        let format = match written {
             "json" => Format::Json,
             "csv" => Format::Csv,
             "plain" => Format::Plain,
@@ -205,21 +229,25 @@ impl Request {
         let ship = ship_request(words)?;
         let (repeat, filter) = period(words, "watch", filter)?;
         let (follow, filter) = period(words, "follow", filter)?;
-        let wide = output == "wide" || format == Format::Json || ship.is_some();
+        let wide = written == "wide" || format == Format::Json || ship.is_some();
         let filter = understood(words.command, follow.is_some(), filter.join(" "));
         let shown = Shown { by, filter: narrowed(filter, words)?, ..Shown::of(words, wide)? };
+        let color = match words.value("color") {
+            Some("always") => Some(true),
+            Some("never") => Some(false),
+            _ => None,
+        };
+        let tables = words.command.tables;
+        let table = tables.get(1).filter(|_| follow.is_some()).or(tables.first()).copied();
+        let table = table.filter(|_| output::is_aligned(format, color));
         let request = Request {
             command: words.command.name,
             flags: shell_line(&words.given_words(&SHORT_FILTERS)),
-            kept: KeptColumns::of(words, &shown),
+            kept: KeptColumns::of(words, &shown, table),
             shown,
             format,
             header: !words.has("no-header"),
-            color: match words.value("color") {
-                Some("always") => Some(true),
-                Some("never") => Some(false),
-                _ => None,
-            },
+            color,
             repeat: repeat.map_or(Repeat::Once, Repeat::Every),
             ends_ns: ends_ns(words, repeat, follow)?,
             follow,

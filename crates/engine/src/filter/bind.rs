@@ -3,6 +3,7 @@
 use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::endpoint;
 use super::error::{Fault, FilterError};
+use super::links;
 use super::literal::{self, BadNumber, Unit};
 use super::meant_as;
 use super::names::{Meaning, meaning};
@@ -27,19 +28,26 @@ fn bind_node(table: Schema, text: &str, node: &Node) -> Result<Expr, FilterError
         Node::And(parts) => Expr::And(all(parts)?),
         Node::Or(parts) => Expr::Or(all(parts)?),
         Node::Not(part) => Expr::Not(Box::new(bind_node(table, text, part)?)),
-        Node::Test(test) => match meaning(table, text, test)? {
-            Meaning::Ends(ends) => of_ends(table, text, test, &ends)?,
-            Meaning::Member { field, member } => {
-                let unit = Unit::of(member.kind);
-                Binder { table, text, test, field, member: Some(member), unit }.field(member.kind)?
-            }
-            Meaning::Field(field) => {
-                let Some(found) = table.field(field) else { return Ok(Expr::Or(Vec::new())) };
-                let unit = Unit::of(found.kind);
-                Binder { table, text, test, field, member: None, unit }.field(found.kind)?
-            }
+        Node::Test(test) => match links::without_interfaces(table, test) {
+            Some(node) => bind_node(table, text, &node)?,
+            None => bind_test(table, text, test)?,
         },
     })
+}
+
+fn bind_test(table: Schema, text: &str, test: &Comparison) -> Result<Expr, FilterError> {
+    match meaning(table, text, test)? {
+        Meaning::Ends(ends) => of_ends(table, text, test, &ends),
+        Meaning::Member { field, member } => {
+            let unit = Unit::of(member.kind);
+            Binder { table, text, test, field, member: Some(member), unit }.field(member.kind)
+        }
+        Meaning::Field(field) => {
+            let Some(found) = table.field(field) else { return Ok(Expr::Or(Vec::new())) };
+            let unit = Unit::of(found.kind);
+            Binder { table, text, test, field, member: None, unit }.field(found.kind)
+        }
+    }
 }
 
 /// Builds the comparison with the ends of a connection, or with one part of them: `=` holds if it holds for one end,
@@ -278,8 +286,9 @@ impl Binder<'_> {
     /// Explains what is wrong with an address: an interface or a port that belongs somewhere else.
     fn bad_address(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
-        if text.contains('%') {
-            return self.bad(value, "an address without interface is wanted here; add `and iface = …`");
+        if text.split_once('%').is_some_and(|(addr, _)| literal::prefix(addr).is_some()) {
+            let message = format!("{} does not know the interface of an address: leave it out", self.table.name());
+            return self.bad(value, &message);
         }
         let side = self.test.name.strip_suffix("_addr");
         match side.filter(|_| endpoint::parse(text).is_some()) {

@@ -171,7 +171,8 @@ fn alone(table: Schema, word: &str, how: Guess) -> Option<String> {
     if knows("port") && is_port && port.parse::<u16>().is_ok() {
         return Some(format!("port = {port}"));
     }
-    if knows("addr") && literal::prefix(word).is_some() {
+    let addr = word.split_once('%').map_or(word, |(addr, _)| addr);
+    if knows("addr") && literal::prefix(addr).is_some() {
         return Some(format!("addr {} {word}", if word.contains('/') { "in" } else { "=" }));
     }
     if knows("peer") && endpoint::parse(word).is_some() {

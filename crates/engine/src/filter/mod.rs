@@ -25,6 +25,7 @@ mod cursor;
 mod endpoint;
 mod error;
 mod fuzz;
+mod links;
 mod literal;
 mod meant;
 mod meant_as;

@@ -241,6 +241,37 @@ fn addresses_and_ends() {
 }
 
 #[test]
+fn an_address_may_have_its_interface() {
+    check(&[
+        ("peer_addr = fe80::2%eth0", "peer_addr = fe80::2 and iface = eth0"),
+        ("peer = fe80::2%eth0", "peer_addr = fe80::2 and iface = eth0"),
+        ("peer = \"fe80::2%a b\"", "peer_addr = fe80::2 and iface = \"a b\""),
+        ("peer = fe80::2%7", "peer_addr = fe80::2 and ifindex = 7"),
+        ("local = [fe80::2%eth0]:22", "(local_addr = fe80::2 and local_port = 22) and iface = eth0"),
+        ("local = [fe80::2]%eth0:22", "(local_addr = fe80::2 and local_port = 22) and iface = eth0"),
+        ("local = [fe80::2]%eth0", "local_addr = fe80::2 and iface = eth0"),
+        ("addr = fe80::2%eth0", "(local_addr = fe80::2 or peer_addr = fe80::2) and iface = eth0"),
+        ("local_addr = 10.1.2.3%red", "local_addr = 10.1.2.3 and iface = red"),
+        ("peer in fe80::/10%eth0", "peer_addr in (fe80::/10) and iface = eth0"),
+        (
+            "peer_addr in (fe80::2%eth0, 10.0.0.0/8)",
+            "peer_addr in (10.0.0.0/8) or (peer_addr = fe80::2 and iface = eth0)",
+        ),
+        ("peer != fe80::2%eth0", "peer_addr != fe80::2 or (peer_addr = fe80::2 and not iface = eth0)"),
+        (
+            "peer_addr not in (fe80::2%eth0, ::1)",
+            "peer_addr not in (::1) and (peer_addr != fe80::2 or (peer_addr = fe80::2 and not iface = eth0))",
+        ),
+        ("path = \"a%b\"", "path = \"a%b\""),
+    ]);
+    let bound = |text: &str| bind(Schema::of::<record::rows::LogRecords>(), &parse(text).unwrap()).unwrap();
+    assert_eq!(bound("src = fe80::2%eth0"), bound("src = fe80::2 and (iif = eth0 or oif = eth0)"));
+    let nat = bind(Schema::of::<record::rows::Nat>(), &parse("orig_src = fe80::2%eth0").unwrap());
+    assert!(nat.unwrap_err().to_string().contains("nat does not know the interface of an address: leave it out"));
+    assert!(message("peer_addr = fe80::x%eth0").contains("no address and no prefix"));
+}
+
+#[test]
 fn a_name_may_leave_out_its_unit() {
     check(&[
         ("rtt > 20ms", "rtt_us > 20000"),
@@ -353,7 +384,6 @@ fn mistakes_in_words() {
         ("mark = 0x11/0x10", "8: the value has bits that its mask has not"),
         ("mark = 0x11/x", "8: a value and a mask are wanted here (0x10/0xf0)"),
         ("peer_addr = 10.1.2.3:443", "13: an address with a port goes with the whole end; did you mean `peer`?"),
-        ("peer_addr = fe80::1%eth0", "13: an address without interface is wanted here; add `and iface = …`"),
         ("peer_addr = 10.0.0.0/33", "13: no address and no prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
         ("peer_addr < 10.0.0.0/8", "13: no address to compare with"),
         (

@@ -64,6 +64,8 @@ impl KeyPart {
                 let bits = if addr.bits() == 32 { lengths.v4 } else { lengths.v6 };
                 Prefix::new(addr, bits).map_or(Value::Addr(addr), |net| Value::Prefix(net.addr(), net.len()))
             }
+            // A network of link-local addresses is one for all links.
+            (KeyPart::Prefix(lengths), Value::LinkAddr(link)) if lengths.v6 < 128 => self.of(Value::Addr(link.addr())),
             (_, cell) => cell,
         }
     }

@@ -36,6 +36,8 @@ pub(crate) struct Grouping {
 pub(super) struct Projection {
     /// Field of each cell, as indexes of the table.
     pub(super) fields: Vec<usize>,
+    /// For each cell whether a link-local address in it has its interface.
+    pub(super) links: Vec<bool>,
     /// The columns of the result.
     pub(super) columns: Columns,
     /// The work on the cells.
@@ -72,12 +74,16 @@ fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
     let by_rate = ties == Ties::Arrival && keys.iter().all(|&(place, descends)| descends && is_rate(place));
     let work =
         if keys.is_empty() { Work::Stream } else { Work::Sort(RowOrder { by_rate, ..RowOrder::new(keys, ties) }) };
-    Ok(Projection { fields, columns, work })
+    let always: Vec<usize> =
+        request.columns.iter().filter(|column| !request.optional.contains(column)).copied().collect();
+    let links = links(table, &fields, &always, |field| field.links_rows);
+    Ok(Projection { fields, links, columns, work })
 }
 
 /// One cell for each key, then one for each fold. The columns have `count` between them.
 fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Projection, PlanError> {
     let (mut fields, keys) = keys(table, &request.by)?;
+    let key_fields = fields.clone();
     let mut columns = columns::of(table, &fields);
     for (column, part) in columns.0.iter_mut().zip(&keys) {
         if *part != KeyPart::Whole {
@@ -97,7 +103,18 @@ fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Pr
     }
     let folds = request.folds.iter().map(|(fold, _)| *fold).collect();
     let order = RowOrder::new(group_order(table, &request.sort, &columns, keys.len())?, Ties::Columns);
-    Ok(Projection { fields, columns, work: Work::Group(Grouping { keys, folds, order, bound }) })
+    let links = links(table, &fields, &key_fields, |_| true);
+    Ok(Projection { fields, links, columns, work: Work::Group(Grouping { keys, folds, order, bound }) })
+}
+
+/// Returns for each field whether link-local addresses in it are written with their interface: where `has_link` says
+/// that the field does, unless the columns that are `shown` in any case name the interface.
+fn links(table: Schema, fields: &[usize], shown: &[usize], has_link: impl Fn(&FieldInfo) -> bool) -> Vec<bool> {
+    let is_shown = |name: &&str| table.index_of(name).is_some_and(|index| shown.contains(&index));
+    let is_linked = |field: FieldInfo| {
+        !field.link_names.is_empty() && has_link(&field) && !field.link_names.iter().all(|name| is_shown(&name))
+    };
+    fields.iter().map(|&index| table.field(index).is_some_and(is_linked)).collect()
 }
 
 /// Returns the fields of `--by` and the key part of each.

@@ -10,6 +10,11 @@ pub struct PlanRequest {
     pub columns: Vec<usize>,
     /// The columns that the user did not name: they may be null with a backend that lacks them.
     pub usual: Vec<usize>,
+    /// Those of the columns that few rows have and the user did not name ([`record::Show::Unusual`]). They are no part
+    /// of the demand: what they need is read once a row needs it.
+    pub unusual: Vec<usize>,
+    /// Those of the unusual columns that a table leaves out unless a row has them.
+    pub optional: Vec<usize>,
     /// The filter as the parts of one `and` (see [`crate::filter::conjuncts`]).
     pub conjuncts: Vec<Expr>,
     /// `--by`: names of the fields that form a group. A prefix length after an address groups by network:
@@ -38,7 +43,7 @@ impl PlanRequest {
     /// and filter.
     pub(super) fn named_fields(&self, table: Schema, fields: &[usize]) -> Vec<usize> {
         let grouped = self.is_grouped();
-        let named = |field: &&usize| grouped || !self.usual.contains(field);
+        let named = |field: &&usize| grouped || !self.usual.contains(field) && !self.unusual.contains(field);
         let mut asked: Vec<usize> = fields.iter().filter(named).copied().collect();
         asked.extend(self.sort.iter().flat_map(|sort| words::fields(table, &sort.name)).filter(|_| !grouped));
         for part in &self.conjuncts {

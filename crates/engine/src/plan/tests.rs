@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::testing::request;
-use record::rows::{Sockets, need};
-use record::{Expr, Test};
+use crate::testing::{Canned, Seen, field, request};
+use record::rows::{Endpoint, Socket, Sockets, need};
+use record::{Expr, Key, Lookup, Lookups, Test, Value};
 
 fn error(change: impl FnOnce(&mut PlanRequest)) -> String {
     let mut request = request(&["state"], "");
@@ -54,6 +54,66 @@ fn what_does_not_fit_is_refused() {
     );
     let bad = Test { field: 0, op: record::Op::Match, operand: record::Operand::Regex("(".into()) };
     assert_eq!(error(|r| r.conjuncts = vec![Expr::Test(bad)]), "bad regular expression `(`: unclosed group");
+}
+
+/// Names of the interfaces of a namespace.
+struct Names;
+
+impl Lookup for Names {
+    fn value(&self, key: Key) -> Value<'_> {
+        match key {
+            Key::Pair(_, 3) => Value::Bytes(b"eth0"),
+            Key::Pair(_, 4) => Value::Bytes(b"eth1"),
+            _ => Value::Null,
+        }
+    }
+}
+
+/// The peers in rows and groups of connections with `fe80::2` on three links, with two of them on the first.
+fn peers(request: PlanRequest) -> Vec<String> {
+    let end = |text: &str| Endpoint { addr: text.parse().unwrap(), port: 22 };
+    let row = |ifindex, peer| Socket { ifindex, peer: end(peer), ..Socket::EMPTY };
+    let rows = [row(3, "fe80::2"), row(4, "fe80::2"), row(3, "fe80::2"), row(7, "fe80::2"), row(3, "2001:db8::1")];
+    let plan = Plan::<Sockets>::new(request).unwrap();
+    assert!(plan.may_need_lookup(LookupId::Ifaces) || plan.columns().0.iter().any(|column| column.name.contains('/')));
+    let source = Canned { rows: rows.to_vec(), ..Canned::default() };
+    let lookups = Lookups::none().with(LookupId::Ifaces, &Names);
+    let mut seen = Seen::default();
+    plan.run(&source, &lookups, &mut seen, None, &|| false).unwrap();
+    seen.rows
+}
+
+#[test]
+fn a_link_local_address_has_its_interface_unless_that_is_a_column() {
+    let by = |names: &[&str]| PlanRequest { by: names.iter().map(|name| (*name).into()).collect(), ..request(&[], "") };
+    assert_eq!(
+        peers(request(&["peer_addr"], "")),
+        ["fe80::2%eth0", "fe80::2%eth1", "fe80::2%eth0", "fe80::2%7", "2001:db8::1"]
+    );
+    assert_eq!(peers(request(&["peer_addr", "iface"], "peer_addr = fe80::2 and ifindex = 3"))[0], "fe80::2 eth0");
+    let mut groups = peers(by(&["peer_addr"]));
+    groups.sort_unstable();
+    assert_eq!(groups, ["2001:db8::1 1", "fe80::2%7 1", "fe80::2%eth0 2", "fe80::2%eth1 1"]);
+    let mut groups = peers(by(&["peer_addr", "iface"]));
+    groups.sort_unstable();
+    assert_eq!(groups, ["2001:db8::1 eth0 1", "fe80::2 - 1", "fe80::2 eth0 2", "fe80::2 eth1 1"]);
+    let mut networks = peers(by(&["peer_addr/64"]));
+    networks.sort_unstable();
+    assert_eq!(networks, ["2001:db8::/64 1", "fe80::/64 4"]);
+}
+
+#[test]
+fn an_unusual_column_is_no_part_of_the_demand() {
+    let unusual = PlanRequest {
+        unusual: vec![field("iface")],
+        optional: vec![field("iface")],
+        ..request(&["peer_addr", "iface", "state"], "")
+    };
+    let plan = Plan::<Sockets>::new(unusual).unwrap();
+    assert!(!plan.needs_lookup(LookupId::Ifaces) && plan.may_need_lookup(LookupId::Ifaces));
+    assert!(!plan.demand().wants("iface") && plan.demand().need & need::IFACE_MARK != 0);
+    assert_eq!(plan.named_need() & need::IFACE_MARK, 0);
+    assert_eq!(plan.columns().0.len(), 3);
 }
 
 #[test]

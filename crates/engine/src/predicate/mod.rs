@@ -142,7 +142,7 @@ impl<T: Table> Node<T> {
     /// True if the row passes. Stops at the first part that decides.
     fn holds(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
         match self {
-            Node::Test { get: Get::Own(get), rule } => rule.holds(&get(row)),
+            Node::Test { get: Get::Own(get) | Get::OnLink { addr: get, .. }, rule } => rule.holds(&get(row)),
             Node::Test { get: Get::Either(first, second), rule } => {
                 rule.holds_for_any_of([first(row), second(row)].into_iter())
             }
@@ -169,7 +169,7 @@ impl<T: Table> Node<T> {
 /// Estimates the cost of reading a cell.
 fn cost_of<T: Table>(get: &Get<T>) -> u32 {
     match get {
-        Get::Own(_) => 1,
+        Get::Own(_) | Get::OnLink { .. } => 1,
         Get::Either(..) => 2,
         Get::Joined { .. } => 10,
         Get::Owners { .. } => 15,

@@ -16,7 +16,6 @@ fn row() -> Socket<'static> {
         mark: Some(0x1f),
         timer: Timer(2),
         timer_ms: 1_500,
-        v6only: Some(true),
         cong: Some(b"bbr"),
         rqueue: 1_000,
         ..socket(State::ESTABLISHED, 443, "10.1.2.3", 50_000)
@@ -90,10 +89,6 @@ fn every_operator_and_kind() {
         ("congestion ~ \"(?i)BBR\"", true),
         ("user = \"root\\xff\"", true),
         ("user ~ \"t\\xff$\"", true),
-        // True and false.
-        ("v6only = true", true),
-        ("v6only = false", false),
-        ("v6only != false", true),
         // Lists: any owner matches; none with a negated operator.
         ("process = nginx", true),
         ("process = php-fpm", true),
@@ -124,6 +119,11 @@ fn every_operator_and_kind() {
         if !filter.is_empty() {
             assert_eq!(holds(&format!("not ({filter})"), &row()), !expected, "not ({filter})");
         }
+    }
+    let local = Endpoint { addr: Addr::ANY6, port: 80 };
+    let listener = Socket { local, v6only: Some(true), state: State::LISTEN, ..Socket::EMPTY };
+    for (filter, expected) in [("v6only = true", true), ("v6only = false", false), ("v6only != false", true)] {
+        assert_eq!(holds(filter, &listener), expected, "{filter}");
     }
 }
 
@@ -250,6 +250,7 @@ fn flows_are_filtered_too() {
         local_port: Some(443),
         peer_addr: addr("8.8.8.8"),
         peer_port: None,
+        ifindex: 0,
         connections: 12,
         states: &states,
         owners: &owners,

@@ -42,6 +42,7 @@ impl Kept {
             local_port: self.local_port,
             peer_addr: self.peer_addr,
             peer_port: self.peer_port,
+            ifindex: 0,
             connections: self.connections,
             states: &NO_STATES,
             owners: self.owner.as_slice(),

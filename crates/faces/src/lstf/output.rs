@@ -347,6 +347,7 @@ mod tests {
             local_port,
             peer_addr,
             peer_port,
+            ifindex: 0,
             connections,
             states: &STATES,
             owners: &[],

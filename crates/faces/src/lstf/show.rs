@@ -136,6 +136,7 @@ impl Face<'_> {
             ephemeral: self.ephemeral().into(),
             conjuncts: conjuncts(self.switches.peers),
             rule: if self.bug_compatible { Rule::Lstf } else { Rule::Right },
+            joins_links: true,
             netns_addresses: None,
         };
         let all = sockets::Options::new(self.session.netns_id());

@@ -1,36 +1,14 @@
 //! Resolves services, hosts, interfaces and cgroups in the session's namespace.
 
 use super::environment::Environment;
-use host::{Ifaces, LocalPorts, PortRanges};
+use host::{LocalPorts, PortRanges};
+use lookups::lazy_ifaces::LazyIfaces;
 use lookups::session::Session;
-use record::{Addr, Key, Lookup, Proto, Value};
+use record::{Addr, Proto};
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Names of interfaces, read at the first lookup: most lists show no interface, and a container host has thousands.
-pub(super) struct LazyIfaces<'s> {
-    session: &'s Session,
-    read: OnceCell<Ifaces>,
-}
-
-impl<'s> LazyIfaces<'s> {
-    pub(super) fn new(session: &'s Session) -> LazyIfaces<'s> {
-        LazyIfaces { session, read: OnceCell::new() }
-    }
-
-    /// If the read fails, every interface is shown by its index.
-    fn get(&self) -> &Ifaces {
-        self.read.get_or_init(|| Ifaces::read(self.session.host(), self.session.netns_id()).unwrap_or_default())
-    }
-}
-
-impl Lookup for LazyIfaces<'_> {
-    fn value(&self, key: Key) -> Value<'_> {
-        self.get().value(key)
-    }
-}
 
 /// The environment of the running machine.
 pub(super) struct Live<'s> {
@@ -62,11 +40,13 @@ impl Environment for Live<'_> {
     }
 
     fn iface_index(&self, name: &[u8]) -> Option<u32> {
-        self.ifaces.get().index(self.session.netns_id(), name)
+        let netns_id = self.session.netns_id();
+        self.ifaces.of(netns_id)?.index(netns_id, name)
     }
 
     fn iface_name(&self, index: u32) -> Option<Vec<u8>> {
-        self.ifaces.get().name(self.session.netns_id(), index).map(<[u8]>::to_vec)
+        let netns_id = self.session.netns_id();
+        self.ifaces.of(netns_id)?.name(netns_id, index).map(<[u8]>::to_vec)
     }
 
     /// A cgroup's id is the inode of its directory: either `path` itself, or `path` below the mount point.

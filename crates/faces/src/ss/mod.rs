@@ -33,7 +33,8 @@ mod token;
 mod translate;
 
 use crate::ss::output::Layout;
-use live::{LazyIfaces, Live};
+use live::Live;
+use lookups::lazy_ifaces::LazyIfaces;
 use lookups::session::{OpenError, Session, SessionTarget};
 use std::os::unix::ffi::OsStringExt;
 use stop::Stop;

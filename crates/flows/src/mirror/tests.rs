@@ -11,6 +11,7 @@ fn end(text: &str) -> Endpoint {
 fn connection(netns_id: u64, local: &str, peer: &str) -> Connection {
     Connection {
         netns_id,
+        ifindex: 0,
         proto: Proto::Tcp,
         state: State::ESTABLISHED,
         local: end(local),

@@ -48,7 +48,7 @@ impl<'s> FlowScan<'s> {
             tested: (0..conjuncts.len()).filter(is_tested).collect(),
             connections,
             listeners: Listeners::new(),
-            grouping: Grouping::new(),
+            grouping: if source.options.joins_links { Grouping::new().joining_links() } else { Grouping::new() },
         }
     }
 
@@ -80,7 +80,7 @@ impl<'s> FlowScan<'s> {
     /// Step 2: reads the connections and folds each into its flow. A connection that may lead to another namespace of
     /// this host waits in [`Mirrors`] for its other end.
     fn read_connections(&mut self) -> Result<Accounting, SourceError> {
-        let FlowOptions { ephemeral: ranges, conjuncts, rule, netns_addresses } = &self.source.options;
+        let FlowOptions { ephemeral: ranges, conjuncts, rule, netns_addresses, .. } = &self.source.options;
         let (rule, netns_addresses, wants_owners) =
             (*rule, netns_addresses.as_ref(), self.need & Flow::NEED_OWNERS != 0);
         let tests: Vec<&Conjunct<'_>> = self.tested.iter().filter_map(|&i| conjuncts.get(i)).collect();
@@ -140,7 +140,7 @@ impl Scan<Flows> for FlowScan<'_> {
         Offer {
             backend: offer.backend,
             pushed: vec![Push::No; self.conjuncts],
-            lacks: without_info(offer.lacks) & self.need,
+            lacks: lacks_of_flows(offer.lacks) & self.need,
             backends: offer.backends.into_iter().map(of_flows).collect(),
             explain,
         }
@@ -231,10 +231,11 @@ fn add_side_notes(stats: &mut Accounting, acct: &Accounting) {
 
 /// Converts the missing `need` bits of a backend of sockets to `need` bits of flows.
 fn of_flows(sockets: BackendLacks) -> BackendLacks {
-    BackendLacks { lacks: without_info(sockets.lacks), ..sockets }
+    BackendLacks { lacks: lacks_of_flows(sockets.lacks), ..sockets }
 }
 
-/// The `need` bits of flows that depend on `tcp_info`, if that is among the bits `lacks` of sockets.
-fn without_info(lacks: u64) -> u64 {
-    if lacks & Flow::NEED_TCP_INFO != 0 { Flow::NEED_TCP_INFO | Flow::NEED_RTT } else { 0 }
+/// The `need` bits of flows that a backend lacks if it lacks these of sockets.
+fn lacks_of_flows(sockets: u64) -> u64 {
+    let of_info = if sockets & Flow::NEED_TCP_INFO != 0 { Flow::NEED_TCP_INFO | Flow::NEED_RTT } else { 0 };
+    of_info | sockets & Flow::NEED_IFACE
 }

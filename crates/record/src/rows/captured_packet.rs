@@ -5,7 +5,7 @@ use super::packet::{PacketHeaders, TcpHeader, Transport};
 use super::packet_entry::{CtDirection, PacketEntry, PacketState, cells};
 use super::packet_socket::{HolderWords, PacketSocket};
 use crate::table::table;
-use crate::{FarTime, Key, LookupId, Show, State, Value};
+use crate::{FarTime, Key, Link, LinkOf, LookupId, Show, State, Value};
 use std::num::NonZeroU32;
 
 /// A packet from an interface or from a capture file.
@@ -417,6 +417,13 @@ fn dst<'r>(row: &CapturedPacket<'_>) -> Value<'r> {
     }
 }
 
+const LINK: Link<CapturedPackets> = Link {
+    of: |row| if row.iface.is_empty() { LinkOf::Unknown } else { LinkOf::Name(row.iface) },
+    names: &["iface"],
+    numbers: &["ifindex"],
+    in_rows: false,
+};
+
 fn mac<'r>(row: &'r CapturedPacket<'_>, at: usize) -> Value<'r> {
     if row.link.addresses.is_some() { Value::Bytes(&row.macs[at]) } else { Value::Null }
 }
@@ -489,11 +496,11 @@ table! {
     /// IP protocol number.
     proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
     /// Source address; for ARP, the sender's address.
-    src: Addr = own(src), show Show::Default;
+    src: Addr = own(src), show Show::Default, link LINK;
     /// Source port.
     sport: Port = own(|row| Value::number(row.ports().map(|(sport, _)| u32::from(sport)))), show Show::Default;
     /// Destination address; for ARP, the target's address.
-    dst: Addr = own(dst), show Show::Default;
+    dst: Addr = own(dst), show Show::Default, link LINK;
     /// Destination port.
     dport: Port = own(|row| Value::number(row.ports().map(|(_, dport)| u32::from(dport)))), show Show::Default;
     /// Length of the packet with its link-layer header; more than the MTU if the packet holds several segments (GRO,

@@ -3,7 +3,7 @@
 use super::{Change, RowDiff};
 use crate::named_enum::named_enum;
 use crate::table::fields;
-use crate::{Addr, Field, Key, LookupId, Owner, Proto, Scope, Show, State, Table, Value};
+use crate::{Addr, Field, Key, Link, LinkOf, LookupId, Owner, Proto, Scope, Show, State, Table, Value};
 
 /// The table of flows.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,8 @@ pub struct Flow<'b> {
     pub peer_addr: Addr,
     /// Peer port; `None` if folded.
     pub peer_port: Option<u16>,
+    /// Number of the interface that the connections are bound to; 0 is none.
+    pub ifindex: u32,
     /// Number of connections in the flow.
     pub connections: u64,
     /// Number of connections by state.
@@ -94,6 +96,8 @@ pub struct FlowRtt {
 impl Flow<'_> {
     /// `need` bit of the fields that require `tcp_info` of every socket.
     pub const NEED_TCP_INFO: u64 = super::need::TCP_INFO;
+    /// `need` bit of the fields that require the interface of every socket.
+    pub const NEED_IFACE: u64 = super::need::IFACE_MARK;
     /// `need` bit of the fields that require the rates of every socket.
     pub const NEED_RATES: u64 = super::need::COUNTERS;
     /// `need` bit of the fields that require the round-trip times of every socket.
@@ -111,6 +115,18 @@ fn owner_value<'r>(owners: &'r [Owner], part: fn(&'r Owner) -> Value<'r>) -> Val
 fn direction<'r>(row: &'r Flow<'_>) -> Value<'r> {
     let word = row.direction.name();
     if row.guessed { Value::Guess(word) } else { Value::Name(word) }
+}
+
+/// Connections with a link-local address are bound to the interface of the link.
+const LINK: Link<Flows> = Link {
+    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    names: &["iface"],
+    numbers: &["ifindex"],
+    in_rows: true,
+};
+
+fn iface_key(row: &Flow<'_>) -> Key {
+    if row.ifindex == 0 { Key::None } else { Key::Pair(row.netns_id, row.ifindex) }
 }
 
 // The key of lookups about a flow's first owner.
@@ -136,13 +152,19 @@ const FIELDS: &[F] = fields! { F:
     /// this host and either both or neither have a listener.
     guessed: Bool = own(|row| Value::Bool(row.guessed)), show Show::Wide;
     /// Local address.
-    local_addr: Addr = own(|row| Value::Addr(row.local_addr)), show Show::Default;
+    local_addr: Addr = own(|row| Value::Addr(row.local_addr)), show Show::Default, link LINK;
     /// Local port; null if several ports are folded into one flow.
     local_port: Port = own(|row| Value::number(row.local_port)), show Show::Default;
     /// Peer's address.
-    peer_addr: Addr = own(|row| Value::Addr(row.peer_addr)), show Show::Default;
+    peer_addr: Addr = own(|row| Value::Addr(row.peer_addr)), show Show::Default, link LINK;
     /// Peer's port; null if several ports are folded into one flow.
     peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
+    /// Interface or VRF that the connections are bound to; connections bound to another one are another flow.
+    iface: Text = joined(LookupId::Ifaces, iface_key), kernel "idiag_if", needs Flow::NEED_IFACE,
+        show Show::Unusual;
+    /// Index of that interface.
+    ifindex: Id = own(|row| Value::number((row.ifindex != 0).then_some(row.ifindex))), kernel "idiag_if",
+        needs Flow::NEED_IFACE, zero_is_null true;
     /// Scope of the peer's address: public, private, loopback or link.
     peer_scope: Name(Scope::NAMES) = own(|row| Value::Name(row.peer_addr.scope().name())), show Show::Wide;
     /// Connections in the flow.

@@ -24,12 +24,13 @@ struct Key {
     local_port: Option<u16>,
     peer_addr: Addr,
     peer_port: Option<u16>,
+    ifindex: u32,
 }
 
 impl Key {
     fn of(row: &Flow<'_>) -> Key {
-        let Flow { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port, .. } = *row;
-        Key { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port }
+        let Flow { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port, ifindex, .. } = *row;
+        Key { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port, ifindex }
     }
 }
 
@@ -41,7 +42,7 @@ impl DiffTable for Flows {
 
     fn identity(row: &Flow<'_>, secret: u64) -> Identity {
         let port = |port: Option<u16>| port.map_or(1 << 16, u64::from);
-        let kind = u64::from(row.proto as u8) << 8 | u64::from(row.direction as u8);
+        let kind = u64::from(row.ifindex) << 16 | u64::from(row.proto as u8) << 8 | u64::from(row.direction as u8);
         let ends = mix_addr(mix_addr(secret, &row.local_addr), &row.peer_addr);
         let ports = port(row.local_port) << 32 | port(row.peer_port);
         Identity { netns_id: row.netns_id, id: mix(mix(mix(ends, ports), kind), row.peer_netns_id) }
@@ -64,7 +65,7 @@ impl DiffTable for Flows {
     }
 
     fn gone<'w>(identity: Identity, kept: &'w FlowKept, diff: &'w RowDiff) -> Flow<'w> {
-        let Key { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port } = kept.key;
+        let Key { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port, ifindex } = kept.key;
         Flow {
             netns_id: identity.netns_id,
             peer_netns_id,
@@ -75,6 +76,7 @@ impl DiffTable for Flows {
             local_port,
             peer_addr,
             peer_port,
+            ifindex,
             connections: kept.connections,
             states: &NO_STATES,
             owners: &[],

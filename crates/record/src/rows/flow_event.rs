@@ -2,7 +2,7 @@
 
 use super::Direction;
 use crate::table::fields;
-use crate::{Addr, Field, Key, LookupId, Proto, Scope, Show, Table, Value};
+use crate::{Addr, Field, Key, Link, LinkOf, LookupId, Proto, Scope, Show, Table, Value};
 
 /// The table of changes of flows (`flows --follow`).
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,8 @@ pub struct FlowEvent {
     pub peer_addr: Option<Addr>,
     /// Peer port, if it is the service's.
     pub peer_port: Option<u16>,
+    /// Number of the interface that the connections are bound to; 0 is none, or a row of folded flows.
+    pub ifindex: u32,
     /// The user whose remaining flows are folded into this row; `None` in the row of a single flow.
     pub folded_uid: Option<u32>,
     /// Number of connections that opened.
@@ -64,6 +66,18 @@ fn addr(addr: Option<Addr>) -> Value<'static> {
     addr.map_or(Value::Null, |addr| Value::Addr(addr.unmapped()))
 }
 
+/// Connections with a link-local address are bound to the interface of the link.
+const LINK: Link<FlowEvents> = Link {
+    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    names: &["iface"],
+    numbers: &["ifindex"],
+    in_rows: true,
+};
+
+fn iface_key(row: &FlowEvent) -> Key {
+    if row.ifindex == 0 { Key::None } else { Key::Pair(row.netns_id, row.ifindex) }
+}
+
 type F = Field<FlowEvents>;
 
 const FIELDS: &[F] = fields! { F:
@@ -87,13 +101,18 @@ const FIELDS: &[F] = fields! { F:
     /// Who opened the connections: in (the peer), out (this host) or unknown (they began before netwren did).
     direction: Name(Direction::NAMES) = own(|row| Value::Name(row.direction.name())), show Show::Default;
     /// Local address; null in a row of folded flows.
-    local_addr: Addr = own(|row| addr(row.local_addr)), show Show::Default;
+    local_addr: Addr = own(|row| addr(row.local_addr)), show Show::Default, link LINK;
     /// Local port if the peers connect to it; null if several ports are folded into one flow.
     local_port: Port = own(|row| Value::number(row.local_port)), show Show::Default;
     /// Peer's address; null in a row of folded flows.
-    peer_addr: Addr = own(|row| addr(row.peer_addr)), show Show::Default;
+    peer_addr: Addr = own(|row| addr(row.peer_addr)), show Show::Default, link LINK;
     /// Peer's port if this host connects to it; null if several ports are folded into one flow.
     peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
+    /// Interface or VRF that the connections are bound to; connections bound to another one are another flow.
+    iface: Text = joined(LookupId::Ifaces, iface_key), kernel "skc_bound_dev_if", show Show::Wide;
+    /// Index of that interface.
+    ifindex: Id = own(|row| Value::number((row.ifindex != 0).then_some(row.ifindex))), kernel "skc_bound_dev_if",
+        zero_is_null true;
     /// Scope of the peer's address: public, private, loopback or link.
     peer_scope: Name(Scope::NAMES) = own(|row| {
         row.peer_addr.map_or(Value::Null, |addr| Value::Name(addr.scope().name()))

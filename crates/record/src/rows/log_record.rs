@@ -7,7 +7,7 @@ use super::packet::{PacketHeaders, TcpHeader, Transport};
 use super::packet_entry::{CtAttrs, CtDirection, EntrySource, PacketEntry, PacketState, cells};
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
-use crate::{Addr, Key, LookupId, Owner, Show, Value};
+use crate::{Addr, Key, Link, LinkOf, LookupId, Owner, Show, Value};
 
 /// A packet that a rule logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -213,6 +213,14 @@ fn by_pid(row: &LogRecord<'_>) -> Key {
     })
 }
 
+/// The interface that the packet came in by, or would leave by.
+const LINK: Link<LogRecords> = Link {
+    of: |row| LinkOf::index(row.netns_id, row.in_ifindex.or(row.out_ifindex).unwrap_or(0)),
+    names: &["iif", "oif"],
+    numbers: &["iifindex", "oifindex"],
+    in_rows: false,
+};
+
 fn iface(row: &LogRecord<'_>, index: Option<u32>) -> Key {
     index.map_or(Key::None, |index| Key::Pair(row.netns_id, index))
 }
@@ -274,11 +282,11 @@ table! {
     /// IP protocol number.
     proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
     /// Source address; for ARP, the sender's address.
-    src: Addr = own(|row| address(row, |ip| ip.src, |arp| arp.sender.1)), show Show::Default;
+    src: Addr = own(|row| address(row, |ip| ip.src, |arp| arp.sender.1)), show Show::Default, link LINK;
     /// Source port.
     sport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.0.into()))), show Show::Default;
     /// Destination address; for ARP, the target's address.
-    dst: Addr = own(|row| address(row, |ip| ip.dst, |arp| arp.target.1)), show Show::Default;
+    dst: Addr = own(|row| address(row, |ip| ip.dst, |arp| arp.target.1)), show Show::Default, link LINK;
     /// Destination port.
     dport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.1.into()))), show Show::Default;
     /// Length of the packet from its network header on; null for a packet of more than 65,535 bytes, whose header has

@@ -6,7 +6,7 @@ use crate::rows::dropping_rule::{DroppingRule, RuleBasis};
 use crate::rows::ip_proto;
 use crate::rows::logging_rule::text;
 use crate::table::table;
-use crate::{Addr, Key, LookupId, Owner, Show, Value};
+use crate::{Addr, Key, Link, LinkOf, LookupId, Owner, Show, Value};
 
 named_enum! {
     /// A netfilter hook.
@@ -178,6 +178,19 @@ impl<'b> PacketDrop<'b> {
     }
 }
 
+const LINK: Link<Drops> = Link {
+    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    names: &["iface"],
+    numbers: &["ifindex"],
+    in_rows: false,
+};
+const EVENT_LINK: Link<DropEvents> = Link {
+    of: |row| LinkOf::index(row.packet.netns_id, row.packet.ifindex),
+    names: LINK.names,
+    numbers: LINK.numbers,
+    in_rows: false,
+};
+
 fn owners_key(row: &PacketDrop<'_>) -> Key {
     row.owners()
 }
@@ -235,9 +248,9 @@ table! {
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.netns_id, row.ifindex)),
         kernel "sk_buff:dev, skb_iif", show Show::Default;
     /// Source address of the first packet.
-    src: Addr = own(|row| row.end(0)), show Show::Default;
+    src: Addr = own(|row| row.end(0)), show Show::Default, link LINK;
     /// Destination address of the first packet.
-    dst: Addr = own(|row| row.end(1)), show Show::Default;
+    dst: Addr = own(|row| row.end(1)), show Show::Default, link LINK;
     /// Source port of the first packet.
     sport: Port = own(|row| row.port(0)), show Show::Wide;
     /// Destination port of the first packet.
@@ -360,11 +373,11 @@ table! {
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.packet.netns_id, row.packet.ifindex)),
         kernel "sk_buff:dev, skb_iif", show Show::Default;
     /// Source address.
-    src: Addr = own(|row| row.packet.end(0)), show Show::Default;
+    src: Addr = own(|row| row.packet.end(0)), show Show::Default, link EVENT_LINK;
     /// Source port.
     sport: Port = own(|row| row.packet.port(0)), show Show::Default;
     /// Destination address.
-    dst: Addr = own(|row| row.packet.end(1)), show Show::Default;
+    dst: Addr = own(|row| row.packet.end(1)), show Show::Default, link EVENT_LINK;
     /// Destination port.
     dport: Port = own(|row| row.packet.port(1)), show Show::Default;
     /// Process that sent the packet or would have received it (the first of several); null if its socket was already

@@ -2,7 +2,7 @@
 
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
-use crate::{Addr, Key, LookupId, Show, Value};
+use crate::{Addr, Key, Link, LinkOf, LookupId, Show, Value};
 
 /// A route with one next hop, or one of the next hops of a multipath route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,6 +53,13 @@ const PROTOCOLS: KernelWords = kernel_words!(0 "unspec", 1 "redirect", 2 "kernel
 /// `RTNH_F_DEAD` … `RTNH_F_TRAP`, by bit.
 const FLAGS: &[&str] = &["dead", "pervasive", "onlink", "offload", "linkdown", "unresolved", "trap"];
 
+const LINK: Link<Routes> = Link {
+    of: |row| LinkOf::index(row.netns_id, row.ifindex.unwrap_or(0)),
+    names: &["iface"],
+    numbers: &["ifindex"],
+    in_rows: false,
+};
+
 table! {
     /// The table of routes (`routes`).
     pub enum Routes of Route = "routes";
@@ -74,7 +81,7 @@ table! {
     source: Text = own(|row| Value::nonempty(row.source)), kernel "RTA_SRC";
     /// Address of the next hop; null if the route needs none.
     gateway: Addr = own(|row| row.gateway.map_or(Value::Null, Value::Addr)),
-        kernel "RTA_GATEWAY, RTA_VIA", show Show::Default;
+        kernel "RTA_GATEWAY, RTA_VIA", show Show::Default, link LINK;
     /// Outgoing interface; null for routes without one.
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.netns_id, row.ifindex.unwrap_or(0))),
         kernel "RTA_OIF", show Show::Default;

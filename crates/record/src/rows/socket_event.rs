@@ -3,7 +3,7 @@
 use super::{Direction, Endpoint, Flow};
 use crate::named_enum::named_enum;
 use crate::table::fields;
-use crate::{Addr, Comm, Field, Key, LookupId, Proto, Show, State, Table, Value};
+use crate::{Addr, Comm, Field, Key, Link, LinkOf, LookupId, Proto, Show, State, Table, Value};
 
 /// The table of opened and closed connections (`sockets --follow`).
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +77,8 @@ pub struct SocketEvent {
     pub local: Endpoint,
     /// The peer.
     pub peer: Endpoint,
+    /// Number of the interface that the socket is bound to; 0 is none.
+    pub ifindex: u32,
     /// Its owner.
     pub holder: Option<Holder>,
     /// User id of the owner, or of the socket if the backend does not report an owner.
@@ -113,6 +115,7 @@ impl SocketEvent {
         direction: Direction::Unknown,
         local: Endpoint::NONE,
         peer: Endpoint::NONE,
+        ifindex: 0,
         holder: None,
         uid: None,
         bytes_in: None,
@@ -131,6 +134,18 @@ type F = Field<SocketEvents>;
 
 fn addr<'r>(addr: Addr) -> Value<'r> {
     Value::Addr(addr.unmapped())
+}
+
+/// A socket with a link-local address is bound to the interface of the link.
+const LINK: Link<SocketEvents> = Link {
+    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    names: &["iface"],
+    numbers: &["ifindex"],
+    in_rows: true,
+};
+
+fn iface_key(row: &SocketEvent) -> Key {
+    if row.ifindex == 0 { Key::None } else { Key::Pair(row.netns_id, row.ifindex) }
 }
 
 fn holder<'r>(row: &'r SocketEvent, part: impl FnOnce(&'r Holder) -> Value<'r>) -> Value<'r> {
@@ -176,13 +191,18 @@ const FIELDS: &[F] = fields! { F:
     /// Who opened the connection: in (the peer), out (this host) or unknown (it began before netwren did).
     direction: Name(Direction::NAMES) = own(|row| Value::Name(row.direction.name())), show Show::Default;
     /// Local address; an IPv4-mapped address is shown as IPv4.
-    local_addr: Addr = own(|row| addr(row.local.addr)), show Show::Default;
+    local_addr: Addr = own(|row| addr(row.local.addr)), show Show::Default, link LINK;
     /// Local port.
     local_port: Port = own(|row| Value::U64(row.local.port.into())), show Show::Default;
     /// Peer's address.
-    peer_addr: Addr = own(|row| addr(row.peer.addr)), show Show::Default;
+    peer_addr: Addr = own(|row| addr(row.peer.addr)), show Show::Default, link LINK;
     /// Peer's port.
     peer_port: Port = own(|row| Value::U64(row.peer.port.into())), show Show::Default;
+    /// Interface or VRF that the socket is bound to.
+    iface: Text = joined(LookupId::Ifaces, iface_key), kernel "skc_bound_dev_if", show Show::Wide;
+    /// Index of that interface.
+    ifindex: Id = own(|row| Value::number((row.ifindex != 0).then_some(row.ifindex))), kernel "skc_bound_dev_if",
+        zero_is_null true;
     /// Name of the process that connected or accepted; in a close event, of the last process to close the socket.
     process: Text = own(|row| holder(row, |h| Value::Bytes(h.process.as_bytes()))),
         needs Flow::NEED_OWNERS, show Show::Default;

@@ -7,7 +7,9 @@ use super::socket_diff::ROUNDS;
 use super::tcp_info_fields::MEMBERS;
 use super::{Endpoint, Socket, Sockets, UnixType, need};
 use crate::table::fields;
-use crate::{Field, Holding, Key, LookupId, Owner, Proto, Show, State, Table, Timer, Value, joined};
+use crate::{
+    Addr, Field, Holding, Key, Link, LinkOf, LookupId, Owner, Proto, Show, State, Table, Timer, Value, joined,
+};
 
 type F = Field<Sockets>;
 
@@ -83,8 +85,23 @@ fn by_descriptor(socket: Key, owner: &Owner) -> Key {
     }
 }
 
+/// A socket with a link-local address is bound to the interface of the link.
+const LINK: Link<Sockets> = Link {
+    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    names: &["iface"],
+    numbers: &["ifindex"],
+    in_rows: true,
+};
+
 fn iface_key(row: &Socket<'_>) -> Key {
     if row.ifindex == 0 { Key::None } else { Key::Pair(row.netns_id, row.ifindex) }
+}
+
+// A socket at an address of its own takes what comes to that address, whatever the option says.
+fn v6only<'r>(row: &Socket<'_>) -> Value<'r> {
+    let is_wildcard = row.local.addr == Addr::ANY6 && row.local.port != 0 && row.peer.port == 0;
+    let counts = is_wildcard && row.proto != Proto::Raw;
+    row.v6only.filter(|_| counts).map_or(Value::Null, Value::Bool)
 }
 
 const FAMILY_NAMES: &[&str] = &["inet", "inet6", "unix", "packet", "netlink", "tipc", "vsock", "xdp"];
@@ -128,7 +145,7 @@ const FLAT: &[F] = fields! { F:
     accept_q_max: Count = own(|row| queue(row, true, row.wqueue)),
         kernel "idiag_wqueue", needs need::QUEUES | need::ACCEPT_MAX, show Show::Wide;
     /// Local address; an IPv4-mapped address is shown as IPv4.
-    local_addr: Addr = own(|row| end_addr(row, &row.local)), kernel "idiag_src", show Show::Default;
+    local_addr: Addr = own(|row| end_addr(row, &row.local)), kernel "idiag_src", show Show::Default, link LINK;
     /// Local port.
     local_port: Port = own(|row| end_port(row, &row.local)), kernel "idiag_sport", show Show::Default;
     /// True if the local port is in the range from which the kernel chooses ports; for a unix socket, true if the
@@ -137,11 +154,13 @@ const FLAT: &[F] = fields! { F:
         kernel "ip_local_port_range", needs need::AUTOBOUND | need::UNIX_NAME;
     /// Peer's address; null if not connected.
     peer_addr: Addr = own(|row| if row.peer.is_none() { Value::Null } else { end_addr(row, &row.peer) }),
-        kernel "idiag_dst", show Show::Default;
+        kernel "idiag_dst", show Show::Default, link LINK;
     /// Peer's port.
     peer_port: Port = own(|row| end_port(row, &row.peer)), kernel "idiag_dport", show Show::Default;
-    /// Interface that the socket is bound to.
-    iface: Text = joined(LookupId::Ifaces, iface_key), kernel "idiag_if", needs need::IFACE_MARK, show Show::Wide;
+    /// Interface or VRF that the socket is bound to.
+    iface: Text = joined(LookupId::Ifaces, iface_key), kernel "idiag_if", needs need::IFACE_MARK, show Show::Unusual;
+    /// For a socket at `::` without peer: true if it accepts only IPv6, false if it accepts IPv4 as well (`*` in ss).
+    v6only: Bool = own(v6only), kernel "INET_DIAG_SKV6ONLY", needs need::V6ONLY, show Show::Unusual;
     /// Index of that interface.
     ifindex: Id = own(|row| nonzero(row.ifindex.into())), kernel "idiag_if", needs need::IFACE_MARK, zero_is_null true;
     /// Firewall mark of the socket (needs CAP_NET_ADMIN); null if it is 0.
@@ -213,9 +232,6 @@ const FLAT: &[F] = fields! { F:
         kernel "INET_DIAG_CGROUP_ID", needs need::CGROUP;
     /// ID of that cgroup.
     cgroup_id: Id = own(|row| Value::number(row.cgroup_id)), kernel "INET_DIAG_CGROUP_ID", needs need::CGROUP;
-    /// True if an IPv6 socket does not accept IPv4.
-    v6only: Bool = own(|row| row.v6only.map_or(Value::Null, Value::Bool)),
-        kernel "INET_DIAG_SKV6ONLY", needs need::V6ONLY;
     /// Directions that were shut down: none, recv, send or both.
     shutdown: Name(&["none", "recv", "send", "both"]) = own(|row| match row.shutdown.map(|s| s & 3) {
         None => Value::Null,

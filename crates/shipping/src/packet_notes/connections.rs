@@ -72,6 +72,7 @@ fn said(cell: &Value<'_>, state: &mut impl Hasher) {
         Value::I64(number) => number.hash(state),
         Value::Bool(yes) => yes.hash(state),
         Value::Addr(addr) => addr.hash(state),
+        Value::LinkAddr(link) => link.hash(state),
         Value::Endpoint(addr, port) => (addr, port).hash(state),
         Value::Bits(bits, _) => bits.hash(state),
         _ => state.write_u8(0),

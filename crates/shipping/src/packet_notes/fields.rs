@@ -100,6 +100,11 @@ fn put_value(out: &mut Vec<u8>, value: &Value<'_>, is_hex: bool) {
         Value::I64(number) => put_i64(out, *number),
         Value::Bool(yes) => out.extend_from_slice(if *yes { b"true" } else { b"false" }),
         Value::Addr(addr) => put_addr(out, *addr),
+        Value::LinkAddr(link) => {
+            put_addr(out, link.addr());
+            out.push(b'%');
+            out.extend_from_slice(link.iface());
+        }
         Value::Endpoint(addr, port) => put_endpoint(out, *addr, *port),
         Value::Bits(..) | Value::Words(_) => {
             for (nth, word) in value.words().iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::fit::{cell, escaped, short};
 use super::{Cells, ScreenLines, Tone};
 use crate::cut::{beginning, both_ends, width_of};
-use crate::native::{bit_rate, byte_rate};
+use crate::native::{bit_rate, byte_rate, put_link_addr};
 use record::text::{put_addr, put_seconds};
 use record::{OwnedObject, OwnedValue, Value};
 use std::fmt::Write;
@@ -270,7 +270,7 @@ fn holder(one: &OwnedObject) -> String {
 
 /// Formats one end of a flow.
 fn end(addr: Value<'_>, port: Value<'_>) -> String {
-    let (addr, is_v6) = (word(addr), matches!(addr, Value::Addr(record::Addr::V6(_))));
+    let (addr, is_v6) = (word(addr), matches!(addr, Value::Addr(record::Addr::V6(_)) | Value::LinkAddr(_)));
     match port {
         Value::U64(port) if is_v6 => format!("[{addr}]:{port}"),
         Value::U64(port) => format!("{addr}:{port}"),
@@ -292,6 +292,11 @@ fn word(value: Value<'_>) -> String {
         Value::Addr(addr) => {
             let mut text = Vec::new();
             put_addr(&mut text, addr);
+            String::from_utf8_lossy(&text).into_owned()
+        }
+        Value::LinkAddr(link) => {
+            let mut text = Vec::new();
+            put_link_addr(&mut text, link);
             String::from_utf8_lossy(&text).into_owned()
         }
         _ => "-".to_owned(),

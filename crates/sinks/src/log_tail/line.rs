@@ -1,5 +1,6 @@
 //! One log record in words: `in 10.1.2.3 → 10.0.0.1:22 tcp SYN dropped by "fw: " (inet filter input #12 "no ssh")`.
 
+use crate::native::put_link_addr;
 use record::text::{put_addr, put_text, put_u64};
 use record::{Addr, Value};
 
@@ -184,6 +185,7 @@ fn put_word(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Name(word) | Value::Guess(word) => out.extend_from_slice(word.as_bytes()),
         Value::Bytes(text) | Value::FirstOf(text, _) => put_text(out, text),
         Value::Addr(addr) => put_addr(out, addr),
+        Value::LinkAddr(link) => put_link_addr(out, link),
         Value::U64(number) => put_u64(out, number),
         _ => out.push(b'-'),
     }

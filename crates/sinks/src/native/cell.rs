@@ -1,6 +1,6 @@
 //! Cells as text, in the form that the table, tab-separated text and CSV share.
 
-use super::value::{put_endpoint, put_json_value, put_prefix, put_thousandths};
+use super::value::{put_endpoint, put_json_value, put_link_addr, put_prefix, put_thousandths};
 use record::text::Line;
 use record::{Columns, Kind, Owner, Value, Words, text};
 
@@ -52,6 +52,7 @@ impl Form {
                 out.push(b'?');
             }
             Value::Addr(addr) => text::put_addr(out, addr),
+            Value::LinkAddr(link) => put_link_addr(out, link),
             Value::Time(ns) => text::put_timestamp(out, ns),
             Value::FarTime(time) => text::put_far_time(out, time),
             Value::Bytes(bytes) => put_bytes(out, bytes),

@@ -121,6 +121,7 @@ impl<W: Write> Sink for Csv<W> {
 fn put_cell(buf: &mut Vec<u8>, form: Form, cell: Value<'_>) {
     match cell {
         Value::Bytes(bytes) | Value::FirstOf(bytes, _) => put_outside(buf, |buf| text::put_text(buf, bytes)),
+        Value::LinkAddr(_) => put_outside(buf, |buf| form.put(buf, cell)),
         Value::Owners(owners) => put_outside(buf, |buf| put_owners(buf, owners)),
         nested @ (Value::List(_) | Value::Object(_)) => put_outside(buf, |buf| form.put(buf, nested)),
         words @ (Value::Bits(..) | Value::Words(_)) => put_outside(buf, |buf| put_words(buf, words.words())),

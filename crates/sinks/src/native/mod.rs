@@ -28,6 +28,7 @@ pub use table::{TableWriter, headings};
 pub(crate) use templates::{Around, CellForm, CellPen, Templates};
 pub use text::Text;
 pub use value::put_json_value;
+pub(crate) use value::put_link_addr;
 
 /// Options of native formats. A format ignores those that it does not use.
 #[derive(Clone, Copy, Debug)]

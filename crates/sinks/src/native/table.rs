@@ -42,6 +42,8 @@ pub struct TableWriter<W> {
     palette: Palette,
     room: Option<Room>,
     clock: Option<LocalClock>,
+    /// Names of the columns that are written only if a row needs them.
+    unusual: Vec<&'static str>,
     lanes: Vec<Lane>,
     bounds: Bounds,
     /// Consecutive formatted cells of the rows held back.
@@ -65,6 +67,8 @@ struct Lane {
     is_list: bool,
     /// True for sentences, which are cut at their end.
     is_prose: bool,
+    /// Rows that need the column, of one that is only written if a row does; `None` for a column that is written.
+    unwritten: Option<u64>,
     /// Width of the widest cell of the sample.
     cells: usize,
     /// Its width; `None` if it does not fit.
@@ -88,6 +92,7 @@ impl<W: Write> TableWriter<W> {
             palette: Palette::new(options.color),
             room: None,
             clock: None,
+            unusual: Vec::new(),
             lanes: Vec::new(),
             bounds: Bounds::default(),
             bytes: Vec::new(),
@@ -108,12 +113,21 @@ impl<W: Write> TableWriter<W> {
         TableWriter { clock, ..self }
     }
 
+    /// The same table, which writes the columns with these names only if a row of the sample needs them: if its cell is
+    /// neither null nor false. The last line counts the rows after the sample that need a column which is not there.
+    pub fn with_unusual(self, unusual: Vec<&'static str>) -> TableWriter<W> {
+        TableWriter { unusual, ..self }
+    }
+
     /// Returns the output, for text after the table.
     pub fn into_out(self) -> Out<W> {
         self.out
     }
 
     fn hold(&mut self, cells: &[Value<'_>]) {
+        if !self.unusual.is_empty() {
+            self.count_needed(cells);
+        }
         for (index, (lane, &cell)) in self.lanes.iter_mut().zip(cells).enumerate() {
             let start = self.bytes.len();
             if self.sampling || lane.width.is_some() {
@@ -129,6 +143,19 @@ impl<W: Write> TableWriter<W> {
         self.rows_held += 1;
     }
 
+    /// Counts the row for each column that it needs.
+    fn count_needed(&mut self, cells: &[Value<'_>]) {
+        for (lane, cell) in self.lanes.iter_mut().zip(cells) {
+            let Some(rows) = &mut lane.unwritten else { continue };
+            *rows += u64::from(match cell {
+                Value::Null | Value::Bool(false) => false,
+                // The interface is written with the address.
+                Value::Bytes(_) => !cells.iter().any(|cell| matches!(cell, Value::LinkAddr(_))),
+                _ => true,
+            });
+        }
+    }
+
     /// Determines the widths, writes the heading, then the rows held back.
     fn end_sample(&mut self) -> Result<(), SinkError> {
         self.sampling = false;
@@ -141,17 +168,17 @@ impl<W: Write> TableWriter<W> {
 
     fn settle(&mut self) {
         let has_header = self.options.header;
-        let Some(room) = &self.room else {
-            for lane in &mut self.lanes {
-                let heading = if has_header { width_of(&lane.heading) } else { 0 };
-                lane.width = Some(lane.cells.max(heading));
-            }
-            return;
-        };
-        let wishes: Vec<Wishes<'_>> = self.lanes.iter().map(|lane| lane.wishes(has_header)).collect();
+        for lane in &mut self.lanes {
+            lane.unwritten = lane.unwritten.filter(|rows| *rows == 0);
+            let heading = if has_header { width_of(&lane.heading) } else { 0 };
+            lane.width = if lane.unwritten.is_none() { Some(lane.cells.max(heading)) } else { None };
+        }
+        let Some(room) = &self.room else { return };
+        let mut lanes: Vec<&mut Lane> = self.lanes.iter_mut().filter(|lane| lane.unwritten.is_none()).collect();
+        let wishes: Vec<Wishes<'_>> = lanes.iter().map(|lane| lane.wishes(has_header)).collect();
         let widths = room.share_out(&wishes);
         self.slack = room.width.saturating_sub(taken(&widths));
-        for (lane, width) in self.lanes.iter_mut().zip(widths) {
+        for (lane, width) in lanes.iter_mut().zip(widths) {
             lane.width = width;
         }
     }
@@ -199,12 +226,20 @@ impl<W: Write> TableWriter<W> {
         Ok(())
     }
 
-    /// Names the columns that do not fit, and the option that shows them.
+    /// Names the columns that do not fit, those that rows after the sample need, and the option that shows them.
     fn put_left_out(&mut self) -> Result<(), SinkError> {
-        let Some(room) = &self.room else { return Ok(()) };
-        let left_out: Vec<&str> =
-            self.lanes.iter().filter(|lane| lane.width.is_none()).map(|lane| &*lane.name).collect();
-        for line in left_out_lines(&left_out, room) {
+        let (mut left_out, mut lines) = (Vec::new(), Vec::new());
+        for lane in self.lanes.iter().filter(|lane| lane.width.is_none()) {
+            match lane.unwritten {
+                None => left_out.push(&*lane.name),
+                Some(0) => {}
+                Some(rows) => lines.push(unwritten_line(&lane.name, rows)),
+            }
+        }
+        let room = self.room.as_ref();
+        let width = room.map_or(usize::MAX, |room| room.width);
+        lines.extend(room.and_then(|room| left_out_line(&left_out, room)));
+        for line in lines.iter().flat_map(|line| folded(line, width)) {
             self.palette.put(self.out.buf(), Tone::Faint, line.as_bytes());
             self.out.buf().push(b'\n');
             self.out.line_done()?;
@@ -225,6 +260,7 @@ impl Lane {
             is_address: matches!(column.kind, Kind::Addr | Kind::Endpoint),
             is_list: matches!(column.kind, Kind::Words(_)) || column.kind.is_list(),
             is_prose: PROSE.contains(&&*column.name),
+            unwritten: None,
             cells: 0,
             width: Some(0),
         }
@@ -258,7 +294,9 @@ impl<W: Write> Sink for TableWriter<W> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         round::put_separator(self.out.buf(), round, b"\n");
         let forms = Form::of(columns, |name| self.options.null_word(name));
-        self.lanes = columns.0.iter().zip(forms).map(|(column, form)| Lane::new(column, form, self.clock)).collect();
+        let unwritten = |column: &Column| self.unusual.contains(&&*column.name).then_some(0);
+        let lane = |column: &Column, form| Lane { unwritten: unwritten(column), ..Lane::new(column, form, self.clock) };
+        self.lanes = columns.0.iter().zip(forms).map(|(column, form)| lane(column, form)).collect();
         self.bounds = Bounds::of(columns);
         self.sampling = true;
         Ok(())
@@ -351,11 +389,17 @@ fn put_line<'c>(
     out.push(b'\n');
 }
 
-/// Returns the last lines, none wider than the screen, with the columns that are not shown.
-fn left_out_lines(names: &[&str], room: &Room) -> Vec<String> {
+/// Returns the sentence about a column that no row of the sample needed.
+fn unwritten_line(name: &str, rows: u64) -> String {
+    let rows = if rows == 1 { "1 row has".to_owned() } else { format!("{rows} rows have") };
+    format!("{rows} {name}, which the first {SAMPLE_ROWS} do not; show it by --columns +{name}")
+}
+
+/// Returns the sentence about the columns that do not fit; `None` if all do.
+fn left_out_line(names: &[&str], room: &Room) -> Option<String> {
     /// Columns of the screen for names: about one line of the narrowest usual terminal.
     const NAMES_MAX: usize = 60;
-    let Some(first) = names.first() else { return Vec::new() };
+    let first = names.first()?;
     let mut shown = String::new();
     for (place, name) in names.iter().enumerate() {
         if place > 0 && shown.len() + name.len() > NAMES_MAX {
@@ -375,12 +419,17 @@ fn left_out_lines(names: &[&str], room: &Room) -> Vec<String> {
     if !room.see_by.is_empty() {
         said.push_str(&format!("; see all by {}", room.see_by));
     }
+    Some(said)
+}
+
+/// The sentence in lines none of which is wider than the screen.
+fn folded(sentence: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in said.split(' ') {
-        let word = both_ends(word, room.width);
+    for word in sentence.split(' ') {
+        let word = both_ends(word, width);
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(&word),
-            Some(line) if width_of(line) + 1 + width_of(&word) <= room.width => {
+            Some(line) if width_of(line) + 1 + width_of(&word) <= width => {
                 line.push(' ');
                 line.push_str(&word);
             }

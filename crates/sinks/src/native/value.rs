@@ -1,7 +1,7 @@
 //! Values as JSON, and the parts that all formats share.
 
 use record::text::{self, Line};
-use record::{Addr, List, Object, Owner, Value, Words};
+use record::{Addr, LinkAddr, List, Object, Owner, Value, Words};
 
 /// Appends any value as JSON. Text and CSV also write lists and objects with it.
 pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
@@ -40,7 +40,21 @@ pub fn put_json_value(buf: &mut Vec<u8>, cell: Value<'_>) {
             buf.push(b'"');
         }
         Value::Addr(addr) => put_string(buf, addr.to_string().as_bytes()),
+        Value::LinkAddr(link) => {
+            buf.push(b'"');
+            text::put_addr(buf, link.addr());
+            buf.push(b'%');
+            text::put_json(buf, link.iface());
+            buf.push(b'"');
+        }
     }
+}
+
+/// Appends a link-local address with its interface, escaped: `fe80::2%eth0`.
+pub(crate) fn put_link_addr(buf: &mut Vec<u8>, link: LinkAddr) {
+    text::put_addr(buf, link.addr());
+    buf.push(b'%');
+    text::put_text(buf, link.iface());
 }
 
 /// Writes a network in CIDR notation: `10.1.0.0/16`. Writes nothing for any other value.

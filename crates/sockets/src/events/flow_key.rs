@@ -6,9 +6,11 @@ use record::{Addr, Proto};
 
 use crate::address_families::{AF_INET, AF_INET6};
 
-/// Sizes of `struct flow_key`: netns u32, family u8, direction u8, port u16, both addresses; and of `struct flow_sum`:
-/// six u64.
-pub(crate) const KEY: usize = 40;
+/// Sizes of `struct flow_key`: netns u32, family u8, direction u8, port u16, both addresses, ifindex u32; and of
+/// `struct flow_sum`: six u64.
+pub(crate) const KEY: usize = 44;
+/// Size of the key in older recordings, which has no ifindex.
+pub(super) const OLD_KEY: usize = 40;
 pub(crate) const SUM: usize = 6 * 8;
 /// Size of the interval's length in ns, which follows a block's header; after it come keys and sums.
 pub(crate) const SPAN: usize = 8;
@@ -71,6 +73,7 @@ pub(super) fn key_of(event: &SocketEvent) -> [u8; KEY] {
     for (addr, at) in [(event.local.addr, 8), (event.peer.addr, 24)] {
         put(&mut key, at, addr.octets());
     }
+    put(&mut key, 40, &event.ifindex.to_ne_bytes());
     key
 }
 
@@ -109,6 +112,7 @@ pub(super) fn row(key: &[u8; KEY], sums: &Sums, time_ns: u64, span_ns: u64) -> R
         local_port,
         peer_addr: addr(24)?,
         peer_port,
+        ifindex: u32_at(key, 40).unwrap_or(0),
         folded_uid: if is_folded { u32_at(key, 8) } else { None },
         opened: sums.opened,
         closed: sums.closed,

@@ -4,6 +4,7 @@
 //! The rule is the same as in crates/bpf/c/sockets_events.bpf.c: the first [`FREE`] flows get entries unconditionally;
 //! each further flow is charged to an account, which may take a [`PART`]th of what is left of [`SHARED`] more. Flows
 //! without a share are summed up in the row of their account.
+use netlink::prefix::array_at;
 use record::rows::{Direction, SocketEvent};
 use std::collections::HashMap;
 
@@ -84,7 +85,7 @@ fn account(uid: Option<u32>) -> [u8; KEY] {
 fn service(user: [u8; KEY], flow: &[u8; KEY]) -> [u8; KEY] {
     let [_, _, _, _, family, direction, port @ ..] = flow;
     let mut key = user;
-    let peer: [u8; 16] = flow.last_chunk().copied().unwrap_or([0; 16]);
+    let peer: [u8; 16] = array_at(flow, 24).unwrap_or([0; 16]);
     let at = if *family == AF_INET { 0 } else { 12 };
     let is_v4 = *family == AF_INET || peer.starts_with(&[0; 8]);
     let network = match peer.get(at) {

@@ -3,7 +3,7 @@
 //! With BPF the kernel sums them up, and each interval costs a read of the flows that changed. Without BPF the events
 //! of the other backend are summed up here. Start reading at [`FlowSums`].
 use netlink::DecodeError;
-use netlink::prefix::{array_at, u64_at};
+use netlink::prefix::u64_at;
 use record::rows::{FlowEvent, FlowEvents, SocketEvents};
 use record::{Accounting, Demand, Each, Next, Offer, RowStats, SourceError, Stream, StreamState};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use sys::{Blocks, Host};
 
 use super::bpf::{HEAD, Head, MISSED, totals};
-use super::flow_key::{KEY, SPAN, SUM, Sums, row};
+use super::flow_key::{KEY, OLD_KEY, SPAN, SUM, Sums, put, row};
 use super::flow_shares::FlowTable;
 use super::{BPF, Cause, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
@@ -36,8 +36,8 @@ pub struct FlowSums<'h> {
 }
 
 enum Backend<'h> {
-    /// Blocks of sums from the kernel.
-    Kernel { blocks: Box<dyn Blocks + 'h>, last: Head },
+    /// Blocks of sums from the kernel, with keys of `key` bytes.
+    Kernel { blocks: Box<dyn Blocks + 'h>, last: Head, key: usize },
     /// Events that are summed up here.
     Events(Box<Added<'h>>),
 }
@@ -63,17 +63,21 @@ impl<'h> FlowSums<'h> {
             closed: 0,
             folded: Folded::new(),
         };
-        let key = key(&follow);
+        let by_kernel = |blocks, key| Backend::Kernel { blocks, last: Head::default(), key };
         let mut shut = None;
-        if host.is_replay() && host.holds(&key) {
-            let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
-            return Ok(of(Backend::Kernel { blocks, last: Head::default() }, None));
+        for (name, bytes) in [(STREAM, KEY), (OLD_STREAM, OLD_KEY)] {
+            let key = stream_key(name, &follow);
+            if host.is_replay() && host.holds(&key) {
+                let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
+                return Ok(of(by_kernel(blocks, bytes), None));
+            }
         }
         if !host.is_replay() && follow.via != Some(Via::Netlink) {
             match open_bpf(host, &follow, interval) {
                 Ok(blocks) => {
+                    let key = stream_key(STREAM, &follow);
                     let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
-                    return Ok(of(Backend::Kernel { blocks, last: Head::default() }, None));
+                    return Ok(of(by_kernel(blocks, KEY), None));
                 }
                 Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
                 Err(cause) => shut = Some(cause.to_string()),
@@ -96,7 +100,8 @@ impl<'h> FlowSums<'h> {
     }
 
     fn by_kernel(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<StreamState, SourceError> {
-        let Backend::Kernel { blocks, last } = &mut self.backend else { return Ok(StreamState::Ended) };
+        let Backend::Kernel { blocks, last, key } = &mut self.backend else { return Ok(StreamState::Ended) };
+        let key_bytes = *key;
         let Some(block) = blocks.next().map_err(error_of)? else { return Ok(StreamState::Ended) };
         self.stats.used(BPF);
         let (Some(head), Some(span_ns)) = (Head::parse(block), u64_at(block, HEAD)) else {
@@ -104,12 +109,14 @@ impl<'h> FlowSums<'h> {
             return Ok(StreamState::Open);
         };
         *last = head;
-        for entry in block.get(HEAD + SPAN..).unwrap_or_default().chunks(KEY + SUM) {
+        for entry in block.get(HEAD + SPAN..).unwrap_or_default().chunks(key_bytes + SUM) {
             self.stats.arrived(1);
-            let (Some(key), Some(sums)) = (array_at::<KEY>(entry, 0), Sums::at(entry, KEY)) else {
-                self.stats.failed(DecodeError::Short { what: "flow", claims: KEY + SUM, has: entry.len() });
+            let Some(sums) = Sums::at(entry, key_bytes) else {
+                self.stats.failed(DecodeError::Short { what: "flow", claims: key_bytes + SUM, has: entry.len() });
                 continue;
             };
+            let mut key = [0; KEY];
+            put(&mut key, 0, entry.get(..key_bytes).unwrap_or_default());
             match row(&key, &sums, head.epoch_ns, span_ns) {
                 Ok(row) => {
                     self.opened += row.opened;
@@ -161,8 +168,12 @@ impl<'h> FlowSums<'h> {
     }
 }
 
-fn key(follow: &Follow<'_>) -> String {
-    if follow.all_netns { "flows/bpf".into() } else { format!("flows/bpf@{}", follow.netns_id) }
+/// Names of the kernel's sums on a tape: with interfaces in their keys, and without.
+const STREAM: &str = "flows+ifaces/bpf";
+const OLD_STREAM: &str = "flows/bpf";
+
+fn stream_key(name: &str, follow: &Follow<'_>) -> String {
+    if follow.all_netns { name.into() } else { format!("{name}@{}", follow.netns_id) }
 }
 
 #[cfg(feature = "bpf")]

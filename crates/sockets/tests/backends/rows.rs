@@ -127,6 +127,7 @@ pub(crate) fn cells(row: &Socket<'_>) -> String {
             Value::Owners(owners) => format!("{} owners", owners.len()),
             Value::Time(_)
             | Value::FarTime(_)
+            | Value::LinkAddr(_)
             | Value::Thousandths(_)
             | Value::List(_)
             | Value::Object(_)

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Columns to read of listeners.
-const OF_LISTENERS: &str = "netns_id,proto,local_addr,local_port,process";
+const OF_LISTENERS: &str = "netns_id,proto,local_addr,iface,local_port,process";
 
 /// Bound: listeners that `doctor --baseline` compares. Beyond: further listeners are not compared, counted (exit code
 /// 3). This also affects other users. By: anyone who may make sockets in the namespace.
@@ -46,6 +46,8 @@ struct Observed {
     names: BTreeMap<u64, String>,
     /// True for a recording made by `record`, which holds no file descriptors of processes.
     lacks_descriptors: bool,
+    /// The lookups that the names of listeners are made with.
+    lookups: Vec<LookupId>,
 }
 
 /// Compares the host with the recording and shows the changes.
@@ -77,7 +79,10 @@ fn recorded(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result
     pillars::find_namespaces(&session, false, &mut stats);
     let once = Request { repeat: Repeat::Once, ..request.clone() };
     let watch = Watch::new(CounterProvider::new(&once, None, super::WINDOW));
-    let then = observe(&session, &watch, listeners, &mut stats);
+    // The names of both sides are made with the same lookups.
+    let mut lookups = vec![LookupId::Owners, LookupId::Netns];
+    lookups.extend(asked::holds(session.host(), LookupId::Ifaces).then_some(LookupId::Ifaces));
+    let then = observe(&session, &watch, listeners, lookups, &mut stats);
     session.finish(&mut stats);
     // The comparison itself reports what a recording made by `record` lacks, where that matters.
     forgive_missing(&mut stats);
@@ -92,15 +97,16 @@ fn observe(
     session: &Session,
     watch: &Watch,
     listeners: &Plan<Sockets>,
+    lookups: Vec<LookupId>,
     stats: &mut Accounting,
 ) -> Result<Observed, SourceError> {
-    let wanted = asked::lookups(session.host(), listeners.demand(), vec![LookupId::Owners, LookupId::Netns], stats);
+    let wanted = asked::lookups(session.host(), listeners.demand(), lookups.clone(), stats);
     let around = Enrichment::read(session, &wanted, stats);
-    let lookups = around.lookups();
-    let samples = watch.samples(session, &lookups, stats)?;
+    let found = around.lookups();
+    let samples = watch.samples(session, &found, stats)?;
     let mut sink = Listeners::default();
     let read = pillars::with_sockets(session, None, &|_| true, |source| {
-        listeners.run(source, &lookups, &mut sink, None, &|| session.interrupted())
+        listeners.run(source, &found, &mut sink, None, &|| session.interrupted())
     });
     match read {
         Ok(read) => stats.incomplete |= read.stats.lacks_rows(),
@@ -111,7 +117,7 @@ fn observe(
     if sink.over > 0 {
         stats.incomplete(sink.over, format!("listeners beyond the first {LISTENERS_MAX} are not compared"));
     }
-    let name = |netns_id: u64| match lookups.value(LookupId::Netns, Key::Id(netns_id)) {
+    let name = |netns_id: u64| match found.value(LookupId::Netns, Key::Id(netns_id)) {
         Value::Bytes(name) => String::from_utf8_lossy(name).into_owned(),
         _ => netns_id.to_string(),
     };
@@ -127,7 +133,7 @@ fn observe(
         });
     }
     let lacks_descriptors = session.host().recorded().is_some_and(|header| header.holds_everything);
-    Ok(Observed { findings: diagnose(&samples), samples, listeners: all, names, lacks_descriptors })
+    Ok(Observed { findings: diagnose(&samples), samples, listeners: all, names, lacks_descriptors, lookups })
 }
 
 /// A sink for [`OF_LISTENERS`].
@@ -144,7 +150,7 @@ impl record::Sink for Listeners {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, record::SinkError> {
-        let [Value::U64(netns_id), Value::Name(proto), addr, Value::U64(port), process] = cells else {
+        let [Value::U64(netns_id), Value::Name(proto), addr, iface, Value::U64(port), process] = cells else {
             return Ok(Next::More);
         };
         if self.count >= LISTENERS_MAX {
@@ -161,7 +167,11 @@ impl record::Sink for Listeners {
             Value::Bytes(process) | Value::FirstOf(process, _) => String::from_utf8_lossy(process).into_owned(),
             _ => String::new(),
         };
-        self.found.entry(*netns_id).or_default().insert(format!("{proto} {addr}:{port}"), process);
+        let iface = match iface {
+            Value::Bytes(iface) => format!("%{}", String::from_utf8_lossy(iface)),
+            _ => String::new(),
+        };
+        self.found.entry(*netns_id).or_default().insert(format!("{proto} {addr}{iface}:{port}"), process);
         Ok(Next::More)
     }
 
@@ -250,7 +260,7 @@ impl Comparison<'_> {
         stats.incomplete |= then.1.lacks_rows();
         stats.unanswered |= then.1.unanswered;
         then.1.why.iter().for_each(|why| stats.add_reason(why.count, format!("of the baseline: {}", why.text)));
-        let mut now = observe(self.session, watch, listeners, &mut stats)?;
+        let mut now = observe(self.session, watch, listeners, then.0.lookups.clone(), &mut stats)?;
         now.forget_unrecorded(&then.0, &mut stats);
         if now.samples.is_empty() {
             let cause = "nothing was read that could be compared".into();

@@ -86,7 +86,8 @@ fn counted(log: &Log, plan: &Plan<LogRecords>, lasts: Duration) -> Outcome {
     session.find_namespaces(None, &mut notes);
     let needed = LookupId::ALL.into_iter().filter(|id| plan.needs_lookup(*id)).collect();
     let wanted = asked::lookups(session.host(), plan.demand(), needed, &mut notes);
-    let enrichment = Enrichment::read(&session, &wanted, &mut notes);
+    let mut enrichment = Enrichment::read(&session, &wanted, &mut notes);
+    enrichment.add_for_some_rows(&session, |id| plan.may_need_lookup(id));
     let lookups = enrichment.lookups();
     let mut names = request.resolve.map(|bound| DnsNames::new(&session, bound, false));
     let mut sink = output::sink(request);

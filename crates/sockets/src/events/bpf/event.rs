@@ -32,6 +32,8 @@ const KIND_OPEN: u8 = 1;
 const KIND_CLOSE: u8 = 2;
 /// A UDP socket sends (crates/bpf/c/udp_senders.bpf.c).
 const KIND_SENDS: u8 = 3;
+/// With the kind: the event has an interface. Events of older recordings have anything in its place.
+const WITH_IFINDEX: u8 = 128;
 const DIRECTION_IN: u8 = 1;
 const DIRECTION_OUT: u8 = 2;
 /// Added to the direction: a further subflow of an MPTCP connection, whose process is not known.
@@ -60,7 +62,8 @@ pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, Deco
     // Every offset is inside the event, so the fallbacks are never used.
     let (wide, word) = (|at| u64_at(event, at).unwrap_or(0), |at| u32_at(event, at).unwrap_or(0));
     let byte = |at: usize| event.get(at).copied().unwrap_or(0);
-    let kind = match byte(88) {
+    let number = byte(88) & !WITH_IFINDEX;
+    let kind = match number {
         KIND_OPEN | KIND_SENDS => EventKind::Open,
         KIND_CLOSE => EventKind::Close,
         _ => return Err(DecodeError::Word("kind")),
@@ -83,7 +86,7 @@ pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, Deco
         time_ns,
         duration_us: (is_close && opened_ns != 0).then_some(lasted_us),
         netns_id: word(48).into(),
-        proto: if byte(88) == KIND_SENDS { Proto::Udp } else { Proto::Tcp },
+        proto: if number == KIND_SENDS { Proto::Udp } else { Proto::Tcp },
         family,
         direction: match byte(DIRECTION) & !NAMELESS_SUBFLOW {
             DIRECTION_IN => Direction::In,
@@ -92,6 +95,7 @@ pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, Deco
         },
         local: end(76, LOCAL6, 84)?,
         peer: end(80, PEER6, 86)?,
+        ifindex: if byte(88) & WITH_IFINDEX != 0 { word(116) } else { 0 },
         uid: holder.is_some().then(|| word(56)),
         holder,
         bytes_in: Some(wide(32)),

@@ -267,6 +267,17 @@ mod tests {
     }
 
     #[test]
+    fn an_interface_counts_where_the_event_says_that_it_has_one() {
+        let mut with = event(1 | 128, 1, 0);
+        with[116..120].copy_from_slice(&7u32.to_ne_bytes());
+        let mut without = with.clone();
+        without[88] = 1;
+        let (rows, stats) = read(vec![block(Head::default(), &[with, without])]);
+        assert_eq!((rows.len(), stats.failed), (2, 0));
+        assert!(rows[0].contains("ifindex: 7") && rows[1].contains("ifindex: 0"), "{rows:?}");
+    }
+
+    #[test]
     fn senders_are_sockets_of_udp() {
         let (rows, stats) = read(vec![block(Head::default(), &[event(3, 7, 0), event6(3), event(1, 1, 0)])]);
         assert_eq!((rows.len(), stats.failed), (3, 0));

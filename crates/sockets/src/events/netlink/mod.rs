@@ -35,6 +35,7 @@ struct OpenConnection {
     direction: Direction,
     local: Endpoint,
     peer: Endpoint,
+    ifindex: u32,
     uid: Option<u32>,
     state: State,
     /// Number of the last scan that found it.
@@ -133,10 +134,13 @@ impl<'h> NetlinkEvents<'h> {
             duration_us: opened_ns.map(|opened| now_ns.saturating_sub(opened) / 1000),
             netns_id: self.netns_id,
             family: ended.family,
-            direction: known
-                .map_or_else(|| direction_of(&self.listeners, ended.local, ended.peer), |known| known.direction),
+            direction: known.map_or_else(
+                || direction_of(&self.listeners, ended.local, ended.peer, ended.ifindex),
+                |known| known.direction,
+            ),
             local: ended.local,
             peer: ended.peer,
+            ifindex: ended.ifindex,
             uid: known.and_then(|known| known.uid),
             bytes_in: ended.bytes_in(),
             bytes_out: ended.bytes_out,
@@ -168,7 +172,7 @@ impl<'h> NetlinkEvents<'h> {
         let mut full = 0;
         let stats = source.run(&demand, &mut |socket| {
             if socket.is_listener() {
-                listeners.now.insert((socket.local.addr.unmapped(), socket.local.port));
+                listeners.now.insert((socket.local.addr.unmapped(), socket.local.port, socket.ifindex));
             } else if is_open(socket) {
                 if let Some(known) = known.get_mut(&socket.cookie) {
                     (known.look, known.state) = (look, socket.state);
@@ -199,7 +203,7 @@ impl<'h> NetlinkEvents<'h> {
     fn announce(&mut self, fresh: &[u64], now_ns: u64, is_first: bool, each: &mut Each<'_, SocketEvents>) -> Next {
         for cookie in fresh {
             let Some(known) = self.known.get_mut(cookie) else { continue };
-            known.direction = direction_of(&self.listeners, known.local, known.peer);
+            known.direction = direction_of(&self.listeners, known.local, known.peer, known.ifindex);
             if is_first {
                 continue;
             }
@@ -260,6 +264,7 @@ struct Ended {
     family: u8,
     local: Endpoint,
     peer: Endpoint,
+    ifindex: u32,
     /// Includes the peer's FIN, if the socket received it.
     received: Option<u64>,
     data_segs_in: Option<u32>,
@@ -278,6 +283,7 @@ impl Ended {
             family: socket.family,
             local: socket.local,
             peer: socket.peer,
+            ifindex: socket.ifindex,
             received: info.and_then(TcpInfo::bytes_received),
             data_segs_in: info.and_then(TcpInfo::data_segs_in),
             bytes_out: info.and_then(TcpInfo::bytes_sent),
@@ -317,6 +323,7 @@ impl OpenConnection {
             direction: Direction::Unknown,
             local: socket.local,
             peer: socket.peer,
+            ifindex: socket.ifindex,
             uid: socket.uid,
             state: socket.state,
             look,
@@ -332,6 +339,7 @@ impl OpenConnection {
             direction: self.direction,
             local: self.local,
             peer: self.peer,
+            ifindex: self.ifindex,
             uid: self.uid,
             state: self.state,
             cookie,
@@ -340,12 +348,15 @@ impl OpenConnection {
     }
 }
 
+/// Address, port and interface of a listener; 0 for any interface.
+type Listener = (Addr, u16, u32);
+
 /// Addresses of listeners in the last scan and in the one before it: a listener that has closed since then may have
 /// accepted a connection that is new. Memory is limited to the listeners of two scans, however many come and go.
 #[derive(Debug, Default)]
 struct Listeners {
-    now: HashSet<(Addr, u16)>,
-    before: HashSet<(Addr, u16)>,
+    now: HashSet<Listener>,
+    before: HashSet<Listener>,
 }
 
 impl Listeners {
@@ -354,12 +365,12 @@ impl Listeners {
         self.now.clear();
     }
 
-    fn cover(&self, end: Endpoint) -> bool {
+    fn cover(&self, end: Endpoint, ifindex: u32) -> bool {
         let addr = end.addr.unmapped();
         let any = if matches!(addr, Addr::V4(_)) { &[Addr::ANY4, Addr::ANY6][..] } else { &[Addr::ANY6] };
         let has = |addr: &Addr| {
-            let key = (*addr, end.port);
-            self.now.contains(&key) || self.before.contains(&key)
+            let mut keys = [0, ifindex].into_iter().map(|ifindex| (*addr, end.port, ifindex));
+            keys.any(|key| self.now.contains(&key) || self.before.contains(&key))
         };
         any.iter().chain([&addr]).any(has)
     }
@@ -367,9 +378,9 @@ impl Listeners {
 
 /// A connection to a listener is incoming, any other is outgoing, regardless of the ports. If both ends are on this
 /// host and neither has a listener, then the listener closed before it was seen, and the direction is unknown.
-fn direction_of(listeners: &Listeners, local: Endpoint, peer: Endpoint) -> Direction {
+fn direction_of(listeners: &Listeners, local: Endpoint, peer: Endpoint, ifindex: u32) -> Direction {
     let here = peer.addr.is_loopback() || peer.addr == local.addr;
-    match (listeners.cover(local), here && listeners.cover(peer)) {
+    match (listeners.cover(local, ifindex), here && listeners.cover(peer, ifindex)) {
         (true, false) => Direction::In,
         (false, true) => Direction::Out,
         (false, false) if !here => Direction::Out,
@@ -419,7 +430,7 @@ mod tests {
 
     #[test]
     fn issue_10_listeners_tell_the_direction() {
-        let set = |ends: &[&str]| ends.iter().map(|text| end(text)).map(|end| (end.addr, end.port)).collect();
+        let set = |ends: &[&str]| ends.iter().map(|text| end(text)).map(|end| (end.addr, end.port, 0)).collect();
         let listeners = Listeners { now: set(&["127.0.0.1:40000", "0.0.0.0:80"]), before: set(&["[::]:443"]) };
         for (local, peer, expected) in [
             ("10.9.1.2:40000", "10.9.1.3:60998", Direction::Out),
@@ -430,7 +441,11 @@ mod tests {
             ("127.0.0.1:40000", "127.0.0.1:50000", Direction::In),
             ("127.0.0.1:8081", "127.0.0.1:50000", Direction::Unknown),
         ] {
-            assert_eq!(direction_of(&listeners, end(local), end(peer)), expected, "{local} {peer}");
+            assert_eq!(direction_of(&listeners, end(local), end(peer), 0), expected, "{local} {peer}");
         }
+        let (local, peer) = (end("[fe80::1]:80"), end("[fe80::2]:40000"));
+        let bound = Listeners { now: [(local.addr, 80, 3)].into_iter().collect(), before: HashSet::new() };
+        assert_eq!(direction_of(&bound, local, peer, 3), Direction::In);
+        assert_eq!(direction_of(&bound, local, peer, 4), Direction::Out, "the listener is on another link");
     }
 }

@@ -17,7 +17,7 @@ impl PacketTable for DropEvents {
         }
         for from_here in sides(packet.route_hook) {
             let Some(entry) = seen_from(packet, *from_here) else { continue };
-            let answer = readings.find(&entry, event.time_ns);
+            let answer = readings.find(&entry, packet.ifindex, event.time_ns);
             if answer != OwnerAnswer::NotHere {
                 return answer;
             }

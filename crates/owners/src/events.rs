@@ -85,7 +85,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
             self.counts.here += 1;
             return Some(known.clone());
         }
-        let answer = self.readings.find(entry, happened_ns);
+        let answer = self.readings.find(entry, 0, happened_ns);
         self.counts.add(&answer);
         let OwnerAnswer::Found(owners) = answer else { return None };
         self.remember(entry, &owners);
@@ -212,7 +212,7 @@ mod tests {
             (entry(8), 70, false, 50, "it only passes through"),
             (udplite, 70, false, 50, "no socket can be found"),
         ] {
-            let answer = readings.find(&entry, happened_ns);
+            let answer = readings.find(&entry, 0, happened_ns);
             let is_here = entry.orig.src == HERE && entry.orig.proto == ip_proto::TCP;
             assert_eq!(matches!(answer, OwnerAnswer::Found(_)), is_found, "{why}");
             assert_eq!(answer == OwnerAnswer::NotHere, !is_here, "{why}");

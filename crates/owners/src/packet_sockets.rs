@@ -4,9 +4,9 @@
 //! otherwise it must wait. It must not be answered from a reading taken before its connection began, because the ports
 //! may have belonged to another process.
 
-use crate::recent_connections::RecentConnections;
+use crate::recent_connections::{RecentConnections, RecentKey, recent_key};
 use crate::secret_hash::SecretHash;
-use crate::socket_index::{Connection, SocketIndex};
+use crate::socket_index::SocketIndex;
 use record::rows::{CapturedPacket, CtTuple, PacketAim, PacketHeaders, PacketSocket, Socket, Transport, ip_proto};
 use record::{Addr, Proto};
 use std::collections::HashMap;
@@ -69,11 +69,11 @@ impl SocketsAt {
     }
 
     fn connected(&self, end: &End<'_>) -> Option<&PacketSocket> {
-        self.sockets.get(&self.index.connected_inode(end.netns_id, end.from)?)
+        self.sockets.get(&self.index.connected_inode(end.netns_id, end.packet.ifindex, end.from)?)
     }
 
     fn bound(&self, end: &End<'_>) -> Option<&PacketSocket> {
-        self.sockets.get(&self.index.bound_inode(end.netns_id, end.from)?)
+        self.sockets.get(&self.index.bound_inode(end.netns_id, end.packet.ifindex, end.from)?)
     }
 
     fn any(&self, end: &End<'_>) -> Option<&PacketSocket> {
@@ -117,19 +117,20 @@ impl PacketSockets {
 
     /// Records a TCP connection that was established at `at_ns` (since 1970).
     pub fn opened(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
-        self.recent.opened((ends.netns_id, connection(ends)), known, at_ns);
+        self.recent.opened(connection(ends), known, at_ns);
     }
 
     /// Records a TCP connection that ended.
     pub fn closed(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
-        self.recent.closed((ends.netns_id, connection(ends)), known, at_ns);
+        self.recent.closed(connection(ends), known, at_ns);
         self.recent.forget(at_ns);
     }
 
     /// Records that a UDP socket has sent at `at_ns`. A dual-stack socket is reported once per family. No event reports
     /// the close of a UDP socket, so its entry expires after a while.
     pub fn sends(&mut self, ends: &Socket<'_>, known: PacketSocket, at_ns: u64) {
-        self.recent.closed(sender(ends.netns_id, ends.local.addr, ends.local.port), known, at_ns);
+        let key = sender(ends.netns_id, ends.ifindex, ends.local.addr, ends.local.port);
+        self.recent.closed(key, known, at_ns);
         self.recent.forget(at_ns);
     }
 
@@ -224,7 +225,8 @@ impl PacketSockets {
             return None;
         }
         let (netns_id, from) = (end.netns_id, end.from);
-        self.now.sockets.get(&self.now.index.inode_of_group(netns_id, from.proto, from.src, from.sport()?)?)
+        let (port, ifindex) = (from.sport()?, end.packet.ifindex);
+        self.now.sockets.get(&self.now.index.inode_of_group(netns_id, ifindex, from.proto, from.src, port)?)
     }
 
     /// A socket of an earlier reading that may own a packet older than the newest reading.
@@ -234,7 +236,8 @@ impl PacketSockets {
         }
         if end.from.proto == ip_proto::UDP {
             let (own, port) = (end.from.src, end.from.src_part);
-            let at = |addr| self.recent.get(&sender(end.netns_id, addr, port)).map(|(socket, _)| socket);
+            let key = |addr| sender(end.netns_id, end.packet.ifindex, addr, port);
+            let at = |addr| self.recent.get(&key(addr)).map(|(socket, _)| socket);
             // A socket that existed only between two readings.
             let any = if matches!(own.unmapped(), Addr::V4(_)) { Addr::ANY4 } else { Addr::ANY6 };
             if let Some(socket) = at(own).or_else(|| at(any)) {
@@ -253,8 +256,8 @@ impl PacketSockets {
 
 /// The key of a UDP socket that has sent, regardless of the peer. Without a local address, the key has the wildcard of
 /// the family.
-fn sender(netns_id: u64, own: Addr, port: u16) -> (u64, Connection) {
-    (netns_id, (ip_proto::UDP, own.unmapped(), port, Addr::ANY4, 0))
+fn sender(netns_id: u64, ifindex: u32, own: Addr, port: u16) -> RecentKey {
+    recent_key(netns_id, ifindex, (ip_proto::UDP, own.unmapped(), port, Addr::ANY4, 0))
 }
 
 /// True for the protocols whose sockets are looked up.
@@ -262,14 +265,16 @@ pub(crate) fn has_socket(headers: &PacketHeaders<'_>) -> bool {
     matches!(headers.proto, ip_proto::TCP | ip_proto::UDP)
 }
 
-fn key(end: &End<'_>) -> (u64, Connection) {
+fn key(end: &End<'_>) -> RecentKey {
     let from = end.from;
-    (end.netns_id, (from.proto, from.src.unmapped(), from.src_part, from.dst.unmapped(), from.dst_part))
+    let connection = (from.proto, from.src.unmapped(), from.src_part, from.dst.unmapped(), from.dst_part);
+    recent_key(end.netns_id, end.packet.ifindex, connection)
 }
 
-fn connection(ends: &Socket<'_>) -> Connection {
+fn connection(ends: &Socket<'_>) -> RecentKey {
     let proto = if ends.proto == Proto::Udp { ip_proto::UDP } else { ip_proto::TCP };
-    (proto, ends.local.addr.unmapped(), ends.local.port, ends.peer.addr.unmapped(), ends.peer.port)
+    let connection = (proto, ends.local.addr.unmapped(), ends.local.port, ends.peer.addr.unmapped(), ends.peer.port);
+    recent_key(ends.netns_id, ends.ifindex, connection)
 }
 
 #[cfg(test)]

@@ -84,9 +84,10 @@ impl<R: ReadOwners> Readings<R> {
         Readings { reader, now: None, before_ns: 0, shared: HashMap::new(), is_last: false }
     }
 
-    /// Finds the owners of the socket at an end of an entry that existed at `happened_ns` (nanoseconds since 1970).
-    /// May block, so that many entries are looked up at once: events wait in their buffers until then.
-    pub(crate) fn find(&mut self, entry: &Conntrack<'_>, happened_ns: u64) -> OwnerAnswer {
+    /// Finds the owners of the socket at an end of an entry that existed at `happened_ns` (nanoseconds since 1970), seen
+    /// at the interface `ifindex` (0: unknown). May block, so that many entries are looked up at once: events wait in
+    /// their buffers until then.
+    pub(crate) fn find(&mut self, entry: &Conntrack<'_>, ifindex: u32, happened_ns: u64) -> OwnerAnswer {
         if !has_socket(entry) {
             return OwnerAnswer::NotHere;
         }
@@ -94,12 +95,12 @@ impl<R: ReadOwners> Readings<R> {
         while !self.is_last && self.is_old(entry, happened_ns) {
             self.read();
         }
-        let found = self.answer(entry);
+        let found = self.answer(entry, ifindex);
         if self.is_sure(&found, happened_ns) {
             return found;
         }
         self.read();
-        self.answer(entry)
+        self.answer(entry, ifindex)
     }
 
     /// Finds the owners of the socket with this inode, which existed at `happened_ns`. May block as [`Readings::find`]
@@ -160,9 +161,9 @@ impl<R: ReadOwners> Readings<R> {
         self.now = Some(reading);
     }
 
-    fn answer(&mut self, entry: &Conntrack<'_>) -> OwnerAnswer {
+    fn answer(&mut self, entry: &Conntrack<'_>, ifindex: u32) -> OwnerAnswer {
         let Some(now) = &self.now else { return OwnerAnswer::NotHere };
-        let (inode, is_here) = (now.sockets.inode(entry), now.sockets.is_here(entry));
+        let (inode, is_here) = (now.sockets.inode(entry, ifindex), now.sockets.is_here(entry));
         match inode.and_then(|inode| self.of_inode(inode)) {
             Some(seen) => OwnerAnswer::Found(seen),
             None if is_here => OwnerAnswer::Unknown,

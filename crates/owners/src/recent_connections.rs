@@ -29,8 +29,16 @@ const PART: usize = 8;
 /// connection.
 const KEPT_NS: u64 = 3_000_000_000;
 
-/// Namespace, and the connection as its socket sees it.
-type RecentKey = (u64, Connection);
+/// Namespace, interface, and the connection as its socket sees it.
+pub(crate) type RecentKey = (u64, u32, Connection);
+
+/// The key of a connection at an interface. The interface counts for link-local addresses alone: other packets may be
+/// seen at a part of the interface that their socket is bound to.
+pub(crate) fn recent_key(netns_id: u64, ifindex: u32, connection: Connection) -> RecentKey {
+    let (_, own, _, peer, _) = connection;
+    let is_of_link = own.is_link_local_v6() || peer.is_link_local_v6();
+    (netns_id, if is_of_link { ifindex } else { 0 }, connection)
+}
 
 /// A set of ports.
 #[derive(Debug)]
@@ -104,7 +112,7 @@ impl RecentConnections {
         if self.connections.is_empty() {
             self.ports = OwnPorts::default();
         }
-        let (_, (_, _, port, ..)) = key;
+        let (_, _, (_, _, port, ..)) = key;
         self.ports.add(port);
         self.connections.insert(key, recent);
     }
@@ -133,7 +141,7 @@ impl RecentConnections {
     /// The socket of a connection, and when it was established.
     #[inline]
     pub(crate) fn get(&self, key: &RecentKey) -> Option<(&PacketSocket, u64)> {
-        let (_, (_, _, port, ..)) = key;
+        let (_, _, (_, _, port, ..)) = key;
         if !self.ports.has(*port) {
             return None;
         }
@@ -182,7 +190,7 @@ mod tests {
 
     fn key(number: u32) -> RecentKey {
         let [a, b, c, d] = number.to_be_bytes();
-        (1, (ip_proto::TCP, Addr::V4([10, 0, a, b]), u16::from_be_bytes([c, d]), Addr::V4([10, 9, 9, 9]), 80))
+        (1, 0, (ip_proto::TCP, Addr::V4([10, 0, a, b]), u16::from_be_bytes([c, d]), Addr::V4([10, 9, 9, 9]), 80))
     }
 
     fn socket(pid: u32, uid: u32) -> PacketSocket {

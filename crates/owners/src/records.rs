@@ -10,7 +10,8 @@ impl PacketTable for LogRecords {
     const EXPLAIN: Option<&'static str> = None;
 
     fn find<R: ReadOwners>(record: &LogRecord<'_>, readings: &mut Readings<R>) -> OwnerAnswer {
-        from_the_local_end(record).map_or(OwnerAnswer::NotHere, |entry| readings.find(&entry, record.time_ns))
+        let ifindex = record.in_ifindex.or(record.out_ifindex).unwrap_or(0);
+        from_the_local_end(record).map_or(OwnerAnswer::NotHere, |entry| readings.find(&entry, ifindex, record.time_ns))
     }
 
     fn hand_out(record: &LogRecord<'_>, seen: &SeenOwners, each: &mut Each<'_, LogRecords>) -> Next {
@@ -56,7 +57,7 @@ mod tests {
             let local = Endpoint { addr: HERE, port };
             sockets.add_socket(&Socket { proto: Proto::Udp, local, inode, ..Socket::EMPTY });
         }
-        let inode = |record: LogRecord<'_>| sockets.inode(&from_the_local_end(&record)?);
+        let inode = |record: LogRecord<'_>| sockets.inode(&from_the_local_end(&record)?, 0);
         assert_eq!(inode(record(1, (THERE, 9), (HERE, 53))), Some(5), "for the server");
         assert_eq!(inode(record(3, (HERE, 4000), (THERE, 53))), Some(6), "from the client");
         // Between two local sockets: at output it belongs to the sender, at input to the receiver.

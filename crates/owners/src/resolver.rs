@@ -32,7 +32,7 @@ impl<'o> OwnerResolver<'o> {
     /// found.
     #[inline]
     pub fn of_entry(&self, sockets: &SocketIndex, entry: &Conntrack<'_>) -> Option<&'o [Owner]> {
-        Some(self.of_inode(sockets.inode(entry)?))
+        Some(self.of_inode(sockets.inode(entry, 0)?))
     }
 
     /// The owners of the socket with this inode.

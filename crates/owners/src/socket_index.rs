@@ -26,11 +26,13 @@ pub struct SocketIndex {
     several: bool,
     /// One bit for every port that is a socket's local port: on a host that forwards, most lookups end here.
     ports: Box<[u64; PORT_WORDS]>,
-    /// Namespace and connection as the socket sees it → inode.
-    connected: HashMap<(u64, Connection), u32, SecretHash>,
-    /// Namespace, protocol, address and port of sockets without a peer → inode. A wildcard means all addresses of its
-    /// family; [`BOTH`] means all IPv4 addresses, for an IPv6 socket.
-    bound: HashMap<(u64, u8, Addr, u16), u32, SecretHash>,
+    /// Namespace, interface and connection as the socket sees it → inode.
+    connected: HashMap<(u64, u32, Connection), u32, SecretHash>,
+    /// Namespace, interface, protocol, address and port of sockets without a peer → inode. A wildcard means all
+    /// addresses of its family; [`BOTH`] means all IPv4 addresses, for an IPv6 socket.
+    bound: HashMap<(u64, u32, u8, Addr, u16), u32, SecretHash>,
+    /// True if a socket is bound to an interface.
+    has_ifaces: bool,
     /// Addresses of the namespaces.
     ours: HashSet<(u64, Addr), SecretHash>,
     /// The namespaces of each address; loopback addresses are omitted because they are everywhere. Empty if only one
@@ -52,6 +54,10 @@ fn wildcards(addr: Addr) -> &'static [Addr] {
     }
 }
 
+/// The interface of a socket that is bound to any one. A packet that was seen at a part of it (a port of a bridge, a
+/// device of a VRF) is not at that interface itself.
+const ANY_IFACE: u32 = u32::MAX;
+
 /// Number of words of a bitmap with one bit per port.
 const PORT_WORDS: usize = 65_536 / 64;
 
@@ -67,6 +73,7 @@ impl SocketIndex {
             ports: Box::new([0; PORT_WORDS]),
             connected: HashMap::default(),
             bound: HashMap::default(),
+            has_ifaces: false,
             ours: HashSet::default(),
             homes: HashMap::default(),
             makers: HashMap::default(),
@@ -90,17 +97,30 @@ impl SocketIndex {
         let (local, peer) = (socket.local, socket.peer);
         let (own, netns) = (local.addr.unmapped(), socket.netns_id);
         self.ports[usize::from(local.port) / 64] |= 1 << (local.port % 64);
+        self.has_ifaces |= socket.ifindex != 0;
+        let ifaces = [Some(socket.ifindex), (socket.ifindex != 0).then_some(ANY_IFACE)];
         if peer.port != 0 {
             let connection = (proto, own, local.port, peer.addr.unmapped(), peer.port);
-            self.connected.insert((netns, connection), socket.inode);
+            for iface in ifaces.into_iter().flatten() {
+                self.connected.insert((netns, iface, connection), socket.inode);
+            }
             return;
         }
         // /proc does not report v6only. Unless it is known to be on, the socket accepts both families.
         let takes_both = own == Addr::ANY6 && socket.v6only != Some(true);
         for at in [Some(own), takes_both.then_some(BOTH)].into_iter().flatten() {
             // If several sockets share a port (SO_REUSEPORT), any of them will do.
-            self.bound.entry((netns, proto, at, local.port)).or_insert(socket.inode);
+            for iface in ifaces.into_iter().flatten() {
+                self.bound.entry((netns, iface, proto, at, local.port)).or_insert(socket.inode);
+            }
         }
+    }
+
+    /// What `find` gives for the interface `ifindex` (0: not known), else for sockets that are bound to none, else for
+    /// those that are bound to any.
+    fn on_iface<F>(&self, ifindex: u32, find: impl Fn(u32) -> Option<F>) -> Option<F> {
+        let bound = || if self.has_ifaces && ifindex != 0 { find(ifindex) } else { None };
+        bound().or_else(|| find(0)).or_else(|| if self.has_ifaces { find(ANY_IFACE) } else { None })
     }
 
     /// Adds an address of a namespace.
@@ -125,9 +145,9 @@ impl SocketIndex {
 
     /// The inode of the local socket; if both ends are local, the client's. Otherwise, the inode of the backend's
     /// socket in another namespace being read, or of the client's if this namespace forwards or masquerades its
-    /// connection.
-    pub(crate) fn inode(&self, row: &Conntrack<'_>) -> Option<u32> {
-        self.local_inode(row).or_else(|| self.backend_inode(row)).or_else(|| self.client_inode(row))
+    /// connection. `ifindex` is the interface in the entry's namespace, 0 if it is not known.
+    pub(crate) fn inode(&self, row: &Conntrack<'_>, ifindex: u32) -> Option<u32> {
+        self.local_inode(row, ifindex).or_else(|| self.backend_inode(row)).or_else(|| self.client_inode(row))
     }
 
     /// True if only one namespace is read and both ends of the entry are elsewhere.
@@ -148,7 +168,7 @@ impl SocketIndex {
             owners.map(|owner| (owner.pid, owner.fd, owner.process.as_bytes())).collect::<Vec<_>>()
         };
         for (of, inode) in &self.connected {
-            let (_, (_, _, port, ..)) = of;
+            let (_, _, (_, _, port, ..)) = of;
             sums.add_at_port(*port, (of, inode, owners(*inode)));
         }
         for (of, inode) in &self.bound {
@@ -163,7 +183,7 @@ impl SocketIndex {
     /// The inode of the replying socket in another namespace that is read.
     fn backend_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
         let home = self.home_of_backend(row)?;
-        self.connected_at(home, &row.reply).or_else(|| self.bound_at(home, &row.reply)).copied()
+        self.connected_at(home, 0, &row.reply).or_else(|| self.bound_at(home, 0, &row.reply)).copied()
     }
 
     /// The inode of the client's socket in another namespace being read. Returns `None` if the backend may be on this
@@ -173,7 +193,7 @@ impl SocketIndex {
             return None;
         }
         let home = only(self.homes_of(row, row.orig.src))?;
-        self.connected_at(home, &row.orig).or_else(|| self.bound_at(home, &row.orig)).copied()
+        self.connected_at(home, 0, &row.orig).or_else(|| self.bound_at(home, 0, &row.orig)).copied()
     }
 
     /// The only other namespace that has the backend's address.
@@ -199,40 +219,41 @@ impl SocketIndex {
         maker.is_some_and(|uid| *uid == 0 || Some(uid) == self.makers.get(&of_entry))
     }
 
-    fn local_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+    fn local_inode(&self, row: &Conntrack<'_>, ifindex: u32) -> Option<u32> {
         let ends = [&row.orig, &row.reply];
-        let connected = ends.into_iter().find_map(|tuple| self.connected_at(row.netns_id, tuple));
+        let connected = ends.into_iter().find_map(|tuple| self.connected_at(row.netns_id, ifindex, tuple));
         // A listener is at the source of the replies; an unconnected UDP client also sends from a bound port.
         connected
-            .or_else(|| [&row.reply, &row.orig].into_iter().find_map(|tuple| self.bound_at(row.netns_id, tuple)))
+            .or_else(|| [&row.reply, &row.orig].into_iter().find_map(|of| self.bound_at(row.netns_id, ifindex, of)))
             .copied()
     }
 
     /// The inode of the socket of this connection, seen from its own end (the source).
-    pub(crate) fn connected_inode(&self, netns: u64, from: &CtTuple) -> Option<u32> {
-        self.connected_at(netns, from).copied()
+    pub(crate) fn connected_inode(&self, netns: u64, ifindex: u32, from: &CtTuple) -> Option<u32> {
+        self.connected_at(netns, ifindex, from).copied()
     }
 
     /// The inode of the socket that receives packets from any sender at the source address of `from`.
-    pub(crate) fn bound_inode(&self, netns: u64, from: &CtTuple) -> Option<u32> {
-        self.bound_at(netns, from).copied()
+    pub(crate) fn bound_inode(&self, netns: u64, ifindex: u32, from: &CtTuple) -> Option<u32> {
+        self.bound_at(netns, ifindex, from).copied()
     }
 
     /// The socket that receives packets sent to a multicast or broadcast address, which is not a local address.
-    pub(crate) fn inode_of_group(&self, netns: u64, proto: u8, group: Addr, port: u16) -> Option<u32> {
-        let at = |addr: &Addr| self.bound.get(&(netns, proto, *addr, port));
+    pub(crate) fn inode_of_group(&self, netns: u64, ifindex: u32, proto: u8, group: Addr, port: u16) -> Option<u32> {
+        let at = |addr: &Addr| self.on_iface(ifindex, |iface| self.bound.get(&(netns, iface, proto, *addr, port)));
         wildcards(group.unmapped()).iter().find_map(at).copied()
     }
 
-    fn connected_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
+    fn connected_at(&self, netns: u64, ifindex: u32, tuple: &CtTuple) -> Option<&u32> {
         let port = self.own_port(tuple)?;
         let connection = (tuple.proto, tuple.src.unmapped(), port, tuple.dst.unmapped(), tuple.dport()?);
-        self.connected.get(&(netns, connection))
+        self.on_iface(ifindex, |iface| self.connected.get(&(netns, iface, connection)))
     }
 
-    fn bound_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
+    fn bound_at(&self, netns: u64, ifindex: u32, tuple: &CtTuple) -> Option<&u32> {
         let (own, port) = (tuple.src.unmapped(), self.own_port(tuple)?);
-        let at = |addr: &Addr| self.bound.get(&(netns, tuple.proto, *addr, port));
+        let at =
+            |addr: &Addr| self.on_iface(ifindex, |iface| self.bound.get(&(netns, iface, tuple.proto, *addr, port)));
         at(&own).or_else(|| if self.is_ours(netns, own) { wildcards(own).iter().find_map(at) } else { None })
     }
 
@@ -299,7 +320,7 @@ mod tests {
         index.add_socket(&socket(1, 12, (HERE, 80), Some((CLIENT, 5000))));
         index.add_socket(&socket(1, 13, (Socket::EMPTY.local.addr, 53), None));
         index.add_socket(&socket(1, 0, (HERE, 6000), None));
-        let inode = |from: (Addr, u16), to: (Addr, u16)| index.inode(&entry(tuple(from, to), tuple(to, from)));
+        let inode = |from: (Addr, u16), to: (Addr, u16)| index.inode(&entry(tuple(from, to), tuple(to, from)), 0);
         assert_eq!(inode((HERE, 4000), (CLIENT, 443)), Some(11), "the client is here");
         assert_eq!(inode((CLIENT, 5000), (HERE, 80)), Some(12), "the server is here");
         assert_eq!(inode((CLIENT, 5000), (HERE, 53)), Some(13), "a listener of any address");
@@ -307,6 +328,27 @@ mod tests {
         assert_eq!(inode((HERE, 4000), (CLIENT, 80)), None, "another connection from that port");
         assert_eq!(inode((CLIENT, 5000), (HERE, 6000)), None, "no file any more");
         assert!(index.is_away(&entry(tuple((CLIENT, 1), (BACKEND, 2)), tuple((BACKEND, 2), (CLIENT, 1)))));
+    }
+
+    #[test]
+    fn sockets_with_equal_ends_are_told_apart_by_their_interfaces() {
+        let here = Addr::V6([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        let there = Addr::V6([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+        let mut index = SocketIndex::new(false);
+        [here, HERE].into_iter().for_each(|addr| index.add_address(1, addr));
+        for (ifindex, inode) in [(3, 13), (4, 14)] {
+            index.add_socket(&Socket { ifindex, ..socket(1, inode, (here, 4000), Some((there, 22))) });
+            index.add_socket(&Socket { ifindex, ..socket(1, inode + 10, (Addr::ANY4, 80), None) });
+        }
+        index.add_socket(&socket(1, 30, (Addr::ANY4, 81), None));
+        let at = |ifindex, own, port, peer, peer_port| {
+            let from = tuple((own, port), (peer, peer_port));
+            index.connected_inode(1, ifindex, &from).or_else(|| index.bound_inode(1, ifindex, &from))
+        };
+        assert_eq!((at(3, here, 4000, there, 22), at(4, here, 4000, there, 22)), (Some(13), Some(14)));
+        assert_eq!((at(3, HERE, 80, CLIENT, 5), at(4, HERE, 80, CLIENT, 5)), (Some(23), Some(24)));
+        assert!(at(9, here, 4000, there, 22).is_some(), "a port of a bridge, say");
+        assert_eq!((at(3, HERE, 81, CLIENT, 5), at(0, HERE, 81, CLIENT, 5)), (Some(30), Some(30)));
     }
 
     #[test]
@@ -322,7 +364,7 @@ mod tests {
                 index.add_address(*netns_id, CONTAINER);
                 index.add_socket(&socket(*netns_id, 21, (CONTAINER, 5000), Some((CLIENT, 443))));
             }
-            index.inode(&masqueraded)
+            index.inode(&masqueraded, 0)
         };
         assert_eq!(found(0, &[2]), Some(21));
         assert_eq!(found(1000, &[2]), None, "any user may take that address");
@@ -347,13 +389,13 @@ mod tests {
         ] {
             index.add_socket(&of);
         }
-        let inode = |own, port| index.bound_inode(1, &tuple((own, port), (CLIENT, 9)));
+        let inode = |own, port| index.bound_inode(1, 0, &tuple((own, port), (CLIENT, 9)));
         let both = |port| (inode(HERE, port), inode(HERE6, port));
         assert_eq!(both(53), (None, Some(11)), "IPv6 only");
         assert_eq!((both(54), both(55)), ((Some(12), Some(12)), (Some(13), Some(13))), "IPv6 and IPv4");
         assert_eq!(both(56), (Some(14), None), "IPv4");
         assert_eq!((both(57), both(58)), ((Some(16), Some(15)), (Some(18), Some(17))), "each its own");
-        let group = |addr, port| index.inode_of_group(1, ip_proto::TCP, addr, port);
+        let group = |addr, port| index.inode_of_group(1, 0, ip_proto::TCP, addr, port);
         assert_eq!(group(Addr::V4([224, 0, 0, 251]), 53), None);
         assert_eq!(group(Addr::V4([224, 0, 0, 251]), 54), Some(12));
     }
@@ -372,7 +414,7 @@ mod tests {
             }
             index
         };
-        let found = |makers, others: &[u64]| index(makers, others).inode(&published);
+        let found = |makers, others: &[u64]| index(makers, others).inode(&published, 0);
         assert_eq!(found([0, 0], &[2]), Some(21));
         assert_eq!(found([1000, 0], &[2]), Some(21), "root's");
         assert_eq!(found([1000, 1000], &[2]), Some(21), "the same user's");

@@ -93,6 +93,7 @@ impl RowSink<SocketEvents> for EventSink<'_> {
             state: row.state,
             local: row.local,
             peer: row.peer,
+            ifindex: row.ifindex,
             ..Socket::EMPTY
         };
         let what = match (row.proto, row.kind) {

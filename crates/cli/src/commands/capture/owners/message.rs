@@ -46,6 +46,7 @@ pub(super) struct ToldSocket {
     inode: u32,
     local: Endpoint,
     peer: Endpoint,
+    ifindex: u32,
     v6only: bool,
     pub(super) known: PacketSocket,
 }
@@ -53,9 +54,9 @@ pub(super) struct ToldSocket {
 impl ToldSocket {
     /// Its namespace, ends, protocol and inode.
     pub(super) fn ends(&self) -> Socket<'static> {
-        let ToldSocket { netns_id, inode, local, peer, v6only, known } = self;
-        let (netns_id, inode, local, peer) = (*netns_id, *inode, *local, *peer);
-        Socket { netns_id, inode, proto: known.proto, local, peer, v6only: Some(*v6only), ..Socket::EMPTY }
+        let ToldSocket { netns_id, inode, local, peer, ifindex, v6only, known } = self;
+        let (netns_id, inode, local, peer, ifindex) = (*netns_id, *inode, *local, *peer, *ifindex);
+        Socket { netns_id, inode, proto: known.proto, local, peer, ifindex, v6only: Some(*v6only), ..Socket::EMPTY }
     }
 }
 
@@ -156,6 +157,7 @@ fn put_addr(out: &mut Vec<u8>, addr: Addr) {
 fn put_socket(out: &mut Vec<u8>, ends: &Socket<'_>, words: &SocketWords<'_>) {
     put_u64(out, ends.netns_id);
     put_u32(out, ends.inode);
+    put_u32(out, ends.ifindex);
     out.push(u8::from(ends.proto == Proto::Udp));
     out.push(ends.state.0);
     out.push(u8::from(ends.v6only == Some(true)));
@@ -280,7 +282,7 @@ impl<'m> MessageReader<'m> {
     }
 
     fn socket(&mut self, shared: &mut SharedWords) -> Option<ToldSocket> {
-        let (netns_id, inode) = (self.u64()?, self.u32()?);
+        let (netns_id, inode, ifindex) = (self.u64()?, self.u32()?, self.u32()?);
         let proto = if self.byte()? == 1 { Proto::Udp } else { Proto::Tcp };
         let state = State(self.byte()?);
         let v6only = self.byte()? == 1;
@@ -295,7 +297,7 @@ impl<'m> MessageReader<'m> {
         let mut word = || self.word().map(Box::from);
         let words = HolderWords { user: word()?, container: word()?, pod: word()?, unit: word()?, cmdline: word()? };
         let known = PacketSocket { inode, proto, state, uid, owners: owners?, words: shared.share(words) };
-        Some(ToldSocket { netns_id, inode, local, peer, v6only, known })
+        Some(ToldSocket { netns_id, inode, local, peer, ifindex, v6only, known })
     }
 
     fn owner(&mut self) -> Option<Owner> {
@@ -317,6 +319,7 @@ mod tests {
             state: State::ESTABLISHED,
             local: end(1, 80),
             peer: end(2, 90),
+            ifindex: 3,
             ..Socket::EMPTY
         }
     }
@@ -358,7 +361,7 @@ mod tests {
         else {
             unreachable!("{messages:?}")
         };
-        assert_eq!((told.local, told.peer, told.inode), (ends().local, ends().peer, 5));
+        assert_eq!((told.local, told.peer, told.inode, told.ifindex), (ends().local, ends().peer, 5, 3));
         assert_eq!((told.known.uid, told.known.state), (Some(33), State::ESTABLISHED));
         assert_eq!((told.known.owners[0].pid, told.known.owners[0].process.as_bytes()), (9, &b"nginx"[..]));
         assert_eq!((&*told.known.words.unit, told.known.words.cmdline.len()), (&b"a.service"[..], WORD_MAX));

@@ -441,11 +441,10 @@ fn kept(sink: &mut dyn Sink, column: usize) {
     sink.flush().unwrap();
 }
 
-/// Writes every row from its cells.
+/// Writes the same rows from their cells.
 fn made(sink: &mut dyn Sink, column: usize) {
     let owners = owners();
-    let mut rows = socket_rows(&owners);
-    let others = rows.clone();
+    let (others, mut rows) = (socket_rows(&owners), Vec::new());
     for other in &others {
         rows.extend(others.iter().map(|row| {
             let mut row = row.clone();

@@ -1,6 +1,5 @@
 //! The lookups of a run, read before the rows and only if a displayed or filtered field needs them.
 
-use crate::asked;
 use crate::lazy_ifaces::NumberedIfaces;
 use crate::packet_delays::MeasuredDelays;
 use crate::session::Session;
@@ -10,7 +9,7 @@ use host::{
 };
 use owners::RoundOwners;
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
-use sys::{Host, Mode};
+use sys::Host;
 
 /// The lookups of one round.
 #[derive(Default)]
@@ -178,16 +177,9 @@ impl<'s> Enrichment<'s> {
     /// Adds the lookups that only some rows need: names of interfaces, which are read when the first of these rows
     /// comes. A recording gets them in any case.
     pub fn add_for_some_rows(&mut self, session: &'s Session, may_need: impl Fn(LookupId) -> bool) {
-        let host = session.host();
-        if self.ifaces.is_some() || !may_need(LookupId::Ifaces) {
-            return;
+        if self.ifaces.is_none() && may_need(LookupId::Ifaces) {
+            self.lazy_ifaces = Some(NumberedIfaces::new(session));
         }
-        let ifaces = NumberedIfaces::new(session);
-        if host.mode() == Mode::Recording {
-            asked::note(host, LookupId::Ifaces);
-            ifaces.read_all();
-        }
-        self.lazy_ifaces = Some(ifaces);
     }
 
     /// True if names of interfaces were read because rows needed them.

@@ -6,6 +6,7 @@ use crate::asked;
 use crate::session::Session;
 use host::Ifaces;
 use record::{Key, Lookup, LookupId, Value};
+use sys::Mode;
 
 /// The interfaces of the namespaces that rows have asked for. A namespace that cannot be read has none.
 pub struct LazyIfaces<'s> {
@@ -53,17 +54,17 @@ pub struct NumberedIfaces<'s> {
 }
 
 impl<'s> NumberedIfaces<'s> {
-    /// Reads nothing yet.
+    /// Reads nothing yet, except for a recording: that one holds the interfaces of every namespace that is read.
     pub fn new(session: &'s Session) -> NumberedIfaces<'s> {
-        let has_names = asked::holds(session.host(), LookupId::Ifaces);
-        NumberedIfaces { names: LazyIfaces::new(session), has_names, numbers: AppendMap::new() }
-    }
-
-    /// Reads the interfaces of every namespace that is read, for a recording.
-    pub fn read_all(&self) {
-        self.names.session.in_each_namespace(&mut |netns_id| {
-            self.names.of(netns_id);
-        });
+        let (host, names) = (session.host(), LazyIfaces::new(session));
+        if host.mode() == Mode::Recording {
+            asked::note(host, LookupId::Ifaces);
+            session.in_each_namespace(&mut |netns_id| {
+                names.of(netns_id);
+            });
+        }
+        let has_names = asked::holds(host, LookupId::Ifaces);
+        NumberedIfaces { names, has_names, numbers: AppendMap::new() }
     }
 
     /// True if the interfaces of any namespace were read.

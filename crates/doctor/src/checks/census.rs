@@ -3,6 +3,7 @@
 use record::rows::{Confidence, Endpoint, Socket};
 use record::{Addr, Proto, State, Timer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Most sockets of each kind, and most destinations, that are recorded.
 ///
@@ -30,17 +31,17 @@ pub struct SocketCensus {
     /// Connections with many unread bytes.
     pub unread: Vec<Queue>,
     /// Connections from local ports in the kernel's range, by local address and destination.
-    pub destinations: BTreeMap<(Addr, Addr, u16), PortsInUse>,
+    pub destinations: BTreeMap<(Addr, PeerHost, u16), PortsInUse>,
     /// Ports with a listener or an unconnected UDP socket.
     pub served: BTreeSet<(Proto, u16)>,
     /// Connections with retransmitted SYNs and no answer, by peer and port.
-    pub unanswered: BTreeMap<(Addr, u16), u32>,
+    pub unanswered: BTreeMap<(PeerHost, u16), u32>,
     /// Connections that the peer has closed and the program has not, by owner.
     pub unclosed: BTreeMap<String, Unclosed>,
     /// Connections that wait for their peer to acknowledge data or to open its window.
     pub stuck: Vec<Stuck>,
     /// Connections with an empty send queue, open or just closed, by peer.
-    pub at_ease: BTreeMap<Addr, u32>,
+    pub at_ease: BTreeMap<PeerHost, u32>,
     /// UDP sockets connected to a DNS server, with an empty receive queue.
     pub resolvers: Vec<Queue>,
     /// Netlink sockets that lost messages.
@@ -51,6 +52,28 @@ pub struct SocketCensus {
     pub late: Vec<LateReader>,
     /// Sockets and destinations beyond [`SOCKETS_MAX`], which are not recorded.
     pub over: u64,
+}
+
+/// A host at the other end: the same address is another host on another link, or in another VRF.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PeerHost {
+    /// Its address.
+    pub addr: Addr,
+    /// The interface that the connection is bound to; empty for none.
+    pub iface: String,
+}
+
+impl From<Addr> for PeerHost {
+    fn from(addr: Addr) -> PeerHost {
+        PeerHost { addr, iface: String::new() }
+    }
+}
+
+impl fmt::Display for PeerHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if self.iface.is_empty() { "" } else { "%" };
+        write!(f, "{}{separator}{}", self.addr, self.iface)
+    }
 }
 
 /// Connections that a process has not closed although their peers have.
@@ -69,8 +92,8 @@ pub struct Stuck {
     pub cookie: u64,
     /// Its addresses and ports.
     pub name: String,
-    /// The address of the peer.
-    pub peer: Addr,
+    /// The peer.
+    pub peer: PeerHost,
     /// Its owner; empty if it is unknown.
     pub owner: String,
     /// True if the peer's window is closed; false if the peer acknowledges nothing.
@@ -150,33 +173,33 @@ impl Queue {
 
 impl SocketCensus {
     /// Counts a socket. `owner` returns its owner and is called only for sockets that are recorded. `ports` is the
-    /// kernel's range of local ports.
-    pub fn add(&mut self, socket: &Socket<'_>, ports: (u16, u16), owner: &mut NameOwner<'_>) {
+    /// kernel's range of local ports, `iface` is the interface that the socket is bound to; empty for none.
+    pub fn add(&mut self, socket: &Socket<'_>, ports: (u16, u16), iface: &str, owner: &mut NameOwner<'_>) {
         match (socket.proto, socket.state) {
             (Proto::Tcp, State::LISTEN) => {
                 self.served.insert((Proto::Tcp, socket.local.port));
                 if socket.rqueue > 0 {
-                    let queue = queue(socket, socket.wqueue, owner);
+                    let queue = queue(socket, iface, socket.wqueue, owner);
                     keep(&mut self.listeners, queue, &mut self.over);
                 }
             }
-            (Proto::Tcp, _) => self.add_connection(socket, ports, owner),
-            (Proto::Udp, _) => self.add_udp(socket, owner),
+            (Proto::Tcp, _) => self.add_connection(socket, ports, iface, owner),
+            (Proto::Udp, _) => self.add_udp(socket, iface, owner),
             (Proto::Netlink | Proto::Packet, _) => self.add_tap(socket, owner),
             _ => {}
         }
     }
 
-    fn add_udp(&mut self, socket: &Socket<'_>, owner: &mut NameOwner<'_>) {
+    fn add_udp(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
         if socket.peer.is_none() {
             self.served.insert((Proto::Udp, socket.local.port));
         } else if socket.peer.port == DNS && socket.rqueue == 0 {
-            keep(&mut self.resolvers, queue(socket, None, owner), &mut self.over);
+            keep(&mut self.resolvers, queue(socket, iface, None, owner), &mut self.over);
         }
         let drops = socket.skmem.and_then(|skmem| skmem.get(8));
         if socket.rqueue > 0 || drops.is_some_and(|drops| drops > 0) {
             let limit = socket.skmem.and_then(|skmem| skmem.get(1));
-            keep(&mut self.udp, Queue { drops, ..queue(socket, limit, owner) }, &mut self.over);
+            keep(&mut self.udp, Queue { drops, ..queue(socket, iface, limit, owner) }, &mut self.over);
         }
     }
 
@@ -199,30 +222,30 @@ impl SocketCensus {
             None => "a packet socket".to_owned(),
         };
         let of = if netlink.is_some() { &mut self.netlink } else { &mut self.packet };
-        keep(of, Queue { drops, name, ..queue(socket, None, owner) }, &mut self.over);
+        keep(of, Queue { drops, name, ..queue(socket, "", None, owner) }, &mut self.over);
     }
 
-    fn add_connection(&mut self, socket: &Socket<'_>, ports: (u16, u16), owner: &mut NameOwner<'_>) {
+    fn add_connection(&mut self, socket: &Socket<'_>, ports: (u16, u16), iface: &str, owner: &mut NameOwner<'_>) {
         if socket.rqueue >= UNREAD_MIN {
             let limit = socket.skmem.and_then(|skmem| skmem.get(1));
-            keep(&mut self.unread, queue(socket, limit, owner), &mut self.over);
+            keep(&mut self.unread, queue(socket, iface, limit, owner), &mut self.over);
         }
-        let peer = socket.peer.addr.unmapped();
+        let peer = PeerHost { addr: socket.peer.addr.unmapped(), iface: iface.to_owned() };
         match socket.state {
             State::SYN_SENT if socket.retrans > 0 => {
-                add_one(&mut self.unanswered, (peer, socket.peer.port), &mut self.over);
+                add_one(&mut self.unanswered, (peer.clone(), socket.peer.port), &mut self.over);
             }
-            State::CLOSE_WAIT => self.add_unclosed(socket, owner),
+            State::CLOSE_WAIT => self.add_unclosed(socket, iface, owner),
             _ => {}
         }
         let is_window = socket.timer == PROBE;
         if is_window || socket.timer == RETRANSMIT && socket.retrans >= STUCK_RETRANSMITS {
-            self.add_stuck(socket, is_window, owner);
+            self.add_stuck(socket, &peer, is_window, owner);
         } else if matches!(socket.state, State::ESTABLISHED | State::TIME_WAIT) && socket.wqueue.unwrap_or(0) == 0 {
-            add_one(&mut self.at_ease, peer, &mut self.over);
+            add_one(&mut self.at_ease, peer.clone(), &mut self.over);
         }
         if (ports.0..=ports.1).contains(&socket.local.port) && !socket.peer.is_none() {
-            let key = (socket.local.addr.unmapped(), socket.peer.addr.unmapped(), socket.peer.port);
+            let key = (socket.local.addr.unmapped(), peer, socket.peer.port);
             if self.destinations.len() >= SOCKETS_MAX && !self.destinations.contains_key(&key) {
                 self.over += 1;
                 return;
@@ -235,7 +258,7 @@ impl SocketCensus {
 }
 
 impl SocketCensus {
-    fn add_stuck(&mut self, socket: &Socket<'_>, is_window: bool, owner: &mut NameOwner<'_>) {
+    fn add_stuck(&mut self, socket: &Socket<'_>, peer: &PeerHost, is_window: bool, owner: &mut NameOwner<'_>) {
         // A connection that is not established yet does not count as stuck.
         if matches!(socket.state, State::SYN_SENT | State::SYN_RECV) {
             return;
@@ -244,14 +267,14 @@ impl SocketCensus {
             self.over += 1;
             return;
         }
-        let Queue { cookie, name, owner, .. } = queue(socket, None, owner);
-        let (peer, send_q) = (socket.peer.addr.unmapped(), socket.wqueue.unwrap_or(0));
+        let Queue { cookie, name, owner, .. } = queue(socket, &peer.iface, None, owner);
+        let (peer, send_q) = (peer.clone(), socket.wqueue.unwrap_or(0));
         let acked = socket.tcp_info.and_then(|info| info.bytes_acked());
         self.stuck.push(Stuck { cookie, name, peer, owner, is_window, send_q, again: socket.retrans, acked });
     }
 
-    fn add_unclosed(&mut self, socket: &Socket<'_>, owner: &mut NameOwner<'_>) {
-        let Queue { name, owner, .. } = queue(socket, None, owner);
+    fn add_unclosed(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
+        let Queue { name, owner, .. } = queue(socket, iface, None, owner);
         if self.unclosed.len() >= SOCKETS_MAX && !self.unclosed.contains_key(&owner) {
             self.over += 1;
             return;
@@ -277,20 +300,23 @@ fn keep(all: &mut Vec<Queue>, one: Queue, over: &mut u64) {
     if all.len() < SOCKETS_MAX { all.push(one) } else { *over += 1 }
 }
 
-fn queue(socket: &Socket<'_>, limit: Option<u32>, owner: &mut NameOwner<'_>) -> Queue {
+fn queue(socket: &Socket<'_>, iface: &str, limit: Option<u32>, owner: &mut NameOwner<'_>) -> Queue {
+    let local = endpoint(&socket.local, iface);
+    // As ss writes it, the interface is at our end; a link-local address is never without it.
+    let of_peer = if socket.peer.addr.is_link_local_v6() { iface } else { "" };
     let name = match socket.peer.is_none() {
-        true => endpoint(&socket.local),
-        false => format!("{} from {}", endpoint(&socket.local), endpoint(&socket.peer)),
+        true => local,
+        false => format!("{local} from {}", endpoint(&socket.peer, of_peer)),
     };
     let Holder { name: owner, pid, is_shared } = owner();
     Queue { cookie: socket.cookie, name, owner, pid, is_shared, queue: socket.rqueue, limit, drops: None }
 }
 
-fn endpoint(end: &Endpoint) -> String {
-    let (addr, port) = (end.addr.unmapped(), end.port);
-    match addr {
-        Addr::V4(_) => format!("{addr}:{port}"),
-        Addr::V6(_) => format!("[{addr}]:{port}"),
+fn endpoint(end: &Endpoint, iface: &str) -> String {
+    let (host, port) = (PeerHost { addr: end.addr.unmapped(), iface: iface.to_owned() }, end.port);
+    match host.addr {
+        Addr::V4(_) => format!("{host}:{port}"),
+        Addr::V6(_) => format!("[{host}]:{port}"),
     }
 }
 
@@ -302,7 +328,29 @@ mod tests {
     fn census_is_bounded() {
         let mut census = SocketCensus::default();
         let socket = Socket { proto: Proto::Tcp, state: State::LISTEN, rqueue: 1, ..Socket::EMPTY };
-        (0..SOCKETS_MAX + 2).for_each(|_| census.add(&socket, (1, 2), &mut Holder::default));
+        (0..SOCKETS_MAX + 2).for_each(|_| census.add(&socket, (1, 2), "", &mut Holder::default));
         assert_eq!((census.listeners.len(), census.over), (SOCKETS_MAX, 2));
+    }
+
+    #[test]
+    fn one_address_on_two_links_is_two_peers() {
+        let end =
+            |last, port| Endpoint { addr: Addr::V6([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]), port };
+        let socket = Socket {
+            state: State::SYN_SENT,
+            retrans: 2,
+            rqueue: UNREAD_MIN,
+            local: end(1, 40_000),
+            peer: end(2, 80),
+            ..Socket::EMPTY
+        };
+        let mut census = SocketCensus::default();
+        for (ifindex, iface) in [(3, "eth0"), (4, "eth1"), (3, "eth0")] {
+            census.add(&Socket { ifindex, ..socket }, (32_768, 60_999), iface, &mut Holder::default);
+        }
+        let peers: Vec<_> = census.unanswered.iter().map(|((peer, _), count)| (peer.to_string(), *count)).collect();
+        assert_eq!(peers, [("fe80::2%eth0".to_owned(), 2), ("fe80::2%eth1".to_owned(), 1)]);
+        assert_eq!(census.destinations.len(), 2);
+        assert_eq!(census.unread[1].name, "[fe80::1%eth1]:40000 from [fe80::2%eth1]:80");
     }
 }

@@ -73,7 +73,9 @@ mod udp_rcvbuf;
 mod unread_queue;
 mod words;
 
-pub use census::{Holder, LateReader, NameOwner, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed};
+pub use census::{
+    Holder, LateReader, NameOwner, PeerHost, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed,
+};
 pub use moved::Moved;
 pub use sample::{Descriptors, Sample};
 pub use surroundings::{

@@ -177,7 +177,7 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     }),
     ("pmtu-blackhole", Severity::Warning, |sample| {
         (sample.before.stuck, sample.after.stuck) = (vec![stuck(1, false)], vec![stuck(1, false)]);
-        sample.after.at_ease.insert(PEER, 1);
+        sample.after.at_ease.insert(PEER.into(), 1);
     }),
     ("pmtu-blackhole", Severity::Warning, |sample| {
         let two = || vec![stuck(1, false), stuck(2, false)];
@@ -281,7 +281,7 @@ fn unread(logged: Option<(i64, i64)>) -> UnreadRule {
 
 fn stuck(cookie: u64, is_window: bool) -> Stuck {
     let (name, owner) = (format!("socket {cookie}"), String::new());
-    Stuck { cookie, name, peer: PEER, owner, is_window, send_q: 9000, again: 3, acked: Some(100) }
+    Stuck { cookie, name, peer: PEER.into(), owner, is_window, send_q: 9000, again: 3, acked: Some(100) }
 }
 
 #[test]
@@ -457,8 +457,8 @@ fn ports_towards_one_destination_are_counted() {
     let mut sample = Sample::of(&[]);
     sample.add_setting("ipv4/ip_local_port_range", vec![32768, 33767]);
     let (local, peer) = (record::Addr::V4([10, 0, 0, 1]), record::Addr::V4([10, 0, 0, 2]));
-    sample.after.destinations.insert((local, peer, 80), PortsInUse { used: 850, time_wait: 800 });
-    sample.after.destinations.insert((local, peer, 81), PortsInUse { used: 799, time_wait: 0 });
+    sample.after.destinations.insert((local, peer.into(), 80), PortsInUse { used: 850, time_wait: 800 });
+    sample.after.destinations.insert((local, peer.into(), 81), PortsInUse { used: 799, time_wait: 0 });
     let found = diagnose(&[sample]);
     assert_eq!(
         (found.len(), found[0].severity, &*found[0].object),

@@ -8,10 +8,12 @@ use super::surroundings::{self, DropWatch};
 use crate::commands::lacks::note;
 use ::drops::DropCounter;
 use doctor::checks::{Holder, SETTINGS, SOCKETS_MAX, Sample, SocketCensus};
+use lookups::lazy_ifaces::NumberedIfaces;
 use lookups::pillars;
 use lookups::session::Session;
 use record::rows::{KernelCounters, Socket, Sockets};
-use record::{Accounting, Demand, Get, Lookups, Next, Schema, SourceError, Table, Value, field_index};
+use record::{Accounting, Demand, Get, Key, Lookup, Lookups, Next, Schema, SourceError, Table, Value, field_index};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -241,11 +243,12 @@ fn read_sockets(
     let fields: Vec<usize> = OF_SOCKETS.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
     let filter =
         engine::filter::conjuncts(Schema::of::<Sockets>(), "proto in (tcp, udp, netlink, packet)").unwrap_or_default();
-    let demand = Demand::new(&fields, filter);
+    let (demand, ifaces) = (Demand::new(&fields, filter), NumberedIfaces::new(session));
     let read = pillars::with_sockets(session, None, &|_| true, |sockets| {
         sockets.run(&demand, &mut |socket| {
             let census = all.entry(socket.netns_id).or_default();
-            census.add(socket, ports(socket.netns_id), &mut || owner(socket, lookups));
+            let iface = bound_to(socket, &ifaces);
+            census.add(socket, ports(socket.netns_id), &iface, &mut || owner(socket, lookups));
             Next::More
         })
     });
@@ -261,6 +264,14 @@ fn read_sockets(
         stats.incomplete(over, text);
     }
     all
+}
+
+/// The interface that a socket is bound to; empty for none.
+fn bound_to<'a>(socket: &Socket<'_>, ifaces: &'a NumberedIfaces<'_>) -> Cow<'a, str> {
+    match (socket.ifindex != 0).then(|| ifaces.value(Key::Pair(socket.netns_id, socket.ifindex))) {
+        Some(Value::Bytes(name)) => String::from_utf8_lossy(name),
+        _ => Cow::Borrowed(""),
+    }
 }
 
 /// The process that owns a socket, as `nginx (812)`, and its pid.

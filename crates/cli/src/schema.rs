@@ -11,7 +11,8 @@ pub(crate) fn markdown(commands: Commands) -> String {
          Generated from the field tables by `cargo xtask gen`; do not edit. Names are column headers, filter words \
          and\n\
          JSON keys. A name ends in its unit; a missing value is `null` in JSON, `-` in text and empty in CSV.\n\
-         *default* fields are always shown, *wide* ones also with `-o wide` and in JSON, *on request* ones only with\n\
+         *default* fields are always shown, *wide* ones also with `-o wide` and in JSON. *unusual* ones are wide, and\n\
+         in an aligned table also if a row has a value that is not *false*. *on request* ones are shown only with\n\
          `--columns`: the kernel is asked for them only then. A table that is too wide for the terminal leaves out\n\
          columns, the last ones first unless noted otherwise; columns named by `--columns` and `--sort` go last.\n\n\
          Owners in text and CSV are `PROCESS[PID].FD`, separated by `,`; `,`, `[` and `]` in a process name are \

@@ -174,7 +174,8 @@ fn root_files_that_were_moved_away_are_packed() {
     assert_eq!(files, ["fw.pcap", "fw.pcap.1.zst"]);
 }
 
-/// The process that packs a file has no capability, and opens neither files nor sockets, before it reads the first byte.
+/// The process that packs a file has no capability, and opens neither files nor sockets, before it reads the first
+/// byte.
 #[test]
 fn root_the_process_that_packs_has_no_rights() {
     testkit::require_root!();

@@ -51,7 +51,7 @@ fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
         )),
         Format::Json => Box::new(Json::new(out, options)),
         Format::Csv => Box::new(Csv::new(out, options)),
-        format if is_aligned(format, request.color) => {
+        format if format.is_aligned(request.color) => {
             let table = TableWriter::new(out, options).with_unusual(request.kept.unusual.clone());
             match format {
                 Format::Table if terminal => Box::new(table.within(room(request)).for_people(Some(CLOCK))),
@@ -61,13 +61,6 @@ fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
         }
         Format::Plain | Format::Table | Format::Tsv => Box::new(Text::new(out, options)),
     }
-}
-
-/// True if rows in this format are aligned, for people; only then columns depend on rows.
-pub(crate) fn is_aligned(format: Format, color: Option<bool>) -> bool {
-    // watch(1) and scripts that draw a screen set its width.
-    let is_drawn = || sys::term::is_terminal(1) || width::asked().is_some() || color == Some(true);
-    format == Format::Plain || format == Format::Table && is_drawn()
 }
 
 /// Returns the number of terminal lines left for rows: below the prompt, or between head and last line of a round.

@@ -2,8 +2,8 @@
 //!
 //! Turns sockets into flows: [`FlowSource`] reads the listeners, then the connections, and folds those with the same
 //! hosts, service, direction and bound interface into one row while they are read; connections are not kept. It only
-//! works on rows and knows no kernel interface, process table or output. Start reading at [`FlowSource`]; the rule is in
-//! [`direction`](fn@direction).
+//! works on rows and knows no kernel interface, process table or output. Start reading at [`FlowSource`]; the rule is
+//! in [`direction`](fn@direction).
 //!
 //! # Which sockets are connections
 //! Every TCP socket that has a peer and does not listen (also half-open ones, which have separate columns), and every

@@ -12,14 +12,14 @@ use record::{Comm, Owner};
 pub const OWNERS_MAX: usize = 8;
 
 /// One owner and the index of the next one of the same flow, ascending by pid.
-struct Link {
+struct OwnerNode {
     owner: Owner,
     next: u32,
 }
 
 /// The owners of all flows; a flow stores the index of its first owner.
 pub(crate) struct OwnerLists {
-    links: Chunks<Link>,
+    links: Chunks<OwnerNode>,
 }
 
 impl OwnerLists {
@@ -59,7 +59,7 @@ impl OwnerLists {
             return first;
         }
         // A new link is added at the front; then all are rewritten in order.
-        let front = self.links.push(Link { owner: *owner, next: first });
+        let front = self.links.push(OwnerNode { owner: *owner, next: first });
         self.write(front, &kept[..=len]);
         front
     }

@@ -84,9 +84,9 @@ impl<R: ReadOwners> Readings<R> {
         Readings { reader, now: None, before_ns: 0, shared: HashMap::new(), is_last: false }
     }
 
-    /// Finds the owners of the socket at an end of an entry that existed at `happened_ns` (nanoseconds since 1970), seen
-    /// at the interface `ifindex` (0: unknown). May block, so that many entries are looked up at once: events wait in
-    /// their buffers until then.
+    /// Finds the owners of the socket at an end of an entry that existed at `happened_ns` (nanoseconds since 1970),
+    /// seen at the interface `ifindex` (0: unknown). May block, so that many entries are looked up at once: events
+    /// wait in their buffers until then.
     pub(crate) fn find(&mut self, entry: &Conntrack<'_>, ifindex: u32, happened_ns: u64) -> OwnerAnswer {
         if !has_socket(entry) {
             return OwnerAnswer::NotHere;

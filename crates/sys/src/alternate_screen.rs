@@ -74,8 +74,8 @@ pub fn take_quit() -> bool {
     }
 }
 
-/// True if `q` was pressed, and nothing else. Reads all pending keys: pasted text that contains `q` must not end the run
-/// and leave its rest to the shell, which would run it. Costs two system calls while no key is pending.
+/// True if `q` was pressed, and nothing else. Reads all pending keys: pasted text that contains `q` must not end the
+/// run and leave its rest to the shell, which would run it. Costs two system calls while no key is pending.
 pub(crate) fn take_key() -> bool {
     let (mut keys, mut is_quit) = ([0u8; 256], None);
     while let Some(count) = read_pending(&mut keys) {

@@ -12,8 +12,9 @@ use crate::fs;
 use crate::netns::{NetNs, inode_in};
 use crate::netns_holder::netns_of_socket;
 
-/// Bound: of CPU time in which netwren searches threads, descriptors and sockets for namespaces that the process it knew has left.
-/// Beyond: a namespace may be left out; counted (exit code 3). By: users with tens of thousands of descriptors.
+/// Bound: of CPU time in which netwren searches threads, descriptors and sockets for namespaces that the process it
+/// knew has left. Beyond: a namespace may be left out; counted (exit code 3). By: users with tens of thousands of
+/// descriptors.
 const SEARCH_NS: u64 = 200_000_000;
 
 /// An open descriptor of a process.

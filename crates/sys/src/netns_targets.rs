@@ -90,9 +90,9 @@ impl NetnsTarget<'_> {
 /// Calls `visit` inside each namespace, on the calling thread, until it breaks. Returns those that it could not enter.
 /// `purpose` names the reader, see [`NetnsTarget::enter_for`].
 ///
-/// A process that was seen in a namespace, or that held it open, may only have passed through, as programs that read many
-/// namespaces do. If it has left, and no other process is there, threads, descriptors and sockets that lead there are
-/// searched, once for all such namespaces.
+/// A process that was seen in a namespace, or that held it open, may only have passed through, as programs that read
+/// many namespaces do. If it has left, and no other process is there, threads, descriptors and sockets that lead there
+/// are searched, once for all such namespaces.
 pub fn visit_each(
     host: &Host,
     targets: &[NetnsTarget<'_>],

@@ -56,8 +56,8 @@ const PLAIN_CHROOT: &str = "needs a root directory that is a mount point, and th
                                 it, and before you enter it again: mount --bind DIR DIR)";
 
 /// Whether the root directory is a mount point. It always is, except in a chroot into a plain folder: there no mount
-/// namespace can be made private (mount(2): EINVAL), so [`confine`](crate::sandbox::confine) with mounts and `ip netns exec` fail. True if
-/// /proc does not show it.
+/// namespace can be made private (mount(2): EINVAL), so [`confine`](crate::sandbox::confine) with mounts and `ip netns
+/// exec` fail. True if /proc does not show it.
 pub(crate) fn has_mounted_root() -> bool {
     let mut text = Vec::new();
     let read = sys::fs::read_file(Path::new("/proc/thread-self/mountinfo"), &mut text);

@@ -141,7 +141,7 @@ enum Step {
     Network(CString),
     HidePid(CString),
     Cover(CString, CString),
-    Resource(Resource, u64),
+    LimitKind(LimitKind, u64),
     HangupHeard,
     Files(Vec<OwnedFd>),
 }
@@ -159,8 +159,8 @@ impl Step {
                 CString::new(format!("hidepid={value}")).map_err(|_| SysError::new("mount", "/proc", Errno::INVAL))?,
             ),
             Limit::Cover { with, place } => Step::Cover(c_path(with)?, c_path(place)?),
-            Limit::OpenFiles(most) => Step::Resource(libc::RLIMIT_NOFILE, *most),
-            Limit::AddressSpace(most) => Step::Resource(libc::RLIMIT_AS, *most),
+            Limit::OpenFiles(most) => Step::LimitKind(libc::RLIMIT_NOFILE, *most),
+            Limit::AddressSpace(most) => Step::LimitKind(libc::RLIMIT_AS, *most),
             Limit::HangupHeard => Step::HangupHeard,
             Limit::Files(files) => {
                 Step::Files(files.iter().map(|file| out_of_the_way(file)).collect::<Result<_, _>>()?)
@@ -184,7 +184,7 @@ impl Step {
                 own_mounts_raw()?;
                 mount(Some(with), place, None, libc::MS_BIND | libc::MS_REC, None)
             }
-            Step::Resource(resource, most) => limit_resource(*resource, *most, *most),
+            Step::LimitKind(resource, most) => limit_resource(*resource, *most, *most),
             Step::HangupHeard => hear_hangup(),
             Step::Files(files) => files.iter().zip(3..).try_for_each(|(file, number)| {
                 // SAFETY: dup2 takes two integers; it only changes descriptors of the new process.
@@ -206,9 +206,9 @@ fn out_of_the_way(file: &OwnedFd) -> Result<OwnedFd, SysError> {
 
 // glibc has its own enum type for it, musl an int.
 #[cfg(target_env = "gnu")]
-type Resource = libc::__rlimit_resource_t;
+type LimitKind = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
-type Resource = libc::c_int;
+type LimitKind = libc::c_int;
 
 fn c_path(path: &Path) -> Result<CString, SysError> {
     let bytes = path.as_os_str().as_bytes();
@@ -250,7 +250,7 @@ fn enter_network(path: &std::ffi::CStr) -> Result<(), Errno> {
     Ok(())
 }
 
-fn limit_resource(resource: Resource, now: u64, most: u64) -> Result<(), Errno> {
+fn limit_resource(resource: LimitKind, now: u64, most: u64) -> Result<(), Errno> {
     let limit = libc::rlimit64 { rlim_cur: now, rlim_max: most };
     // SAFETY: `limit` is a live rlimit64 to be read.
     checked(unsafe { libc::setrlimit64(resource, &raw const limit) })?;

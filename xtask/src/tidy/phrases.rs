@@ -65,6 +65,11 @@ const PHRASES: &[Phrase] = &[
     ),
 ];
 
+/// Compiles a pattern with ASCII classes: the Unicode tables of `regex` are not built in.
+fn compile(pattern: &str) -> Result<Regex> {
+    Ok(Regex::new(&pattern.replace(r"\b", r"(?-u:\b)").replace(r"\w", "[0-9A-Za-z_]"))?)
+}
+
 /// The compiled table.
 pub(super) struct Phrases(Vec<(&'static str, Regex, Option<Regex>)>);
 
@@ -85,8 +90,8 @@ impl Rate {
 impl Phrases {
     pub(super) fn new() -> Result<Phrases> {
         let compiled = PHRASES.iter().map(|phrase| {
-            let except = if phrase.except.is_empty() { None } else { Some(Regex::new(phrase.except)?) };
-            Ok((phrase.name, Regex::new(phrase.pattern)?, except))
+            let except = if phrase.except.is_empty() { None } else { Some(compile(phrase.except)?) };
+            Ok((phrase.name, compile(phrase.pattern)?, except))
         });
         Ok(Phrases(compiled.collect::<Result<_>>()?))
     }

@@ -16,7 +16,7 @@ const LIMITS: &[(&str, usize)] = &[
 ];
 
 /// The present size, rounded up.
-const CLI_LINES_MAX: usize = 22_500;
+const CLI_LINES_MAX: usize = 22_600;
 
 pub(super) fn check(sources: &[SourceFile]) -> Findings {
     let too_large = lines(sources).into_iter().filter_map(|(krate, lines)| {

@@ -196,19 +196,7 @@ fn follow<T: Shipped>(
             shipment.finish(request.stats, &mut run.stats);
             run
         }
-        (None, names) if !plan.is_streaming() => {
-            let mut sink = output::sink_of_rounds(request, session);
-            match (request.repeat, names) {
-                (Repeat::Every(period), names) => {
-                    let rounds = StreamRounds { plan, period, rates: request.group_rates };
-                    rounds.read(stream, &mut lookups, &mut *sink, names)?
-                }
-                (Repeat::Once, Some(names)) => {
-                    read_to_its_end(plan, stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names))?
-                }
-                (Repeat::Once, None) => read_to_its_end(plan, stream, &mut lookups, &mut *sink)?,
-            }
-        }
+        (None, names) if !plan.is_streaming() => read_rounds(request, session, plan, stream, &mut lookups, names)?,
         (None, None) => {
             let mut sink = waiting::over(request, session, output::sink(request));
             plan.follow_renewed(stream, &mut lookups, &mut *sink, &stop)?
@@ -227,6 +215,28 @@ fn follow<T: Shipped>(
         run.ended = engine::Ended::Closed;
     }
     Ok(run)
+}
+
+/// Reads the groups or the sorted rows of a stream: in rounds, or once at its end.
+fn read_rounds<T: Table>(
+    request: &Request,
+    session: &Session,
+    plan: &Plan<T>,
+    stream: &mut dyn Stream<T>,
+    lookups: &mut FollowedLookups<'_>,
+    names: &mut Option<DnsNames<'_>>,
+) -> Result<Run, RunError> {
+    let mut sink = output::sink_of_rounds(request, session);
+    match (request.repeat, names) {
+        (Repeat::Every(period), names) => {
+            let rounds = StreamRounds { plan, period, rates: request.group_rates };
+            rounds.read(stream, lookups, &mut *sink, names)
+        }
+        (Repeat::Once, Some(names)) => {
+            read_to_its_end(plan, stream, lookups, &mut ResolvingSink::new(&mut *sink, names))
+        }
+        (Repeat::Once, None) => read_to_its_end(plan, stream, lookups, &mut *sink),
+    }
 }
 
 /// Announces the shipped rows, the targets, and the end of the run.
@@ -306,8 +316,8 @@ impl<'s> FollowedLookups<'s> {
         enrichment
     }
 
-    /// Makes lookups on top of `base`, which was read at the start. `may_need` tells whether some rows need a lookup that
-    /// is not `wanted`.
+    /// Makes lookups on top of `base`, which was read at the start. `may_need` is true for a lookup that some rows need
+    /// although it is not `wanted`.
     fn new(
         session: &'s Session,
         base: Lookups<'s>,

@@ -7,7 +7,6 @@ use super::shell_line::shell_line;
 use super::ship::ship_request;
 use crate::bundle::BundleWriter;
 use crate::command::{Command, GroupRate, ParsedWords};
-use crate::output;
 use lookups::session::SessionTarget;
 use record::{FieldInfo, Schema, Show};
 use shipping::ShipRequest;
@@ -38,6 +37,13 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// True if rows in this format are aligned, for people; only then columns depend on rows.
+    pub(crate) fn is_aligned(self, color: Option<bool>) -> bool {
+        // watch(1) and scripts that draw a screen set its width.
+        let is_drawn = || sys::term::is_terminal(1) || runtime::width::asked().is_some() || color == Some(true);
+        self == Format::Plain || self == Format::Table && is_drawn()
+    }
+
     /// True for human-readable tables.
     pub(crate) fn is_table(self) -> bool {
         matches!(self, Format::Table | Format::Plain)
@@ -239,7 +245,7 @@ impl Request {
         };
         let tables = words.command.tables;
         let table = tables.get(1).filter(|_| follow.is_some()).or(tables.first()).copied();
-        let table = table.filter(|_| output::is_aligned(format, color));
+        let table = table.filter(|_| format.is_aligned(color));
         let request = Request {
             command: words.command.name,
             flags: shell_line(&words.given_words(&SHORT_FILTERS)),

@@ -629,7 +629,7 @@ table! {
     /// since) or related. Null without an entry: not confirmed (its first packet was dropped), invalid, untracked or
     /// already removed.
     ct_state: Name(PacketState::NAMES) = own(|row| cells::state(row.entry)), needs capture_need::ENTRY;
-    /// Direction of the packet in its connection: original (that of the first packet) or reply.
+    /// Direction of the packet in its connection: original (of the first packet) or reply.
     ct_direction: Name(CtDirection::NAMES) = own(|row| cells::direction(row.entry)), needs capture_need::ENTRY;
     /// Status bits of the packet's conntrack entry. A filter matches if the named bit is set.
     ct_status: Words(CtStatus::NAMES) = own(|row| cells::status(row.entry)),

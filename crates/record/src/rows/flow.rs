@@ -159,7 +159,7 @@ const FIELDS: &[F] = fields! { F:
     peer_addr: Addr = own(|row| Value::Addr(row.peer_addr)), show Show::Default, link LINK;
     /// Peer's port; null if several ports are folded into one flow.
     peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
-    /// Interface or VRF that the connections are bound to; connections bound to another one are another flow.
+    /// Interface or VRF that the connections are bound to; connections bound to a different one are a different flow.
     iface: Text = joined(LookupId::Ifaces, iface_key), kernel "idiag_if", needs Flow::NEED_IFACE,
         show Show::Unusual;
     /// Index of that interface.

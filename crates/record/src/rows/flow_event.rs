@@ -108,7 +108,7 @@ const FIELDS: &[F] = fields! { F:
     peer_addr: Addr = own(|row| addr(row.peer_addr)), show Show::Default, link LINK;
     /// Peer's port if this host connects to it; null if several ports are folded into one flow.
     peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
-    /// Interface or VRF that the connections are bound to; connections bound to another one are another flow.
+    /// Interface or VRF that the connections are bound to; connections bound to a different one are a different flow.
     iface: Text = joined(LookupId::Ifaces, iface_key), kernel "skc_bound_dev_if", show Show::Wide;
     /// Index of that interface.
     ifindex: Id = own(|row| Value::number((row.ifindex != 0).then_some(row.ifindex))), kernel "skc_bound_dev_if",

@@ -344,7 +344,7 @@ table! {
     /// confirmed (its first packet was dropped), invalid, untracked or already removed.
     ct_state: Name(PacketState::NAMES) = own(|row| cells::state(row.entry)), kernel "NFULA_CT_INFO",
         needs log_need::ENTRY;
-    /// Direction of the packet in its connection: original (that of the first packet) or reply.
+    /// Direction of the packet in its connection: original (of the first packet) or reply.
     ct_direction: Name(CtDirection::NAMES) = own(|row| cells::direction(row.entry)), kernel "NFULA_CT_INFO",
         needs log_need::ENTRY;
     /// Status bits of the packet's conntrack entry. A filter matches if the named bit is set.

@@ -35,8 +35,8 @@ pub struct UserIds {
     pub groups: Vec<u32>,
 }
 
-/// Leaves the process its memory, its open descriptors and the capabilities `keep`: it can open no file, and no socket but
-/// rtnetlink. Skips what the kernel does not support. Call it before starting threads.
+/// Leaves the process its memory, its open descriptors and the capabilities `keep`: it can open no file, and no socket
+/// but rtnetlink. Skips what the kernel does not support. Call it before starting threads.
 pub fn keep_open_only(keep: CapSet) {
     let _ = forbid_new();
     let _ = keep_only(keep);

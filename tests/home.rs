@@ -5,6 +5,7 @@ use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
 use std::process::Stdio;
 use testkit::netns::Lab;
+use testkit::routed::Routed;
 use testkit::sandbox::{Limit, confine};
 use testkit::wait_until;
 
@@ -89,6 +90,50 @@ fn root_every_part_of_a_sick_host_is_on_one_screen() {
     let all = object(&seen(netwren(&["--all-netns", "-o", "json"])));
     let is_here = |one: &Value| one["netns"] == lab.name() && one["id"] == "listen-overflow";
     assert!(all["findings"].as_array().unwrap().iter().any(is_here), "{all}");
+}
+
+/// A server that sends 2 MB/s to a client that says nothing, and reads what six others send; it runs for a minute.
+const SERVER: &str = "
+import select, socket, time
+listener = socket.socket(); listener.bind(('172.17.0.2', 8000)); listener.listen(16)
+reader = socket.socket(); reader.bind(('172.17.0.2', 8001)); reader.listen(16)
+download, senders, end = listener.accept()[0], [reader.accept()[0] for _ in range(6)], time.time() + 60
+while time.time() < end:
+    download.send(b'x' * 20000)
+    for ready in select.select(senders, [], [], 0)[0]: ready.recv(65536)
+    time.sleep(0.01)
+";
+
+/// The client: one connection that only receives, six that only send.
+const CLIENT: &str = "
+import socket, time
+def connect(port):
+    while True:
+        try: return socket.create_connection(('172.17.0.2', port))
+        except OSError: time.sleep(0.01)
+download, senders, end = connect(8000), [connect(8001) for _ in range(6)], time.time() + 60
+while time.time() < end:
+    download.recv(65536)
+    for number, sender in enumerate(senders): sender.send(b'y' * 500 * (number + 1))
+    time.sleep(0.005)
+";
+
+/// The busiest flows count what comes in as well as what goes out, and the largest sum comes first.
+#[test]
+fn root_a_download_is_the_first_of_the_busiest_flows() {
+    testkit::require_root!();
+    testkit::program::netwren();
+    let Routed { client, router: _router, server } = Routed::new("homein");
+    server.spawn("python3", &["-c", SERVER]);
+    client.spawn("python3", &["-c", CLIENT]);
+    client.wait_until("all are connected", || client.output("ss", &["-Htn", "state", "established"]).lines().count() == 7);
+    let home = object(&seen(netwren_in(&client, &["-o", "json"])));
+    let flows = home["flows"].as_array().unwrap();
+    let rate = |flow: &Value, name: &str| flow[name].as_u64().unwrap_or(0);
+    let sum = |flow: &Value| rate(flow, "bytes_in_per_s") + rate(flow, "bytes_out_per_s");
+    assert_eq!(flows[0]["peer_port"], 8000, "{home}");
+    assert!(rate(&flows[0], "bytes_in_per_s") > 50 * rate(&flows[0], "bytes_out_per_s"), "{home}");
+    assert!(flows.windows(2).all(|pair| sum(&pair[0]) >= sum(&pair[1])), "{home}");
 }
 
 #[test]

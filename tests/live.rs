@@ -39,7 +39,8 @@ fn root_a_filter_means_the_same_through_every_backend() {
         let via = |backend: &'static str| {
             let mut args = base.to_vec();
             args.extend(["--via", backend]);
-            testkit::mask::sorted_lines(&netwren_in(&lab, &args).ok())
+            // /proc does not name the interface of a link-local address.
+            testkit::mask::sorted_lines(&netwren_in(&lab, &args).ok().replace("%nwl0", ""))
         };
         let netlink = via("netlink");
         assert_eq!(netlink, via("proc"), "{filter}");

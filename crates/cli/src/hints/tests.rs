@@ -43,10 +43,10 @@ fn words(line: &str) -> Vec<OsString> {
 }
 
 /// The lines `perhaps: netwren …` of a message, without `netwren`.
-fn lines_of(said: &str) -> impl Iterator<Item = String> {
+fn lines_of(said: &str) -> Vec<String> {
     let meant = ["perhaps: netwren ", "perhaps the command is meant: netwren "];
     let of = move |line: &str| meant.iter().find_map(|begin| line.split_once(begin).map(|(_, line)| line.to_owned()));
-    said.lines().filter_map(of).collect::<Vec<_>>().into_iter()
+    said.lines().filter_map(of).collect()
 }
 
 /// The message about the words after a command; empty if the command takes them.

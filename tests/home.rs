@@ -126,7 +126,9 @@ fn root_a_download_is_the_first_of_the_busiest_flows() {
     let Routed { client, router: _router, server } = Routed::new("homein");
     server.spawn("python3", &["-c", SERVER]);
     client.spawn("python3", &["-c", CLIENT]);
-    client.wait_until("all are connected", || client.output("ss", &["-Htn", "state", "established"]).lines().count() == 7);
+    client.wait_until("all are connected", || {
+        client.output("ss", &["-Htn", "state", "established"]).lines().count() == 7
+    });
     let home = object(&seen(netwren_in(&client, &["-o", "json"])));
     let flows = home["flows"].as_array().unwrap();
     let rate = |flow: &Value, name: &str| flow[name].as_u64().unwrap_or(0);

@@ -50,6 +50,7 @@ use record::{Accounting, Lookups, Next, Round, Scan, Sink, SinkError, Source, Ta
 use std::mem;
 
 pub use cached::CachedPlan;
+use cached::Streaming;
 pub use follow::{CellsOf, ReadRows, RenewedLookups, RowSink};
 pub use outcome::{Ended, Run, RunError};
 pub use typed_rows::Disposition;
@@ -105,7 +106,7 @@ impl<T: Table> Plan<T> {
             _ if pass.ended == Ended::Limit => Accounting::default(),
             (Work::Stream, Some(rendered)) => self.stream_cached(scan, gate, &mut out, &mut pass, rendered)?,
             (Work::Sort(order), Some(rendered)) if order.by_rate => {
-                self.sort_cached(order, scan, gate, &mut out, &mut pass, rendered)?
+                self.sort_cached(order, scan, Streaming::new(gate, &mut out, &mut pass, rendered))?
             }
             (Work::Stream, None) => self.stream(scan, gate, &mut out, &mut pass)?,
             (Work::Sort(order), _) => self.sorted(order, scan, gate, &mut out, &mut pass)?,

@@ -87,7 +87,7 @@ mod tests {
         let (_, test) = std::any::type_name::<T>().split_once("::").unwrap();
         let out = program.args(["--exact", test]).env(LOSES, args).output().unwrap();
         let says = String::from_utf8(out.stderr).unwrap();
-        assert!(says.contains("netwren: rows that were read did not come out: this is a bug in netwren"), "{says}");
+        assert!(says.contains("netwren: rows were read but not written: this is a bug in netwren"), "{says}");
         assert_eq!(out.status.code(), Some(code), "{args}: {says}");
     }
 

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 const CHAINS: usize = 1 << 12;
 
 /// Maps keys to values; the newest value of a key counts. Entries can only be removed all together.
-pub struct AppendMap<K, V> {
+pub(crate) struct AppendMap<K, V> {
     /// Allocated with the first entry, because most maps of most runs stay empty.
     chains: OnceCell<Vec<Slot<K, V>>>,
     length: Cell<usize>,
@@ -24,17 +24,17 @@ struct Node<K, V> {
 
 impl<K: Hash + Eq, V> AppendMap<K, V> {
     /// Creates an empty map.
-    pub fn new() -> AppendMap<K, V> {
+    pub(crate) fn new() -> AppendMap<K, V> {
         AppendMap { chains: OnceCell::new(), length: Cell::new(0), hasher: RandomState::new() }
     }
 
     /// The number of values, including superseded ones.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length.get()
     }
 
     /// The newest value of `key`.
-    pub fn newest(&self, key: &K) -> Option<&V> {
+    pub(crate) fn newest(&self, key: &K) -> Option<&V> {
         let mut place = self.chain(self.chains.get()?, key)?;
         let mut newest = None;
         while let Some(link) = place.get() {
@@ -47,7 +47,7 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
     }
 
     /// Adds a value, which becomes the newest of `key`.
-    pub fn push(&self, key: K, value: V) -> Option<&V> {
+    pub(crate) fn push(&self, key: K, value: V) -> Option<&V> {
         let chains = self.chains.get_or_init(|| std::iter::repeat_with(OnceCell::new).take(CHAINS).collect());
         let mut place = self.chain(chains, &key)?;
         while let Some(link) = place.get() {
@@ -58,7 +58,7 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
     }
 
     /// Removes everything.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.chains.get_mut().into_iter().flatten().for_each(empty);
         self.length.set(0);
     }

@@ -1,7 +1,7 @@
 //! The session of a run, and what rows get that their source does not carry: owners, names, rules, connections.
 #![forbid(unsafe_code)]
 
-pub mod append_map;
+mod append_map;
 pub mod asked;
 pub mod enrich;
 pub mod filter_names;

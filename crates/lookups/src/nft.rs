@@ -28,7 +28,7 @@ impl ListingBounds {
 /// A failure of nft.
 #[derive(Debug)]
 pub enum NftError {
-    /// The program is not at any of [`PLACES`].
+    /// The program is in none of the usual directories.
     Missing,
     /// It could not be started, or communication failed.
     Io(io::Error),

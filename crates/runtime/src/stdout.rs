@@ -14,6 +14,12 @@ impl Stdout {
     }
 }
 
+impl Default for Stdout {
+    fn default() -> Stdout {
+        Stdout::new()
+    }
+}
+
 impl io::Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         erase_progress();

@@ -6,7 +6,6 @@ use crate::command::{Command, Positional};
 use crate::flags::defs::{FLAGS, Flag, Takes};
 use crate::flags::parser;
 use crate::registry::COMMANDS;
-use faces;
 use std::ffi::OsString;
 
 /// The parsed line up to the current word.

@@ -397,7 +397,7 @@ fn period<'f, 'w>(
 /// When `--for` ends the run. Fails for a table that is read once.
 fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Duration>) -> Result<Option<u64>, String> {
     let scope = words.command.scope;
-    if !scope.meets(Scope::LASTS) && !(scope.meets(Scope::WINDOWS) && repeat.is_some()) {
+    if !(scope.meets(Scope::LASTS) || scope.meets(Scope::WINDOWS) && repeat.is_some()) {
         return Ok(None);
     }
     // `capture latency --for 0` measures no delays.

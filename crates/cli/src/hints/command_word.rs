@@ -4,7 +4,7 @@ use crate::command::Commands;
 use crate::flags::near_command::is_slip;
 
 /// Words of other tools, each with our command line that answers the same question.
-pub(super) const MEANT: &[(&[&str], &str)] = &[
+const MEANT: &[(&[&str], &str)] = &[
     (&["top", "iftop", "nethogs", "bandwidth", "traffic"], "flows --watch"),
     (&["conn", "conns", "connection", "connections", "lsof", "socket", "tcp", "who"], "sockets"),
     (&["unix"], "sockets 'proto = unix'"),

@@ -42,6 +42,3 @@ fn format_of_output(words: &[OsString], command: &'static Command, commands: Com
     let formats = formats.join(", ");
     Some(format!("-o takes a format: {formats}; switches of {tool} go with `netwren {tool}`\nperhaps: {line}"))
 }
-
-#[cfg(test)]
-mod tests;

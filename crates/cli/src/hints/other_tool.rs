@@ -5,7 +5,6 @@ use super::own_line;
 use super::pieces::{WordPiece, pieces};
 use crate::command::{Command, Commands};
 use crate::flags::shell_line::shell_line;
-use faces;
 use std::ffi::OsString;
 
 /// The meaning of a tool's letter in a line of ours.

@@ -111,9 +111,8 @@ fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Pr
 /// that the field does, unless the columns that are `shown` in any case name the interface.
 fn links(table: Schema, fields: &[usize], shown: &[usize], has_link: impl Fn(&FieldInfo) -> bool) -> Vec<bool> {
     let is_shown = |name: &&str| table.index_of(name).is_some_and(|index| shown.contains(&index));
-    let is_linked = |field: FieldInfo| {
-        !field.link_names.is_empty() && has_link(&field) && !field.link_names.iter().all(|name| is_shown(&name))
-    };
+    let is_linked =
+        |field: FieldInfo| !field.link_names.is_empty() && has_link(&field) && !field.link_names.iter().all(&is_shown);
     fields.iter().map(|&index| table.field(index).is_some_and(is_linked)).collect()
 }
 

@@ -79,16 +79,13 @@ impl<T: Table> Plan<T> {
         &self,
         order: &RowOrder,
         scan: &mut dyn Scan<T>,
-        gate: &Gate<'_, T>,
-        out: &mut Out<'_>,
-        pass: &mut Pass,
-        rendered: &mut RenderedRows,
+        mut streaming: Streaming<'_, '_, '_, T>,
     ) -> Result<Accounting, RunError> {
         let shown = self.columns.0.len();
         let sorter = Sorter::new(order, self.cells.len(), shown, None);
-        let mut streaming = Streaming::new(gate, out, pass, rendered);
         streaming.deferred = Some(DeferredRows { sorter, shown, holes: Vec::new(), count: 0 });
-        let (from_source, deferred) = self.read_cached(scan, streaming)?;
+        let (from_source, streaming) = self.read_cached(scan, streaming)?;
+        let Streaming { deferred, rendered, out, pass, .. } = streaming;
         if let Some(deferred) = deferred {
             let rates: Vec<usize> = order.keys.iter().map(|&(place, _)| place).collect();
             deferred.write(&rates, rendered, out, pass);
@@ -96,12 +93,12 @@ impl<T: Table> Plan<T> {
         Ok(from_source)
     }
 
-    /// Reads all rows. Returns the source's counts and the rows that are not yet written.
-    fn read_cached(
+    /// Reads all rows. Returns the source's counts, and the data with the rows that are not yet written.
+    fn read_cached<'p, 'o, 'g>(
         &self,
         scan: &mut dyn Scan<T>,
-        streaming: Streaming<'_, '_, '_, T>,
-    ) -> Result<(Accounting, Option<DeferredRows>), RunError> {
+        streaming: Streaming<'p, 'o, 'g, T>,
+    ) -> Result<(Accounting, Streaming<'p, 'o, 'g, T>), RunError> {
         streaming.rendered.begin();
         let shared = Shared { plan: self, streaming: RefCell::new(streaming) };
         let mut spare = vec![Value::Null; self.cells.len()];
@@ -109,12 +106,12 @@ impl<T: Table> Plan<T> {
             // One vector for all rows, like in `stream`.
             shared.streaming.borrow_mut().row(&self.cells, row, &mut spare)
         });
-        Ok((from_source.map_err(RunError::Source)?, shared.streaming.into_inner().deferred))
+        Ok((from_source.map_err(RunError::Source)?, shared.streaming.into_inner()))
     }
 }
 
 /// The data that both decoded and reused rows need.
-struct Streaming<'p, 'o, 'g, T: Table> {
+pub(super) struct Streaming<'p, 'o, 'g, T: Table> {
     /// The gate that rows pass, and their output.
     gate: &'p Gate<'g, T>,
     out: &'p mut Out<'o>,
@@ -183,7 +180,7 @@ fn unborrowed(value: Value<'_>) -> Option<Value<'static>> {
 }
 
 impl<'p, 'o, 'g, T: Table> Streaming<'p, 'o, 'g, T> {
-    fn new(
+    pub(super) fn new(
         gate: &'p Gate<'g, T>,
         out: &'p mut Out<'o>,
         pass: &'p mut Pass,
@@ -269,12 +266,12 @@ impl<'p, 'o, 'g, T: Table> Streaming<'p, 'o, 'g, T> {
 }
 
 /// A [`Streaming`] for two callers: the source asks before it decodes, and passes on the rows that were unknown.
-struct Shared<'p, 'o, 'g, T: Table> {
-    plan: &'g Plan<T>,
+struct Shared<'a, 'p, 'o, 'g, T: Table> {
+    plan: &'a Plan<T>,
     streaming: RefCell<Streaming<'p, 'o, 'g, T>>,
 }
 
-impl<T: Table> RowCache for Shared<'_, '_, '_, T> {
+impl<T: Table> RowCache for Shared<'_, '_, '_, '_, T> {
     fn exclude_field(&self, field: usize) -> bool {
         let Some(column) = self.plan.column_but_for(field) else { return false };
         self.streaming.borrow_mut().rendered.set_hole_column(column);

@@ -1,7 +1,7 @@
 //! The conntrack face (conntrack-tools 1.4.7): its command line, requests and exit codes. `crate::conntrack::output`
 //! writes the bytes, and the crate `conntrack` the messages to the kernel.
 //!
-//! Words become a [`parse::Line`], which [`commands::execute`] runs. [`filter`] decides which entries pass.
+//! Words become a `parse::Line`, which `commands::execute` runs. `filter` decides which entries pass.
 
 mod addresses;
 mod args;

@@ -1,7 +1,7 @@
 //! The ss face: its command line, order of tables and exit codes. `crate::ss::output` writes the bytes.
 //!
-//! Words become [`flags::Flags`]. The expression becomes a condition and then a filter over the field table
-//! ([`request::make`]), with one question per socket table; [`run`] sends the questions to the source and hands every
+//! Words become `flags::Flags`. The expression becomes a condition and then a filter over the field table
+//! (`request::make`), with one question per socket table; `run` sends the questions to the source and hands every
 //! row to the writer. Only the source knows netlink.
 
 mod condition;

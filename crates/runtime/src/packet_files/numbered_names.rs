@@ -41,7 +41,7 @@ impl NumberedNames {
 
 impl NumberedNames {
     /// The next name.
-    pub fn next(&mut self) -> OsString {
+    pub fn next_name(&mut self) -> OsString {
         self.number += 1;
         let time = sys::clock::format_local(c"%Y%m%d%H%M%S", (self.now)()).unwrap_or_default();
         let mut name = self.stem.clone();
@@ -58,14 +58,14 @@ mod tests {
     #[test]
     fn names_have_number_and_time() {
         let mut names = NumberedNames::at(Path::new("dir/all.pcapng"), || 1_700_000_000);
-        let first = names.next().into_string().unwrap_or_default();
+        let first = names.next_name().into_string().unwrap_or_default();
         assert!(first.starts_with("all_00001_202311") && first.ends_with(".pcapng"), "{first}");
         assert_eq!(first.len(), "all_00001_20231114221320.pcapng".len());
         names.number = 99_999;
-        assert!(names.next().into_string().unwrap_or_default().starts_with("all_100000_2023"));
+        assert!(names.next_name().into_string().unwrap_or_default().starts_with("all_100000_2023"));
         let packed = NumberedNames::at(Path::new("dir/all.pcap.gz"), || 0);
         assert_eq!((packed.stem.to_str(), packed.ending.to_str()), (Some("all_"), Some(".pcap.gz")));
         let mut plain = NumberedNames::at(Path::new("dump"), || 1_700_000_000);
-        assert_eq!(plain.next().len(), "dump_00001_20231114221320".len());
+        assert_eq!(plain.next_name().len(), "dump_00001_20231114221320".len());
     }
 }

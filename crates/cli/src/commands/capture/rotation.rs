@@ -100,7 +100,7 @@ impl Rotation {
 
     fn make(&mut self) -> io::Result<BegunFile> {
         let mut names = self.names.clone();
-        let begun = self.series.begin(NextName::New(&mut || names.next()))?;
+        let begun = self.series.begin(NextName::New(&mut || names.next_name()))?;
         // If no file was created, its number is used again.
         self.names = names;
         Ok(begun)

@@ -7,7 +7,7 @@ use record::rows::Sockets;
 use sys::{Host, WITHOUT_BPF, WalkError};
 
 use super::cache::{BackendCache, Program, WalkRequest};
-use super::rows::Keys;
+use crate::backends::row_keys::Keys;
 
 pub(super) type TcpIterator = Infallible;
 pub(super) type TcpWalk = Infallible;

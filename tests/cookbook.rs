@@ -13,9 +13,10 @@ use town::Town;
 
 const HEAD: &str = "# Cookbook
 
-Questions that operators ask, each with the command that answers it and what it says on a terminal. All outputs are of
-one host, `web1`: 192.0.2.10 on `eth0`, a web server, a container behind port 8080, and programs that do not behave. A
-test runs every command and compares. `netwren help filters` is the language of filters.
+Questions of operators, each with a command that answers it and the command's output on a terminal. All outputs come
+from one host, `web1`, with the address 192.0.2.10 on `eth0`, a web server, a container published on port 8080, and some
+faulty programs. A test runs every command and compares its output with this page. `netwren help filters` describes the
+filter language.
 ";
 
 const MORE: &str = include_str!("cookbook/more.md");

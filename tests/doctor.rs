@@ -125,8 +125,8 @@ fn root_a_server_that_neither_accepts_nor_reads_is_named() {
     // The findings as text, by area, and as an exit code.
     let text = doctor(&lab, &["udp"]).ok_but_owners();
     assert!(text.starts_with("CRITICAL"), "{text}");
-    assert!(text.contains("\n  proof    UdpRcvbufErrors: ") && !text.contains("listen-overflow"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80 || line.starts_with("           sysctl")), "{text}");
+    assert!(text.contains("\n  evidence  UdpRcvbufErrors: ") && !text.contains("listen-overflow"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80 || line.starts_with("            sysctl")), "{text}");
     assert_eq!(doctor(&lab, &["--exit-code=critical"]).code, 1);
     doctor(&lab, &["--exit-code", "interfaces"]).ok_but_owners();
     lab.close_all();
@@ -140,7 +140,7 @@ fn root_a_healthy_host_has_no_finding() {
     let (quiet, busy) = (Lab::new("drquiet"), Lab::new("drbusy"));
     assert_eq!(findings(doctor(&quiet, &["-o", "json", "netns != null"])), Vec::<Value>::new());
     // A program without BPF cannot check a part of the host.
-    let said = |args: &[&str]| doctor(&quiet, args).ok_but_owners().replace(" of what could be seen", "");
+    let said = |args: &[&str]| doctor(&quiet, args).ok_but_owners().replace(" in the data that could be read", "");
     assert_eq!(said(&["conntrack"]), "nothing wrong was found by 8 checks\n", "those of the area");
     let filtered = said(&["netns != null and severity = critical"]);
     assert_eq!(filtered, "nothing that matches the filter was found by 62 checks\n");

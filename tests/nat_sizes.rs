@@ -189,7 +189,7 @@ fn root_expired_entries_are_told_apart() {
         let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
         let expired = said["expired"].as_u64().unwrap_or(0);
         assert!(expired <= 200, "{said}");
-        expired > 0 && texts(&said["reasons"]).iter().any(|reason| reason.contains("have expired and count"))
+        expired > 0 && texts(&said["reasons"]).iter().any(|reason| reason.contains("have expired and still count"))
     });
 }
 
@@ -371,7 +371,7 @@ fn full_table_is_told(lab: &Lab) {
     ] {
         assert!(reasons.iter().any(|reason| reason.contains(word)), "{word}: {reasons:?}");
     }
-    assert!(reasons.iter().any(|reason| reason.contains("is not known, the limit of 1000 hides it")), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("is unknown, because the limit is 1000")), "{reasons:?}");
     let text = advise_in(lab, &[]).ok();
     let lines = text.lines().filter_map(|line| line.strip_prefix("  sysctl -w "));
     // Lines with a comment after the value are timeouts of a namespace.
@@ -445,10 +445,10 @@ fn root_issue_10_used_up_source_ports_are_told() {
     assert_eq!((number(&said["entries"]), said["verdict"].as_str()), (10, Some("refusing")), "{said}");
     assert!(number(&said["drop_delta"]) > 0 && said["drop_delta"] == said["insert_failed_delta"], "{said}");
     let reasons = texts(&said["reasons"]);
-    let words =
-        "source ports of 10.9.0.1 towards 11.0.0.9:9 are used up (10 of 10): udp, the rule allows 20000 to 20009";
+    let words = "source ports of 10.9.0.1 for connections to 11.0.0.9:9 are exhausted (10 of 10): udp, the rule allows \
+                 20000 to 20009";
     assert_eq!(reasons[0], words);
-    assert!(reasons[1].contains("packets were dropped though there was room"), "{reasons:?}");
+    assert!(reasons[1].contains("packets were dropped although there was room"), "{reasons:?}");
     assert_eq!(texts(&said["sysctl"]), [""; 0], "a larger table has no more ports");
     let used = &said["ports_used_up"][0];
     assert_eq!(
@@ -554,7 +554,7 @@ fn root_issue_10_refused_entries_crowd_the_whole_host() {
     let of = |lab: &Lab| all.iter().find(|one| one["netns"] == lab.name()).unwrap_or_else(|| panic!("{}", ran.stderr));
     let said = of(&looks);
     assert_eq!((said["verdict"].as_str(), number(&said["chaintoolong_delta"])), (Some("crowded"), 0), "{said}");
-    let words = "entries of other network namespaces were refused because their hash chain was too long";
+    let words = "entries of other network namespaces were rejected because their hash chain was too long";
     assert!(texts(&said["reasons"]).iter().any(|reason| reason.contains(words)), "{said}");
     assert!(number(&of(&fills)["chaintoolong_delta"]) > 0, "{}", of(&fills));
     // The single pass over all namespaces counts separately for each.

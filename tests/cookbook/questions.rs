@@ -50,70 +50,65 @@ impl Question {
 
 /// The first twenty are the questions of `first_guesses`; questions that change the host come last.
 pub(super) const CHAPTERS: &[Chapter] = &[
-    Chapter { title: "The first twenty", questions: FIRST },
+    Chapter { title: "The first twenty questions", questions: FIRST },
     Chapter { title: "Sockets and processes", questions: SOCKETS },
     Chapter { title: "Connection tracking and NAT", questions: NAT },
     Chapter { title: "Packets", questions: PACKETS },
     Chapter { title: "The whole host", questions: HOST },
-    Chapter { title: "What changes the host", questions: ACTIONS },
+    Chapter { title: "Commands that change the host", questions: ACTIONS },
 ];
 
 const FIRST: &[Question] = &[
     ask("Which programs listen?", "netwren listeners"),
     ask("Which program listens on port 9000?", "netwren listeners port=9000"),
     ask("Which programs talk to 10.1.2.3?", "netwren sockets peer=10.1.2.3 -c state,local,peer,process,pid")
-        .note("A connection without a process waits for `accept`."),
+        .note("A connection without a process is waiting for `accept`."),
     ask(
         "Which programs talk to the internet?",
         "netwren flows 'peer_scope = public' -c direction,peer,connections,process",
     ),
     ask(
-        "Which hosts get most?",
+        "Which hosts receive the most data?",
         "netwren flows -c local,peer_addr,connections,bytes_out,process --sort bytes_out --limit 3",
     )
-    .note("The bytes are those of the connections that are open; `--watch` shows bytes a second."),
+    .note("The bytes cover the open connections; `--watch` shows bytes per second."),
     ask("Which programs leave connections in CLOSE_WAIT?", "netwren sockets 'state = close_wait' --by process,pid"),
-    ask("Whose accept queue is full?", "netwren listeners 'accept_q > accept_q_max'"),
+    ask("Which accept queues are full?", "netwren listeners 'accept_q > accept_q_max'"),
     ask(
         "Which connections are slow?",
         "netwren sockets 'rtt > 1us' -c local_port,peer,rtt,process --sort rtt --limit 3",
     )
     .words(&["rtt", "process"])
-    .note("`rtt > 20ms` chooses by a time; `rttvar_us` and `min_rtt_us` are columns, too."),
+    .note("`rtt > 20ms` compares times; `rtt_var_us` and `min_rtt_us` are also columns."),
+    ask("Which peers cause retransmissions?", "netwren sockets 'retrans_total > 0' --by peer_addr --sum retrans_total")
+        // A busy machine retransmits segments to other hosts as well.
+        .words(&["198.51.100.99"]),
+    ask("Which sockets does this process have?", "netwren sockets --process nginx -c state,local,peer"),
     ask(
-        "To which peers are segments sent again?",
-        "netwren sockets 'retrans_total > 0' --by peer_addr --sum retrans_total",
-    )
-    // A busy machine retransmits segments to other hosts as well.
-    .words(&["198.51.100.99"]),
-    ask("What does this process do?", "netwren sockets --process nginx -c state,local,peer"),
-    ask(
-        "What does this container do?",
+        "Which sockets does this container have?",
         "netwren sockets --container shop --all-netns -c netns,state,local,peer_addr,process",
     ),
     ask("Which programs use this unix socket?", "netwren sockets 'path ~ postgres' -c state,path,process,pid"),
-    ask(
-        "How full is the table of connection tracking?",
-        "netwren nat stats -c entries,max,fill_percent,drop,early_drop",
-    ),
-    ask("Which clients fill it?", "netwren nat top"),
+    ask("How full is the conntrack table?", "netwren nat stats -c entries,max,fill_percent,drop,early_drop"),
+    ask("Which clients have the most entries?", "netwren nat top"),
     ask("Which entries does one client have?", "netwren nat src=10.1.2.3 -c proto,state,client,published,backend"),
     ask("How do I delete a client's entries?", "netwren nat delete client=10.1.2.4 -c state,client,published")
-        .note("Nothing is deleted before `--yes` is added, see the last chapter."),
-    ask("What goes through NAT?", "netwren nat 'nat = dnat' -c client,published,backend"),
-    ask("What does the kernel drop?", "netwren drops --for 0.5 -c count,reason,dport,process --sort count")
+        .note("netwren deletes entries only with `--yes`, see the last chapter."),
+    ask("Which connections use destination NAT?", "netwren nat 'nat = dnat' -c client,published,backend"),
+    ask("Which packets does the kernel drop?", "netwren drops --for 0.5 -c count,reason,dport,process --sort count")
         .words(&["NETFILTER_DROP", "SOCKET_RCVBUFF", "collector", "9999"])
         .bpf(),
-    ask("Which packets of port 53 come and go?", "netwren capture port 53 --for 0.3 -c src,dst,info --limit 2")
+    ask("Which packets use port 53?", "netwren capture port 53 --for 0.3 -c src,dst,info --limit 2")
         .words(&["dns query 7 A www.example.com", "NXDOMAIN", "10.1.2.3"])
-        .note("The filter is that of tcpdump; `netwren tcpdump -n port 53` has its lines."),
+        .note("The filter is in tcpdump's language; `netwren tcpdump -n port 53` also prints tcpdump's lines."),
     ask(
-        "How do I record here and look later, or elsewhere?",
+        "How do I record a host and examine it later, or elsewhere?",
         "netwren record host.tape --for 0.5; netwren sockets --replay host.tape 'proto = tcp' --by state",
     )
     .words(&["host.tape: ", "2 rounds of", "close_wait", "established"])
     .note(
-        "`netwren --replay host.tape` is the home screen of then; every table answers from the file, without rights.",
+        "`netwren --replay host.tape` shows the home screen of that time. Every table can be read from the file, \
+         without privileges.",
     ),
 ];
 
@@ -123,28 +118,32 @@ const SOCKETS: &[Question] = &[
         "netwren sockets --all-netns 'local = 172.17.0.2:80 and container != null' \
          -c netns,state,peer,container,process",
     )
-    .note("Without `--all-netns` a line on stderr says that something matches elsewhere."),
-    ask("How many sockets of TCP are in which state?", "netwren sockets proto=tcp --by state"),
-    ask("Which sockets have data that nobody reads?", "netwren sockets 'recv_q > 0' -c proto,recv_q,local,process"),
+    .note("Without `--all-netns` a line on stderr reports matches in other namespaces."),
+    ask("How many TCP sockets are in each state?", "netwren sockets proto=tcp --by state"),
+    ask("Which sockets have unread data?", "netwren sockets 'recv_q > 0' -c proto,recv_q,local,process"),
     ask("Which connections get no answer?", "netwren sockets 'state = syn_sent' -c local_addr,peer,process,retrans")
         .words(&["198.51.100.99", "worker"]),
-    ask("Which programs have most connections?", "netwren sockets 'state = established and proto = tcp' --by process"),
+    ask(
+        "Which programs have the most connections?",
+        "netwren sockets 'state = established and proto = tcp' --by process",
+    ),
     ask(
         "Which hosts talk to the programs of a container?",
         "netwren flows --all-netns 'process = webshop' -c netns,local,peer_addr,process,container",
     ),
     ask("Which programs capture packets?", "netwren capture latency -c process,pid,iface,late_ms,late_why")
         .words(&["tcpdump", "late"]),
-    ask("How does a script get this?", "netwren listeners --json | jq -r 'select(.local_port < 1024).process'"),
+    ask("How do I use this in a script?", "netwren listeners --json | jq -r 'select(.local_port < 1024).process'"),
     ask(
-        "What is done by the kernel, what by netwren?",
+        "Which part of a filter does the kernel apply?",
         "netwren sockets --explain 'port = 443 and process ~ ngi' -c state,peer",
     ),
-    ask("Where is what ss shows?", "netwren ss -ltn").note("Every switch of ss, and its bytes: docs/parity.md."),
+    ask("How do I get the output of ss?", "netwren ss -ltn")
+        .note("docs/parity.md lists the supported switches; the output is the same."),
 ];
 
 const NAT: &[Question] = &[
-    ask("When is the table full, and what limit should it have?", "netwren nat advise")
+    ask("When will the table be full, and which limit is recommended?", "netwren nat advise")
         .words(&["plenty of room", "entries"]),
     ask(
         "Which container answers which client?",
@@ -152,34 +151,34 @@ const NAT: &[Question] = &[
     ),
     ask("Which connections were never answered?", "netwren nat 'state = syn_sent' -c client,published"),
     ask("In which states are the connections?", "netwren nat top state 'proto = tcp'"),
-    ask("Are source ports of NAT used up?", "netwren nat top snat_port_use")
+    ask("Are the source ports of NAT exhausted?", "netwren nat top snat_port_use")
         .words(&["used_percent", "198.51.100.7:443"]),
     ask(
-        "How is a port published without an entry for each connection?",
+        "How do I publish a port without conntrack entries?",
         "netwren nat stateless plan --publish 8081:172.17.0.2:80 | head -6",
     ),
 ];
 
 const PACKETS: &[Question] = &[
-    ask("Which rule drops?", "netwren drops --for 0.5 'reason = NETFILTER_DROP' -c count,dport,rule")
+    ask("Which rules drop packets?", "netwren drops --for 0.5 'reason = NETFILTER_DROP' -c count,dport,rule")
         .words(&["inet filter input handle"])
-        .note("Rules of nft, from Linux 6.12 on; `rule_basis` says how certain that is.")
+        .note("nft rules, from Linux 6.12 on; `rule_basis` shows how certain the rule is.")
         .bpf(),
-    ask("Whose packets are dropped?", "netwren drops --events --by src,dport --for 0.5")
+    ask("Which senders' packets are dropped?", "netwren drops --events --by src,dport --for 0.5")
         .words(&["10.1.2.4", "9999"])
         .bpf(),
     ask("Which packets do rules log?", "netwren log top --group 1 --for 0.5")
         .words(&["telnet", "10.1.2.4"])
-        .note("`netwren log --group 1` shows each; `--to` ships them."),
+        .note("`netwren log --group 1` shows each packet; `--to` ships them."),
     ask(
-        "How do I keep packets in a file, and count what is in it?",
+        "How do I save packets to a file, and count them?",
         "netwren capture --for 0.3 -w dns.pcapng port 53; netwren capture -r dns.pcapng --by proto,src --sum len",
     )
     .words(&["written to dns.pcapng", "10.1.2.3", "192.0.2.10"]),
 ];
 
 const HOST: &[Question] = &[
-    ask("What is up with this host?", "netwren").words(&[
+    ask("How do I see the whole host at a glance?", "netwren").words(&[
         "web1",
         "sockets",
         "conntrack",
@@ -187,27 +186,30 @@ const HOST: &[Question] = &[
         "listen-overflow",
         "198.51.100.7:443",
     ]),
-    ask("What is wrong?", "netwren doctor --for 1 -c severity,id,confidence --sort id")
+    ask("How do I find network problems on this host?", "netwren doctor --for 1 -c severity,id,confidence --sort id")
         .words(&["listen-overflow", "udp-rcvbuf"])
-        .note("Without `-c` each finding has its proof, what it costs and the command that mends it."),
+        .note("Each finding also shows its cost, evidence and remedies, unless `-c` selects columns."),
     ask("Why does an accept queue overflow?", "netwren doctor tcp --for 0.5").words(&[
         "listen-overflow",
         "reports",
-        "mend",
+        "remedy",
     ]),
     ask(
-        "What changed since the host was well?",
+        "How do I compare this host with a good day?",
         "netwren doctor --for 0.5 --record well.nw > well; sysctl -qw net.core.somaxconn=64; \
          netwren doctor --for 0.5 --baseline well.nw -c netns,thing,subject,before,after",
     )
     .words(&["somaxconn", "64"])
-    .note("The first line is for a good day; here a setting is changed before the second look."),
-    ask("Which way do packets go out?", "netwren routes 'destination = default' -c destination,gateway,iface,table"),
+    .note("Run the first command on a good day; here a setting is changed before the comparison."),
     ask(
-        "What do the kernel's counters say of listeners?",
+        "Which route do outgoing packets take?",
+        "netwren routes 'destination = default' -c destination,gateway,iface,table",
+    ),
+    ask(
+        "How many SYNs did listeners drop?",
         "netwren counters 'name = TcpExtListenDrops' --for 0.3 -c name,value,delta",
     )
-    .note("`netwren counters --changed` shows those that move, with what they mean."),
+    .note("`netwren counters --changed` shows the counters that changed, with their meaning."),
 ];
 
 const ACTIONS: &[Question] = &[

@@ -150,24 +150,20 @@ fn table(outcomes: &[Outcome]) -> String {
     let mut text = String::from(
         "# Incidents
 
-Real faults in network namespaces (a client, a router, a server), written by \
-         `cargo xtask incidents`: what
-`netwren doctor --for 2` says on the host of the second column. The healthy \
-         twin has the same traffic and not the
-fault. Rank is the place of the expected finding.
+`cargo xtask incidents` causes real faults in network namespaces (a client, a router and a server), runs
+`netwren doctor --for 2` on the host in the second column and writes this page. A healthy twin has the same traffic
+without the fault. The rank is the position of the expected finding.
 
-\
-         | incident | looked at | expected | rank | findings | findings of the healthy twin |
-\
-         |---|---|---|--:|---|---|
+| incident | host | expected | rank | findings | findings of the healthy twin |
+|---|---|---|--:|---|---|
 ",
     );
     outcomes.iter().for_each(|outcome| text.push_str(&line(outcome)));
     let _ = write!(
         text,
-        "\nNamed first: {first} of {all} ({:.1} %). Recall (the cause is among the findings): {found} of {all} \
-         ({:.1} %). Precision (of the\nexpected findings, those not of a healthy twin): {:.1} %. Healthy twins without \
-         any finding: {quiet} of {all}.\n",
+        "\nThe cause is the first finding: {first} of {all} ({:.1} %). Recall (the cause is among the findings): {found} \
+         of {all} ({:.1} %).\nPrecision (the healthy twin lacks the expected finding): {:.1} %. Healthy twins without \
+         findings: {quiet} of {all}.\n",
         share(first, all),
         share(found, all),
         share(found, found + false_alarms),

@@ -128,7 +128,7 @@ fn kernels_command() -> Command {
 
 fn incidents_command() -> Command {
     Command::new("incidents")
-        .about("Makes faults in network namespaces and shows what doctor says of them; writes docs/incidents.md (root)")
+        .about("Causes faults in network namespaces and shows the findings of doctor; writes docs/incidents.md (root)")
         .arg(Arg::new("name").num_args(0..).help("those whose name or finding has this in it; nothing is written"))
         .arg(Arg::new("record").long("record").num_args(0).help("writes fixtures/incidents: one for each finding"))
         .arg(Arg::new("quick").long("quick").num_args(0).help("those that the tests play; nothing is written"))

@@ -65,7 +65,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a rule drops what comes for a server",
+        name: "a rule drops packets to a server",
         expected: "rule-drop",
         at: Server,
         fault: &[(Server, "nft 'table inet f { chain c { type filter hook input priority 0; tcp dport 80 drop; }; }'")],
@@ -101,7 +101,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a rule on the way rejects",
+        name: "a rule on the path rejects packets",
         expected: "refused",
         at: Client,
         set_up: &[(Router, FORWARD)],
@@ -110,7 +110,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a path swallows what goes to a service",
+        name: "a path drops the packets to a service",
         expected: "syn-retrans",
         at: Client,
         set_up: &[(Router, FORWARD)],
@@ -187,7 +187,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "source ports of a SNAT rule used up",
+        name: "source ports of a SNAT rule exhausted",
         expected: "snat-ports",
         set_up: &[(
             Router,
@@ -199,7 +199,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "connections come back another way",
+        name: "answers take another path",
         expected: "asymmetric-route",
         set_up: &[
             (Router, TRACK),
@@ -212,7 +212,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "packets that fit no connection",
+        name: "packets that match no connection",
         expected: "ct-invalid",
         set_up: &[(Router, TRACK), (Router, "sysctl -qw net.netfilter.nf_conntrack_tcp_loose=0")],
         traffic: &[(Server, "web(80); ready()"), (Client, "ask(SERVER, 80)\nif ILL: strays(80)\nready(0.3)")],
@@ -250,7 +250,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a server has no file descriptor left",
+        name: "a server has run out of file descriptors",
         expected: "fd-limit",
         at: Server,
         traffic: &[
@@ -268,7 +268,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "local ports used up by open connections",
+        name: "local ports exhausted by open connections",
         expected: "port-exhaustion",
         at: Client,
         fault: &[(Client, "sysctl -qw net.ipv4.ip_local_port_range='40000 40099'")],
@@ -276,7 +276,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "local ports used up by TIME_WAIT",
+        name: "local ports exhausted by TIME_WAIT",
         expected: "port-exhaustion",
         at: Client,
         set_up: &[(Client, "sysctl -qw net.ipv4.tcp_tw_reuse=0")],
@@ -347,7 +347,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a program does not close what its peers have closed",
+        name: "a program does not close connections that its peers have closed",
         expected: "close-wait",
         at: Server,
         traffic: &[
@@ -368,7 +368,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "SYN flood, answered by cookies",
+        name: "SYN flood, answered with cookies",
         expected: "syn-cookies",
         at: Server,
         set_up: &[(Server, "sysctl -qw net.ipv4.tcp_max_syn_backlog=64")],
@@ -390,7 +390,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "all of TCP's memory used up",
+        name: "TCP memory exhausted",
         expected: "tcp-memory",
         at: Machine,
         knobs: &[("/proc/sys/net/ipv4/tcp_mem", "8 16 200000")],
@@ -407,7 +407,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "rp_filter refuses a source",
+        name: "rp_filter drops packets from a source",
         expected: "rp-filter",
         set_up: &[
             (Router, "sysctl -qw net.ipv4.conf.c1.rp_filter=1"),
@@ -435,7 +435,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "no IPv6 route: no router advertisement came",
+        name: "no IPv6 route, because no router advertisement arrived",
         expected: "no-route",
         at: Client,
         fault: &[(Client, "ip -6 route del default")],
@@ -475,7 +475,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "packets start with too small a hop limit",
+        name: "packets start with a hop limit that is too small",
         expected: "ttl-expired",
         traffic: &[(Server, "echo(7); ready()"), (Client, "datagrams(SERVER, 7, ttl=1 if ILL else 64); ready(0.3)")],
         ..NONE
@@ -497,7 +497,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "the gateway is dead",
+        name: "the gateway is down",
         expected: "neigh-failed",
         at: Client,
         fault: &[(Client, "ip route replace default via 192.0.2.99")],
@@ -506,7 +506,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a host of the own network is down",
+        name: "a host in the local network is down",
         expected: "neigh-failed",
         fault: &[(Server, "ip addr flush dev s0")],
         traffic: &[(Client, "datagrams(SERVER, 7, every=0.01); ready(3.2)"), (Server, "echo(7); ready()")],
@@ -585,7 +585,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "the ends of a link have a different MTU",
+        name: "the ends of a link have different MTUs",
         expected: "mtu-mismatch",
         at: Client,
         fault: &[(Router, "ip link set c1 mtu 1000")],
@@ -593,7 +593,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "packets larger than the next link takes",
+        name: "packets exceed the MTU of the next link",
         expected: "mtu",
         fault: &[(Router, "ip link set s1 mtu 1000")],
         traffic: &[
@@ -607,7 +607,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a path swallows large packets (MTU black hole)",
+        name: "a path drops large packets (MTU black hole)",
         expected: "pmtu-blackhole",
         at: Client,
         fault: &[
@@ -625,7 +625,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "packets come in damaged",
+        name: "packets arrive damaged",
         expected: "checksum",
         at: Server,
         traffic: &[(Server, "echo(7); ready()"), (Client, "damaged(0x1234 if ILL else 0); ready(0.3)")],
@@ -641,7 +641,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a filter of tc drops",
+        name: "a tc filter drops packets",
         expected: "tc-xdp-drop",
         set_up: &[(Router, "tc qdisc add dev c1 clsact")],
         fault: &[(
@@ -652,7 +652,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "bridged frames pass the rules of IP",
+        name: "bridged frames pass IP rules",
         expected: "bridge-nf",
         set_up: &[
             (Router, "ip addr flush dev c1; ip addr flush dev s1; ip link add br0 type bridge; ip link set br0 up"),
@@ -682,7 +682,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "nobody reads the group that a rule logs to",
+        name: "no program reads the group that a rule logs to",
         expected: "nflog-nobody",
         set_up: &[(Router, FORWARD), (Router, "nft add rule ip f c udp dport 7 counter log group 6")],
         traffic: &[
@@ -694,7 +694,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "the group is read in another network namespace",
+        name: "a program in another network namespace reads the group",
         expected: "nflog-nobody",
         set_up: &[(Router, FORWARD), (Router, "nft add rule ip f c udp dport 7 log group 6")],
         traffic: &[
@@ -705,7 +705,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a program misses messages of the kernel",
+        name: "a program misses kernel messages",
         expected: "netlink-overrun",
         at: Client,
         traffic: &[(
@@ -749,7 +749,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "two hosts of a bridge have one IPv4 address",
+        name: "two hosts on a bridge have one IPv4 address",
         expected: "ip-conflict",
         at: Client,
         set_up: &[
@@ -799,7 +799,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "the DNS server is silent",
+        name: "the DNS server does not answer",
         expected: "dns-silent",
         at: Client,
         traffic: &[(Server, "echo(53, answers=not ILL); ready()"), (Client, "resolve(SERVER); ready(0.5)")],
@@ -828,7 +828,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "fragments are lost on the way",
+        name: "fragments are lost on the path",
         expected: "reassembly",
         at: Server,
         set_up: &[(Router, FORWARD), (Server, "sysctl -qw net.ipv4.ipfrag_time=1")],
@@ -837,7 +837,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "the table of neighbours is full",
+        name: "the neighbour table is full",
         expected: "neigh-full",
         at: Client,
         knobs: &[("/proc/sys/net/ipv4/neigh/default/gc_thresh3", "20")],
@@ -867,7 +867,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "segments carry old time stamps",
+        name: "segments carry old timestamps",
         expected: "paws",
         at: Server,
         traffic: &[

@@ -52,7 +52,8 @@ const PHRASES: &[Phrase] = &[
     phrase("facts do not say", r"\b(?:are|be|is|was) said\b|\bsays? of\b"),
     Phrase { name: "things do not stand", pattern: r"\bstands?\b", except: r"^stands? for" },
     phrase("`behind` for `after`", r"\bbehind\b"),
-    phrase("nobody: name the absent", r"\b(?:no|some)body\b"),
+    // The check `nflog-nobody` keeps its name.
+    phrase("nobody: name the absent", r"(?:^|[^-])\b(?:no|some)body\b"),
     phrase("`is none`, `is no`", r"\b(?:are|has|have|is) none\b|\bis no [a-z]+\b"),
     phrase("`so many` points back", r"\bso (?:large|late|long|many|much|old)\b"),
     phrase("old adverbs", r"\b(?:anew|beside|meanwhile)\b"),
@@ -234,6 +235,8 @@ mod tests {
             ("It stands for a name.", 0),
             ("The filter goes behind it.", 1),
             ("It has none; nobody waits.", 2),
+            ("Nobody waits for nflog-nobody.", 0),
+            ("nobody waits", 1),
             ("so many are kept, too", 2),
             ("It is opened anew.", 1),
             ("It shall be read.", 1),

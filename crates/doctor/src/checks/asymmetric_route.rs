@@ -12,11 +12,11 @@ const SOME: u32 = 3;
 pub(super) const CHECK: Check = Check {
     id: "asymmetric-route",
     area: "routing",
-    about: "Connections go through this host on the way there only, or on the way back only.",
+    about: "Only one direction of connections passes through this host.",
     rule: "At least 3 TCP flows to one destination that began within the window, and 5 % of all entries, have no \
-           answer, and `invalid` grew by at least two packets for each: their clients go on sending.",
-    sources: "ctnetlink or /proc/net/stat/nf_conntrack: invalid; entries of connection tracking without answer",
-    refuted_by: "answers that come by this host: `netwren capture 'tcp and host ADDRESS'`.",
+           answer, and `invalid` grew by at least two packets for each: their clients continue to send.",
+    sources: "ctnetlink or /proc/net/stat/nf_conntrack: invalid; conntrack entries without answer",
+    refuted_by: "answers that pass through this host: `netwren capture 'tcp and host ADDRESS'`.",
     run,
 };
 
@@ -36,13 +36,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let invalid = sample.grown(Conntrack, "invalid");
     let flows = &sample.around.flows.silent;
     let Some((to, count)) = flows.iter().max_by_key(|(_, count)| **count) else { return };
-    let title = format!("connections to {to} pass here on the way there only: their answers go another way");
+    let title = format!("connections to {to} pass through this host, but their answers take another path");
     found
         .add(Severity::Warning, Confidence::Likely, title)
         .object(to.to_string())
         .proof([state(format!("connections to {to} without an answer here"), i64::from(*count), None)])
         .proof(sample.evidence(Conntrack, "invalid", None))
-        .lost(invalid, "packets that fit no flow: firewalls drop them, NAT does not translate them")
+        .lost(invalid, "packets that match no flow: firewalls drop them, NAT does not translate them")
         .remedy("netwren nat 'state = syn_sent' --by orig_dst --limit 10", "shows the destinations", "")
-        .remedy("", "let both directions go by the same router, or do not track these packets (notrack)", "");
+        .remedy("", "route both directions through the same router, or do not track these packets (notrack)", "");
 }

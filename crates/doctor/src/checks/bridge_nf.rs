@@ -9,10 +9,10 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "bridge-nf",
     area: "firewall",
-    about: "Frames between ports of a bridge pass the rules of IP, and rules drop some of them.",
+    about: "Frames between bridge ports pass the IP rules, and rules drop some of them.",
     rule: "bridge-nf-call-iptables is 1, and rules dropped packets within the window on a bridge.",
-    sources: "net.bridge.bridge-nf-call-iptables; the tracepoint kfree_skb by BPF",
-    refuted_by: "drops that do not go with `sysctl -w net.bridge.bridge-nf-call-iptables=0`.",
+    sources: "net.bridge.bridge-nf-call-iptables; the tracepoint kfree_skb via BPF",
+    refuted_by: "drops that continue after `sysctl -w net.bridge.bridge-nf-call-iptables=0`.",
     run,
 };
 
@@ -27,7 +27,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .add(
             Severity::Warning,
             Confidence::Likely,
-            format!("rules of IP drop frames that are only bridged on {}{}", first.iface, dropped.example()),
+            format!("IP rules drop bridged frames on {}{}", first.iface, dropped.example()),
         )
         .object(first.iface.clone())
         .proof([state("net.bridge.bridge-nf-call-iptables", 1, Some(0))])
@@ -36,7 +36,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(first.count, "frames dropped")
         .remedy(
             "sysctl -w net.bridge.bridge-nf-call-iptables=0",
-            "lets bridged frames pass without rules and connection tracking",
-            "firewalls of containers (kube-proxy, docker) that need it do not work then",
+            "bridged frames bypass IP rules and connection tracking",
+            "container firewalls (kube-proxy, docker) that need it stop working",
         );
 }

@@ -8,7 +8,7 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "checksum",
     area: "interfaces",
-    about: "Packets come in with a wrong checksum: something on the way damages them.",
+    about: "Packets arrive with a wrong checksum: they are damaged on the path.",
     rule: "InCsumErrors of TCP, UDP, ICMP or IP grew.",
     sources: "/proc/net/snmp, netstat, snmp6: InCsumErrors",
     refuted_by: "a program that sends raw packets with wrong checksums, or a network card that checks wrongly.",
@@ -30,7 +30,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
     let proof = counters.map(|(source, name)| sample.evidence(source, name, None));
     found
-        .add(Severity::Warning, Confidence::Certain, "packets come in damaged: their checksum is wrong".to_owned())
+        .add(Severity::Warning, Confidence::Certain, "packets arrive damaged: their checksum is wrong".to_owned())
         .proof(proof.into_iter().flatten())
         .lost(lost, "packets dropped")
         .remedy(
@@ -40,7 +40,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         )
         .remedy(
             "ethtool -K IFACE rx off",
-            "lets the CPU check in place of the network card",
-            "more CPU for each packet",
+            "the CPU verifies checksums instead of the network card",
+            "uses more CPU time per packet",
         );
 }

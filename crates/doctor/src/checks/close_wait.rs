@@ -10,10 +10,10 @@ const MANY: u32 = 50;
 pub(super) const CHECK: Check = Check {
     id: "close-wait",
     area: "tcp",
-    about: "A program does not close connections that its peers have closed: they pile up in CLOSE_WAIT.",
-    rule: "A process has at least 50 connections in CLOSE_WAIT at both readings, and not fewer at the second.",
-    sources: "states of connections by sock_diag",
-    refuted_by: "a number that falls in `netwren sockets 'state = close_wait' --by process --watch`.",
+    about: "A program does not close connections that its peers have closed: they accumulate in CLOSE_WAIT.",
+    rule: "A process has at least 50 connections in CLOSE_WAIT at both readings, and no fewer at the second.",
+    sources: "connection states via sock_diag",
+    refuted_by: "a decreasing number in `netwren sockets 'state = close_wait' --by process --watch`.",
     run,
 };
 
@@ -37,15 +37,15 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 after: now.count.into(),
                 limit: Some(MANY.into()),
             }])
-            .cost("a file descriptor and memory each, until the program has no more")
+            .cost("each uses a file descriptor and memory, until the program runs out of them")
             .remedy(
                 "netwren sockets 'state = close_wait' --by process,local_port --limit 10",
-                "shows whose they are",
+                "shows the processes that own them",
                 "",
             )
             .remedy(
                 "",
-                "a bug of the program: it must close when it reads the end of a connection; a restart helps",
+                "a bug in the program: it must close a connection when the peer has closed it; a restart helps for now",
                 "",
             );
     }

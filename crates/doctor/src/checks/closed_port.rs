@@ -13,11 +13,11 @@ const SOME: u64 = 10;
 pub(super) const CHECK: Check = Check {
     id: "closed-port",
     area: "services",
-    about: "Packets come for a port that no program serves.",
-    rule: "At least 10 datagrams (UdpNoPorts, Udp6NoPorts) or segments (dropped as NO_SOCKET, with resets sent) came \
-           for a closed port.",
-    sources: "/proc/net/snmp, snmp6: NoPorts, OutRsts; the tracepoint kfree_skb by BPF",
-    refuted_by: "a scan: then many ports are asked, by `netwren drops 'reason = NO_SOCKET' --events --for 5`.",
+    about: "Packets arrive for a port on which no program listens.",
+    rule: "At least 10 datagrams (UdpNoPorts, Udp6NoPorts) or segments (dropped as NO_SOCKET, with resets sent) \
+           arrived for a closed port.",
+    sources: "/proc/net/snmp, snmp6: NoPorts, OutRsts; the tracepoint kfree_skb via BPF",
+    refuted_by: "a scan: `netwren drops 'reason = NO_SOCKET' --events --for 5` then shows many ports.",
     run,
 };
 
@@ -44,18 +44,22 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let which = port.map_or("a port".to_owned(), |port| format!("{proto} port {port}"));
     let kind = if proto == "udp" { Proto::Udp } else { Proto::Tcp };
     let is_elsewhere = port.is_some_and(|port| sample.after.served.contains(&(kind, port)));
-    let at = if is_elsewhere { " at the address that is asked" } else { "" };
+    let at = if is_elsewhere { " on the requested address" } else { "" };
     let proof = [
         sample.evidence(Snmp, "UdpNoPorts", None),
         sample.evidence(Snmp6, "Udp6NoPorts", None),
         sample.evidence(Snmp, "TcpOutRsts", None),
     ];
     found
-        .add(Severity::Warning, Confidence::Likely, format!("no program serves {which}{at}, but packets come for it"))
+        .add(
+            Severity::Warning,
+            Confidence::Likely,
+            format!("no program listens on {which}{at}, but packets arrive for it"),
+        )
         .object(port.map_or(String::new(), |port| format!("{proto} port {port}")))
         .proof(proof.into_iter().flatten())
         .proof(dropped.evidence())
         .lost(lost, "packets refused")
-        .remedy("netwren listeners", "shows what is served: a service that is down is missing there", "")
-        .remedy("", "start the service, let it listen on that address, or let the clients not ask for it", "");
+        .remedy("netwren listeners", "lists the listeners: a service that is down is missing", "")
+        .remedy("", "start the service, make it listen on that address, or reconfigure the clients", "");
 }

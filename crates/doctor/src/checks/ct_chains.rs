@@ -12,11 +12,11 @@ const LINKS_MAX: i64 = 8;
 pub(super) const CHECK: Check = Check {
     id: "ct-chains",
     area: "conntrack",
-    about: "The hash table of connection tracking has too few buckets: every packet walks a long chain.",
-    rule: "`chaintoolong` grew (new connections are refused); or there are more than four entries a bucket, which \
+    about: "The conntrack hash table has too few buckets: every packet walks a long chain.",
+    rule: "`chaintoolong` grew (new connections are dropped); or there are more than four entries per bucket, which \
            are eight links.",
     sources: "ctnetlink or /proc/net/stat/nf_conntrack: chaintoolong; nf_conntrack_count, nf_conntrack_buckets",
-    refuted_by: "`chaintoolong` that stands still, and fewer entries than buckets.",
+    refuted_by: "`chaintoolong` that does not grow, and fewer entries than buckets.",
     run,
 };
 
@@ -31,7 +31,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
     let severity = if refused > 0 { Severity::Critical } else { Severity::Warning };
     let title = match buckets {
-        Some(buckets) => format!("connection tracking has only {buckets} hash buckets: its chains are too long"),
+        Some(buckets) => format!("connection tracking has only {buckets} hash buckets: its hash chains are too long"),
         None => "hash chains of connection tracking are too long".to_owned(),
     };
     let wanted = entries.max(buckets.unwrap_or(0)).saturating_mul(2).max(1024);
@@ -43,11 +43,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof([state("entries", entries, buckets)])
         .remedy(
             format!("sysctl -w net.netfilter.nf_conntrack_buckets={wanted}"),
-            "more buckets; must be set in the first network namespace",
-            "8 bytes of kernel memory each; packets wait while the table is hashed anew",
+            "sets more buckets; must be set in the first network namespace",
+            "each bucket takes 8 bytes of kernel memory; packets wait while the table is rehashed",
         );
     match refused {
-        0 => draft.cost("CPU for every packet: memory is read for each link"),
+        0 => draft.cost("CPU time for every packet: each link costs a memory access"),
         lost => draft.lost(lost, "packets of new connections dropped"),
     };
 }

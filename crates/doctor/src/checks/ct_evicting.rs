@@ -8,10 +8,10 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "ct-evicting",
     area: "conntrack",
-    about: "The table of connection tracking is full and throws out half-open connections to make room.",
+    about: "The conntrack table is full and evicts half-open connections to make room.",
     rule: "`early_drop` grew and `drop` did not.",
     sources: "ctnetlink or /proc/net/stat/nf_conntrack: early_drop, drop",
-    refuted_by: "`early_drop` that stands still in `netwren nat stats --watch`.",
+    refuted_by: "`early_drop` that does not grow in `netwren nat stats --watch`.",
     run,
 };
 
@@ -22,11 +22,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
     let max = sample.counter(Conntrack, "max").map(|max| max.after);
     let proof = [sample.evidence(Conntrack, "early_drop", None), sample.evidence(Conntrack, "entries", max)];
-    let title = "the connection-tracking table has no room: half-open connections are thrown out of it".to_owned();
+    let title = "the conntrack table is full: half-open connections are evicted".to_owned();
     found
         .add(Severity::Warning, Confidence::Certain, title)
         .object("nf_conntrack")
         .proof(proof.into_iter().flatten())
-        .lost(evicted, "entries thrown out")
-        .remedy("netwren nat advise", "says what the limit should be, and what that costs", "");
+        .lost(evicted, "entries evicted")
+        .remedy("netwren nat advise", "shows the recommended limit and its cost", "");
 }

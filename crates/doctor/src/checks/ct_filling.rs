@@ -11,10 +11,10 @@ const FILL_PERCENT: i64 = 80;
 pub(super) const CHECK: Check = Check {
     id: "ct-filling",
     area: "conntrack",
-    about: "The table of connection tracking is nearly full.",
-    rule: "The table has at least 80 % of its limit, and nothing is dropped or thrown out yet.",
+    about: "The conntrack table is nearly full.",
+    rule: "The table has at least 80 % of its limit, and no packets are dropped and no entries are evicted yet.",
     sources: "nf_conntrack_count, nf_conntrack_max",
-    refuted_by: "entries that have expired and only wait to be collected: `netwren nat expired = true`.",
+    refuted_by: "many entries that have expired and wait to be collected: `netwren nat expired = true`.",
     run,
 };
 
@@ -27,11 +27,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if is_lost || limit <= 0 || entries.saturating_mul(100) < limit.saturating_mul(FILL_PERCENT) {
         return;
     }
-    let title = format!("the connection-tracking table is nearly full: {entries} of {limit} entries");
+    let title = format!("the conntrack table is nearly full: {entries} of {limit} entries");
     found
         .add(Severity::Warning, Confidence::Certain, title)
         .object("nf_conntrack")
         .proof(sample.evidence(Conntrack, "entries", Some(limit)))
-        .cost("nothing yet; from 95 % on entries are thrown out, then packets of new connections are dropped")
-        .remedy("netwren nat advise", "says what the limit should be, when it is reached, what that costs", "");
+        .cost("nothing yet; from 95 % on, entries are evicted, then packets of new connections are dropped")
+        .remedy("netwren nat advise", "shows the recommended limit, its cost, and when the current one is reached", "");
 }

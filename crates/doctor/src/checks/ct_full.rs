@@ -11,11 +11,11 @@ const FULL_PERCENT: i64 = 95;
 pub(super) const CHECK: Check = Check {
     id: "ct-full",
     area: "conntrack",
-    about: "The table of connection tracking is full and drops packets of new connections.",
+    about: "The conntrack table is full and drops packets of new connections.",
     rule: "`drop` grew by more than `insert_failed` while the table had at least 95 % of its limit at one of the \
            readings.",
     sources: "ctnetlink or /proc/net/stat/nf_conntrack: drop, insert_failed; nf_conntrack_count, nf_conntrack_max",
-    refuted_by: "`drop` that stands still in `netwren nat stats --watch`, or entries far below the limit.",
+    refuted_by: "`drop` that does not grow in `netwren nat stats --watch`, or entries far below the limit.",
     run,
 };
 
@@ -29,7 +29,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if dropped == 0 || most.saturating_mul(100) < limit.saturating_mul(FULL_PERCENT) {
         return;
     }
-    let title = format!("the connection-tracking table is full ({most} of {limit}): new connections are dropped");
+    let title = format!("the conntrack table is full ({most} of {limit}): new connections are dropped");
     let proof = ["drop", "insert_failed", "early_drop"].map(|name| sample.evidence(Conntrack, name, None));
     found
         .add(Severity::Critical, Confidence::Certain, title)
@@ -39,8 +39,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(dropped, "packets of new connections dropped")
         .remedy(
             format!("sysctl -w net.netfilter.nf_conntrack_max={}", limit.saturating_mul(2)),
-            "makes room for twice as many entries; must be set in the first network namespace",
-            "an entry takes 256 to 384 bytes of kernel memory; `netwren nat advise` reckons it",
+            "allows twice as many entries; must be set in the first network namespace",
+            "an entry takes 256 to 384 bytes of kernel memory; `netwren nat advise` computes the total",
         )
-        .remedy("netwren nat top", "shows who fills the table", "");
+        .remedy("netwren nat top", "shows the clients with the most entries", "");
 }

@@ -30,14 +30,13 @@ const FIRST_AGREED: u16 = 1024;
 pub(super) const CHECK: Check = Check {
     id: "ct-helper",
     area: "conntrack",
-    about: "Data connections of FTP or TFTP are dropped by rules, because no helper of connection tracking follows \
-            the control connection: they are new ones, and not `related`.",
-    rule: "At least 3 packets that rules dropped within the window went between the hosts of a tracked connection to \
-           port 21 (TCP) or 69 (UDP) that has no helper: from the client to a port from 1,024 on, from the server's \
-           port 20, or of TFTP to the client's very port. Of each kind of drop the first packet is compared.",
-    sources: "the tracepoint kfree_skb by BPF: NETFILTER_DROP; entries of connection tracking: helper",
-    refuted_by: "`conntrack -L -p tcp --dport 21` with `helper=ftp`, or another program that uses the port that is \
-                 dropped.",
+    about: "Rules drop data connections of FTP or TFTP, because no conntrack helper inspects the control connection: \
+            they are new, not `related`.",
+    rule: "Within the window, rules dropped at least 3 packets between the hosts of a tracked connection to port 21 \
+           (TCP) or 69 (UDP) without a helper: from the client to a port of 1,024 or higher, from the server's port \
+           20, or for TFTP to the client's port. The first packet of each kind of drop is compared.",
+    sources: "the tracepoint kfree_skb via BPF: NETFILTER_DROP; conntrack entries: helper",
+    refuted_by: "`conntrack -L -p tcp --dport 21` with `helper=ftp`, or another program that uses the dropped port.",
     run,
 };
 
@@ -50,7 +49,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let Control { kind, client, server, .. } = control;
     let (name, proto, port) = (kind.name(), kind.proto(), kind.port());
     let title = format!(
-        "rules drop data of {} between {} and {}: no helper follows the connection to port {port}",
+        "rules drop data of {} between {} and {}: no helper inspects the connection to port {port}",
         name.to_uppercase(),
         client.unmapped(),
         server.unmapped()
@@ -70,15 +69,19 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(count, "packets dropped")
         .remedy(
             format!("nft 'add ct helper inet TABLE {name} {{ type \"{name}\" protocol {proto}; }}'"),
-            "makes the helper known to the rules, in the table that they are in",
+            "declares the helper in the table of the rules",
             "",
         )
         .remedy(
             format!("nft 'insert rule inet TABLE CHAIN {proto} dport {port} ct helper set \"{name}\"'"),
-            "lets it follow new connections, so that `ct state related` lets their data through",
-            "the helper opens ports that either end names: for known hosts alone it is safer",
+            "assigns it to new connections, so that `ct state related` accepts their data",
+            "the helper opens ports that either end names: restrict it to known hosts",
         )
-        .remedy("", "or let the ports pass by a rule of their own, as with TLS: no helper can read them there", "");
+        .remedy(
+            "",
+            "or accept the ports in a separate rule, which TLS requires: helpers cannot read encrypted connections",
+            "",
+        );
 }
 
 /// True if the packet belongs to a data connection that this control connection can have negotiated.

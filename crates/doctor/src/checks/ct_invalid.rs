@@ -12,10 +12,11 @@ const SOME: u64 = 20;
 pub(super) const CHECK: Check = Check {
     id: "ct-invalid",
     area: "conntrack",
-    about: "Packets come that fit no connection of connection tracking: rules treat them as invalid, NAT skips them.",
-    rule: "`invalid` grew by at least 20, and by 1 % of the packets; not where half of a flow goes another way.",
+    about: "Packets arrive that match no tracked connection: rules treat them as invalid, NAT skips them.",
+    rule: "`invalid` grew by at least 20, and by 1 % of the packets; not if one direction of a flow takes another \
+           path.",
     sources: "ctnetlink or /proc/net/stat/nf_conntrack: invalid; /proc/net/snmp: InReceives, OutRequests",
-    refuted_by: "`invalid` that stands still in `netwren nat stats --watch`.",
+    refuted_by: "`invalid` that does not grow in `netwren nat stats --watch`.",
     run,
 };
 
@@ -25,20 +26,21 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if invalid < SOME || invalid.saturating_mul(100) < packets || super::asymmetric_route::is_one_way(sample) {
         return;
     }
-    let title = format!("{} of the packets fit no tracked connection", percent(invalid, packets.max(invalid)));
+    let title = format!("{} of the packets match no tracked connection", percent(invalid, packets.max(invalid)));
     found
         .add(Severity::Warning, Confidence::Likely, title)
         .object("nf_conntrack")
         .proof(sample.evidence(Conntrack, "invalid", None))
-        .lost(invalid, "packets invalid: dropped where a rule says so, never translated")
+        .lost(invalid, "invalid packets: never translated, and dropped if a rule does so")
         .remedy(
             "sysctl -w net.netfilter.nf_conntrack_log_invalid=255",
-            "lets the kernel log why they are invalid",
-            "a line in the log for each: set it back to 0",
+            "makes the kernel log why they are invalid",
+            "one log line per packet: set it back to 0",
         )
         .remedy(
             "",
-            "look for packets that skip this host on one way, damaged ones, and connections older than the table",
+            "look for packets that bypass this host in one direction, damaged packets, and connections older than the \
+             table",
             "",
         );
 }

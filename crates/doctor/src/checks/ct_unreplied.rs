@@ -11,9 +11,9 @@ const SOME: u64 = 100;
 pub(super) const CHECK: Check = Check {
     id: "ct-unreplied",
     area: "conntrack",
-    about: "Many of the tracked flows never got an answer: a scan, a service that is down, half of a path.",
+    about: "Many tracked flows never got an answer: a scan, a service that is down, or a path in one direction only.",
     rule: "At least 100 entries used within the window, and 30 % of all, have no answer.",
-    sources: "the table of connection tracking: status without seen_reply, timeout",
+    sources: "the conntrack table: status without seen_reply, timeout",
     refuted_by: "protocols that never answer: syslog, flow records, multicast.",
     run,
 };
@@ -28,7 +28,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     found
         .add(Severity::Warning, Confidence::Likely, title)
         .object("nf_conntrack")
-        .proof([state("entries used now without an answer", number(flows.unanswered), Some(number(flows.entries)))])
-        .cost("room in the table; clients that wait for nothing")
-        .remedy("netwren nat 'not status = seen_reply' --by orig_dst --limit 10", "shows towards whom", "");
+        .proof([state("entries in use without an answer", number(flows.unanswered), Some(number(flows.entries)))])
+        .cost("each takes an entry of the table until it expires; its client waits for an answer")
+        .remedy("netwren nat 'not status = seen_reply' --by orig_dst --limit 10", "shows the destinations", "");
 }

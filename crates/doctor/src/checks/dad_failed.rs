@@ -8,7 +8,7 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "dad-failed",
     area: "addresses",
-    about: "An IPv6 address of this host is used by another one: the kernel does not use it.",
+    about: "Another host uses an IPv6 address of this host: the kernel does not use the address.",
     rule: "An address has the flag dadfailed at the second reading.",
     sources: "/proc/net/if_inet6: flags",
     refuted_by: "`ip -6 addr show` without dadfailed.",
@@ -22,15 +22,15 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .add(
                 Severity::Critical,
                 Confidence::Certain,
-                format!("the address {addr} of {iface} is used by another host: this one does not use it"),
+                format!("another host uses the address {addr} of {iface}: this host cannot use it"),
             )
             .object(addr.to_string())
             .proof([state(format!("dadfailed of {addr}"), 1, None)])
-            .cost("the address is not reachable here; whoever asks for it reaches the other host")
+            .cost("the address is not reachable on this host; connections to it reach the other host")
             .remedy(
                 format!("ip -6 addr del {addr} dev {name}"),
-                "takes the address away; then give one that is free",
-                "a service that is bound to it fails",
+                "removes the address; then assign a free one",
+                "services bound to it fail",
             );
     }
 }

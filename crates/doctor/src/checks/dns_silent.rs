@@ -15,11 +15,10 @@ const PATIENCE_S: f64 = 0.9;
 pub(super) const CHECK: Check = Check {
     id: "dns-silent",
     area: "services",
-    about: "A DNS server does not answer: every name costs seconds, or is not found.",
-    rule: "The same socket waited for a DNS server at both readings, 0.9 s or more apart, and fewer datagrams came \
-           than went; or at least 3 tracked \
-           queries to it, and half of all, have no answer.",
-    sources: "UDP sockets that are connected to port 53, by sock_diag; entries of connection tracking to port 53",
+    about: "A DNS server does not answer: names take seconds to resolve, or are not found.",
+    rule: "The same socket waited for a DNS server at both readings, at least 0.9 s apart, and fewer datagrams arrived \
+           than were sent; or at least 3 tracked queries to it, and half of all, have no answer.",
+    sources: "UDP sockets connected to port 53, via sock_diag; conntrack entries to port 53",
     refuted_by: "`netwren capture 'udp port 53'` that shows answers.",
     run,
 };
@@ -35,7 +34,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let tracked = sample.around.flows.queries.iter().filter(|(_, of)| bad(**of)).max_by_key(|(_, of)| of.1);
     let title = match (tracked, waiting.first()) {
         (Some((server, _)), _) => format!("the DNS server {} does not answer", server.unmapped()),
-        (None, Some(one)) => format!("the DNS server does not answer: {} waits", one.words()),
+        (None, Some(one)) => format!("the DNS server does not answer: {} is waiting", one.words()),
         (None, None) => return,
     };
     let of_tracked = tracked.map(|(server, (all, silent))| {
@@ -48,7 +47,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(of_tracked)
         .proof(of_sockets)
         .proof(["UdpOutDatagrams", "UdpInDatagrams"].into_iter().filter_map(|name| sample.evidence(Snmp, name, None)))
-        .cost("whoever asks for a name waits five seconds or more")
-        .remedy("cat /etc/resolv.conf", "shows the servers that are asked", "")
-        .remedy("", "look whether the server runs and is reachable, and whether a firewall drops port 53", "");
+        .cost("each name lookup waits five seconds or more")
+        .remedy("cat /etc/resolv.conf", "shows the configured servers", "")
+        .remedy("", "check that the server is running and reachable, and that no firewall drops port 53", "");
 }

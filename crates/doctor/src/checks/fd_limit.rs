@@ -11,9 +11,9 @@ const MANY_PERCENT: u64 = 90;
 pub(super) const CHECK: Check = Check {
     id: "fd-limit",
     area: "tcp",
-    about: "A server with waiting connections has nearly as many files open as it may: accept() fails.",
-    rule: "A process that lets connections wait has at least 90 % of its limit of file descriptors open.",
-    sources: "accept queues by sock_diag; /proc/PID/fd, /proc/PID/limits",
+    about: "A server with waiting connections has nearly reached its limit of open files: accept() fails.",
+    rule: "A process with waiting connections has used at least 90 % of its limit of file descriptors.",
+    sources: "accept queues via sock_diag; /proc/PID/fd, /proc/PID/limits",
     refuted_by: "`ls /proc/PID/fd | wc -l` far below \"Max open files\" in /proc/PID/limits.",
     run,
 };
@@ -38,8 +38,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .cost(if is_over { "accept() fails: connections wait, then are lost" } else { "soon accept() fails" })
             .remedy(
                 format!("prlimit --pid {} --nofile={}", one.pid, one.limit.saturating_mul(4)),
-                "lets the process open four times as many, until it ends; LimitNOFILE= in its unit keeps it",
-                "a program that never closes what it opens needs mending, not a higher limit",
+                "allows the process four times as many, until it ends; LimitNOFILE= in its unit makes this permanent",
+                "a program that leaks file descriptors must be fixed instead",
             );
     }
 }

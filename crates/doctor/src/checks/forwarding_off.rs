@@ -11,10 +11,10 @@ const SOME: u64 = 5;
 pub(super) const CHECK: Check = Check {
     id: "forwarding-off",
     area: "routing",
-    about: "Packets for other hosts come to this one, which does not forward.",
+    about: "Packets for other hosts arrive here, but this host does not forward.",
     rule: "IpInAddrErrors or Ip6InAddrErrors grew by at least 5 while ip_forward (forwarding) is 0.",
     sources: "/proc/net/snmp: InAddrErrors; snmp6; net.ipv4.ip_forward, net.ipv6.conf.all.forwarding",
-    refuted_by: "a neighbour that has an old address of this host, and sends here by mistake.",
+    refuted_by: "a neighbour that sends here by mistake, because of an outdated address.",
     run,
 };
 
@@ -39,8 +39,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .lost(lost, "packets dropped")
             .remedy(
                 format!("sysctl -w net.{name}=1"),
-                "lets this host forward",
-                "it then forwards whatever its firewall lets pass",
+                "enables forwarding on this host",
+                "the host then forwards all packets that its firewall accepts",
             );
     }
 }

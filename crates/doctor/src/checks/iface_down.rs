@@ -13,11 +13,11 @@ const SOME: u64 = 3;
 pub(super) const CHECK: Check = Check {
     id: "iface-down",
     area: "interfaces",
-    about: "An interface that has an address is down or has no carrier, and packets are lost.",
-    rule: "Packets were dropped by an interface without carrier; or an interface with an address is set down, or has \
-           no carrier, while IpOutNoRoutes or neighbours without an answer on it are lost.",
-    sources: "flags and addresses by RTM_GETLINK, RTM_GETADDR; /proc/net/snmp: OutNoRoutes; the tracepoint kfree_skb",
-    refuted_by: "`ip link show` that has the interface as UP and LOWER_UP.",
+    about: "An interface with an address is down or has no carrier, and packets are lost.",
+    rule: "An interface without carrier dropped packets; or an interface with an address is set down, or has no \
+           carrier, while IpOutNoRoutes grows or neighbours on it do not answer.",
+    sources: "flags and addresses via RTM_GETLINK, RTM_GETADDR; /proc/net/snmp: OutNoRoutes; the tracepoint kfree_skb",
+    refuted_by: "`ip link show` that lists the interface as UP and LOWER_UP.",
     run,
 };
 
@@ -44,18 +44,18 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         }
         let name = super::words::argument(&link.name, "IFACE");
         let draft = found
-            .add(Severity::Critical, Confidence::Likely, format!("{} {how}, and packets want to go there", link.name))
+            .add(Severity::Critical, Confidence::Likely, format!("{} {how}, but packets are sent to it", link.name))
             .object(link.name.clone())
             .proof([state(format!("flags of {}", link.name), i64::from(link.flags), None)])
             .proof(sample.evidence(Snmp, "IpOutNoRoutes", None))
             .proof(dropped.evidence());
         let draft = match drops.max(unrouted) {
-            0 => draft.cost("every packet that should go over it is lost"),
+            0 => draft.cost("all packets for this interface are lost"),
             lost => draft.lost(lost, "packets lost"),
         };
         match how {
-            SET_DOWN => draft.remedy(format!("ip link set {name} up"), "sets it up", ""),
-            _ => draft.remedy("", "look at the cable, the switch port, or the process at the other end", ""),
+            SET_DOWN => draft.remedy(format!("ip link set {name} up"), "brings the interface up", ""),
+            _ => draft.remedy("", "check the cable, the switch port, or the process at the other end", ""),
         };
     }
 }

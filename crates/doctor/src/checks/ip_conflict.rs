@@ -13,13 +13,13 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "ip-conflict",
     area: "addresses",
-    about: "Another host on the same link has an IPv4 address of this one: each takes packets from the other.",
-    rule: "Within the window a message of ARP came in whose sender has an IPv4 address that its interface has at both \
-           readings, and a hardware address that none of our interfaces has, and that is none of a group. A host that \
-           sends no ARP meanwhile is not heard.",
-    sources: "a packet socket for ARP (AF_PACKET, CAP_NET_RAW); addresses and interfaces by rtnetlink",
-    refuted_by: "`arping -D -I IFACE ADDRESS` without an answer, or a bridge or access point that sends our own \
-                 messages back with its address in them.",
+    about: "Another host on the same link has an IPv4 address of this host: each receives packets meant for the other.",
+    rule: "Within the window an ARP message arrived whose sender has an IPv4 address that the interface has at both \
+           readings, and a unicast hardware address that none of this host's interfaces has. A host that sends no ARP \
+           during the window is not detected.",
+    sources: "a packet socket for ARP (AF_PACKET, CAP_NET_RAW); addresses and interfaces via rtnetlink",
+    refuted_by: "`arping -D -I IFACE ADDRESS` without an answer, or a bridge or access point that reflects this host's \
+                 messages with its own address.",
     run,
 };
 
@@ -32,17 +32,17 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .add(
                 Severity::Critical,
                 Confidence::Likely,
-                format!("another host, {hardware}, has the address {addr} of {iface} as well"),
+                format!("another host, {hardware}, also has the address {addr} of {iface}"),
             )
             .object(addr.to_string())
-            .proof([state(format!("ARP of {hardware} as {addr} on {iface}"), one.count, None)])
-            .cost("whoever learned the other one's hardware address sends there what is for this host")
+            .proof([state(format!("ARP from {hardware} as {addr} on {iface}"), one.count, None)])
+            .cost("hosts that learned the other hardware address send packets for this host there")
             .remedy(
                 format!("arping -D -c 3 -I {argument} {addr}"),
-                "asks who has the address: another host answers",
-                "sends three messages to every host of the link",
+                "asks for the address: another host answers",
+                "sends three messages to all hosts on the link",
             )
-            .remedy("", format!("look for {hardware} in the tables of switches and DHCP servers").as_str(), "")
+            .remedy("", format!("search for {hardware} in the tables of switches and DHCP servers").as_str(), "")
             .remedy("", "give one of the two another address", "");
     }
 }

@@ -10,9 +10,9 @@ const SOME: u64 = 5;
 pub(super) const CHECK: Check = Check {
     id: "ipv6-off",
     area: "addresses",
-    about: "IPv6 packets come to an interface where IPv6 is disabled.",
+    about: "IPv6 packets arrive on an interface with IPv6 disabled.",
     rule: "At least 5 packets, of TCP or UDP among them, were dropped with the reason IPV6DISABLED.",
-    sources: "the tracepoint kfree_skb by BPF; net.ipv6.conf.IFACE.disable_ipv6",
+    sources: "the tracepoint kfree_skb via BPF; net.ipv6.conf.IFACE.disable_ipv6",
     refuted_by: "0 in net.ipv6.conf.IFACE.disable_ipv6.",
     run,
 };
@@ -23,7 +23,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let is_meant = dropped.all.iter().any(|one| ["tcp", "udp"].contains(&one.proto));
     let severity = if is_meant { Severity::Warning } else { Severity::Hint };
     let name = super::words::argument(&first.iface, "IFACE");
-    let title = format!("IPv6 is disabled on {}, and packets come for it{}", first.iface, dropped.example());
+    let title = format!("IPv6 is disabled on {}, but IPv6 packets arrive{}", first.iface, dropped.example());
     found
         .add(severity, Confidence::Certain, title)
         .object(first.iface.clone())
@@ -31,7 +31,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(dropped.count, "packets dropped")
         .remedy(
             format!("sysctl -w net.ipv6.conf.{name}.disable_ipv6=0"),
-            "lets the interface speak IPv6",
-            "services are reachable by IPv6 then, past rules for IPv4 alone",
+            "enables IPv6 on the interface",
+            "services become reachable over IPv6, unprotected by rules for IPv4 only",
         );
 }

@@ -10,9 +10,9 @@ pub(super) const CHECK: Check = Check {
     id: "link-flap",
     area: "interfaces",
     about: "The link of an interface goes down.",
-    rule: "carrier_down_count of an interface grew; by more than one it is critical.",
+    rule: "carrier_down_count of an interface grew; more than one is critical.",
     sources: "RTM_GETLINK: IFLA_CARRIER_DOWN_COUNT",
-    refuted_by: "an administrator who set the interface down just now.",
+    refuted_by: "an administrator has just set the interface down.",
     run,
 };
 
@@ -33,7 +33,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .add(severity, Confidence::Certain, format!("the link of {name} went down {times} time{plural} and {now}"))
             .object(name.clone())
             .proof([of_object("carrier_down_count", iface, moved, None)])
-            .cost("nothing goes over the interface meanwhile; neighbours and routes are found anew")
-            .remedy("", "look at the cable, the switch port, or the process that holds the other end", "");
+            .cost("no packets pass the interface while it is down; neighbours and routes are rediscovered")
+            .remedy("", "check the cable, the switch port, or the process that owns the other end", "");
     }
 }

@@ -13,12 +13,12 @@ const MISMATCH: &[&str] = &["collisions", "tx_window_errors", "tx_aborted_errors
 pub(super) const CHECK: Check = Check {
     id: "link-mode",
     area: "interfaces",
-    about: "A link is half duplex though its interface can be full duplex, or has at most half of the speed that both \
-            of its ends offer.",
-    rule: "An interface that is up and has a carrier. It is half duplex, and knows a BASE-T mode of full duplex at its \
+    about: "A link is half duplex although its interface supports full duplex, or runs at no more than half of the \
+            speed that both ends offer.",
+    rule: "The interface is up and has a carrier. It is half duplex and supports a full-duplex BASE-T mode at its \
            speed; or it negotiates, and the best mode that both ends offer is at least twice as fast as the link.",
     sources: "ETHTOOL_MSG_LINKMODES_GET of generic netlink (Linux 5.6): as `ethtool IFACE` shows it",
-    refuted_by: "`ethtool IFACE` with full duplex, and a speed that is the highest of both lists of link modes.",
+    refuted_by: "`ethtool IFACE` that shows full duplex, and the highest speed in both lists of link modes.",
     run,
 };
 
@@ -39,12 +39,13 @@ fn of_link(sample: &Sample, found: &mut Findings<'_>, link: &LinkSeen, mode: Mod
     let (title, cause) = match (is_half, best) {
         (false, None) => return,
         (_, Some(best)) => (
-            format!("the link of {name} has {mbps} Mb/s, {duplex} duplex, though both ends offer {best} Mb/s"),
-            "change the cable or the port: a pair of wires that fails lets both ends fall back to a lower speed",
+            format!("the link of {name} runs at {mbps} Mb/s, {duplex} duplex, although both ends offer {best} Mb/s"),
+            "replace the cable or the port: a broken pair of wires makes both ends fall back to a lower speed",
         ),
         (true, None) => (
             format!("the link of {name} is half duplex at {mbps} Mb/s"),
-            "let the other end negotiate: where one end is set by hand, this one hears no offer and takes half duplex",
+            "enable negotiation at the other end: if it is configured manually, this end receives no offer and uses \
+             half duplex",
         ),
     };
     let counters = MISMATCH.iter().flat_map(|counter| {
@@ -62,14 +63,16 @@ fn of_link(sample: &Sample, found: &mut Findings<'_>, link: &LinkSeen, mode: Mod
         ])
         .proof(counters)
         .cost(match best {
-            Some(best) => format!("{} % of what the link could carry", u64::from(mbps) * 100 / u64::from(best.max(1))),
-            None => "one direction at a time; with an end that is full duplex, frames are lost".to_owned(),
+            Some(best) => {
+                format!("the link runs at {} % of the possible speed", u64::from(mbps) * 100 / u64::from(best.max(1)))
+            }
+            None => "one direction at a time; if the other end is full duplex, frames are lost".to_owned(),
         })
-        .remedy(format!("ethtool {argument}"), "shows what each end offers, and what the link has", "")
+        .remedy(format!("ethtool {argument}"), "shows the modes that each end offers, and the current one", "")
         .remedy("", cause, "")
         .remedy(
             format!("ethtool -s {argument} autoneg on"),
-            "lets this end negotiate speed and duplex",
-            "the link goes down for some seconds",
+            "makes this end negotiate speed and duplex",
+            "the link goes down for a few seconds",
         );
 }

@@ -10,9 +10,10 @@ pub(super) const CHECK: Check = Check {
     id: "listen-overflow",
     area: "tcp",
     about: "The accept queue of a listener is full: its program accepts too slowly.",
-    rule: "TcpExtListenOverflows grew, or a listener has more connections waiting than its backlog at both readings.",
-    sources: "/proc/net/netstat: ListenOverflows, ListenDrops; accept queues of listeners by sock_diag",
-    refuted_by: "accept queues that are empty in `netwren sockets 'state = listen' --watch`.",
+    rule: "TcpExtListenOverflows grew, or more connections than its backlog wait in a listener's accept queue at both \
+           readings.",
+    sources: "/proc/net/netstat: ListenOverflows, ListenDrops; accept queues of listeners via sock_diag",
+    refuted_by: "empty accept queues in `netwren sockets 'state = listen' --watch`.",
     run,
 };
 
@@ -24,13 +25,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
     let was_full = |one: &Queue| sample.before.listeners.iter().any(|before| before == one && is_full(before));
     for listener in full.into_iter().filter(|one| one.cookie != 0 && was_full(one)) {
-        let title = format!("{} does not accept: its queue is full", listener.words());
+        let title = format!("{} does not accept connections: its accept queue is full", listener.words());
         found
             .add(Severity::Warning, listener.confidence(), title)
             .object(listener.name.clone())
             .proof([state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))])
-            .cost("nothing while nobody connects; the next connections are lost")
-            .remedy("", "find out why the program does not accept: is it stopped, or out of file descriptors?", "");
+            .cost("nothing while no client connects; the next connections are lost")
+            .remedy("", "find out why the program does not accept: it may be stopped, or out of file descriptors", "");
     }
 }
 
@@ -57,14 +58,14 @@ fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue
         .object(object)
         .proof(proof.into_iter().flatten())
         .proof(queues)
-        .lost(lost, "connections not taken in")
-        .remedy("", "let the program accept faster: more workers, nothing slow between two accepts", "");
+        .lost(lost, "connections not accepted")
+        .remedy("", "make the program accept faster: more workers, no slow work between two accepts", "");
     if is_capped {
         let double = limit_of_all.unwrap_or(0).saturating_mul(2);
         draft.remedy(
             format!("sysctl -w net.core.somaxconn={double}"),
-            "lets programs ask for a longer queue; the program must be restarted, with a larger backlog",
-            "clients wait longer in place of failing",
+            "allows programs a longer queue; restart the program with a larger backlog",
+            "clients wait longer instead of failing",
         );
     }
 }

@@ -10,10 +10,10 @@ const SOME: u64 = 5;
 pub(super) const CHECK: Check = Check {
     id: "martian",
     area: "addresses",
-    about: "Packets come in with an address of this host as their source, or with one that cannot be on a network.",
+    about: "Packets arrive with this host's address as source, or with an address that is not valid on a network.",
     rule: "At least 5 packets were dropped with the reasons IP_LOCAL_SOURCE, IP_INVALID_SOURCE, IP_INVALID_DEST or \
            IP_LOCALNET, not for a multicast group.",
-    sources: "the tracepoint kfree_skb by BPF",
+    sources: "the tracepoint kfree_skb via BPF",
     refuted_by: "no other host with the address: `arping -D -I IFACE ADDRESS`.",
     run,
 };
@@ -27,19 +27,19 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
     let own = first.reason == "IP_LOCAL_SOURCE";
     let title = match first.ends.filter(|_| own) {
-        Some((from, _)) => format!("another host uses the address {} of this one", from.unmapped()),
-        None if own => "another host uses an address of this one".to_owned(),
-        None => format!("packets with addresses that cannot be come in{}", dropped.example()),
+        Some((from, _)) => format!("another host uses this host's address {}", from.unmapped()),
+        None if own => "another host uses an address of this host".to_owned(),
+        None => format!("packets with invalid addresses arrive{}", dropped.example()),
     };
     found
         .add(Severity::Warning, Confidence::Likely, title)
         .object(first.iface.clone())
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
-        .remedy("arping -D -I IFACE ADDRESS", "asks whether another host has the address", "")
+        .remedy("arping -D -I IFACE ADDRESS", "checks whether another host has the address", "")
         .remedy(
             "",
-            "give one of the two another address; a loop of cables or bridges brings own packets back, too",
+            "give one of the two another address; a loop of cables or bridges also returns a host's own packets",
             "",
         );
 }

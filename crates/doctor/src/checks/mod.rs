@@ -261,7 +261,8 @@ impl FindingBuilder<'_> {
         let per_s = count as f64 / self.sample.seconds().max(0.001);
         self.with(|finding| {
             finding.lost = Some(count);
-            finding.cost = format!("{count} {things} in {:.1} s, {per_s:.1} a second", finding.window_ns as f64 / 1e9);
+            let seconds = finding.window_ns as f64 / 1e9;
+            finding.cost = format!("{count} {things} in {seconds:.1} s, {per_s:.1} per second");
         })
     }
 

@@ -8,10 +8,10 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "mtu",
     area: "routing",
-    about: "Packets are dropped because they are larger than the next link takes.",
+    about: "Packets are dropped because they exceed the MTU of the next link.",
     rule: "IpFragFails, Ip6FragFails or Ip6InTooBigErrors grew by at least 3.",
     sources: "/proc/net/snmp: FragFails; snmp6: Ip6FragFails, Ip6InTooBigErrors",
-    refuted_by: "senders that then send smaller packets: path MTU discovery drops a few of each path.",
+    refuted_by: "senders that then send smaller packets: path MTU discovery drops a few packets on each path.",
     run,
 };
 
@@ -26,17 +26,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
     let proof = counters.map(|(source, name)| sample.evidence(source, name, None));
     found
-        .add(
-            Severity::Warning,
-            Confidence::Certain,
-            "packets are too large for the link that they must take".to_owned(),
-        )
+        .add(Severity::Warning, Confidence::Certain, "packets are too large for their next link".to_owned())
         .proof(proof.into_iter().flatten())
         .lost(lost, "packets dropped")
-        .remedy("ip link show", "shows the MTU of each interface: those of one path must agree", "")
+        .remedy("ip link show", "shows the MTU of each interface: it must be the same along a path", "")
         .remedy(
             "nft add rule inet filter forward tcp flags syn tcp option maxseg size set rt mtu",
-            "makes TCP agree on a size that fits (the table and chain are examples)",
+            "makes TCP negotiate a segment size that fits (table and chain are examples)",
             "",
         );
 }

@@ -8,9 +8,9 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "mtu-mismatch",
     area: "interfaces",
-    about: "Two ends of a link have a different MTU: large frames are dropped.",
-    rule: "At least 3 frames were dropped because the interface that should receive them has a smaller MTU.",
-    sources: "the tracepoint kfree_skb by BPF: __dev_forward_skb; rx_length_errors; MTU by RTM_GETLINK",
+    about: "The two ends of a link have different MTUs: large frames are dropped.",
+    rule: "At least 3 frames were dropped because the receiving interface has a smaller MTU.",
+    sources: "the tracepoint kfree_skb via BPF: __dev_forward_skb; rx_length_errors; MTU via RTM_GETLINK",
     refuted_by: "`ip link show` with the same MTU at both ends.",
     run,
 };
@@ -30,16 +30,16 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .add(
             Severity::Warning,
             Confidence::Likely,
-            format!("large frames are dropped: the two ends of the link{on} have a different MTU"),
+            format!("large frames are dropped: the two ends of the link{on} have different MTUs"),
         )
         .object(iface)
         .proof(dropped.evidence())
         .proof(links.map(|link| state(format!("MTU of {}", link.name), link.mtu, None)))
         .lost(dropped.count, "frames dropped")
-        .remedy("ip link show", "shows the MTU of each interface, here and at the other end", "")
+        .remedy("ip link show", "shows the MTU of each interface; compare with the other end", "")
         .remedy(
             "ip link set IFACE mtu 1500",
-            "gives an end the MTU of the other one",
-            "connections there use it at once",
+            "gives one end the MTU of the other",
+            "takes effect at once for existing connections",
         );
 }

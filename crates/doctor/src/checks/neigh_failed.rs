@@ -13,11 +13,11 @@ const SOME: u64 = 5;
 pub(super) const CHECK: Check = Check {
     id: "neigh-failed",
     area: "neighbours",
-    about: "A gateway, or a host of the own network, does not answer ARP or neighbour discovery.",
-    rule: "A neighbour that packets were for within the window does not answer, for a second or longer. A next hop of \
-           a route is critical; another one is a warning if 5 packets were dropped for it, else a hint.",
-    sources: "the tracepoint kfree_skb by BPF: NEIGH_FAILED; neighbours and routes by rtnetlink",
-    refuted_by: "`ip neigh show` that has the address as REACHABLE.",
+    about: "A gateway, or a host of the local network, does not answer ARP or neighbour discovery.",
+    rule: "A neighbour to which packets were sent within the window has not answered for a second or longer. Critical \
+           for the next hop of a route; otherwise a warning if 5 packets to it were dropped, or else a hint.",
+    sources: "the tracepoint kfree_skb via BPF: NEIGH_FAILED; neighbours and routes via rtnetlink",
+    refuted_by: "`ip neigh show` that lists the address as REACHABLE.",
     run,
 };
 
@@ -42,10 +42,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object(first.addr.unmapped().to_string())
         .proof(silent.map(|one| state(format!("{} on {} without an answer", one.addr.unmapped(), one.iface), 1, None)))
         .proof(dropped.evidence())
-        .remedy("ip neigh show", "shows neighbours: FAILED and INCOMPLETE ones do not answer", "")
-        .remedy("", "look whether the host is up, in the same VLAN, and whether address and mask are right", "");
+        .remedy("ip neigh show", "lists neighbours: those in FAILED and INCOMPLETE do not answer", "")
+        .remedy("", "check that the host is up and in the same VLAN, and that address and netmask are correct", "");
     match dropped.count {
-        0 => draft.cost("every packet to it, and through it, is lost"),
+        0 => draft.cost("all packets to it, and through it, are lost"),
         lost => draft.lost(lost, "packets dropped"),
     };
 }

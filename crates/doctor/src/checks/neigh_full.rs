@@ -8,7 +8,7 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "neigh-full",
     area: "neighbours",
-    about: "The table of IPv4 or IPv6 neighbours is full: packets to new neighbours are dropped.",
+    about: "The IPv4 or IPv6 neighbour table is full: packets to new neighbours are dropped.",
     rule: "`table_fulls` grew, or the table has at least 80 % of gc_thresh3.",
     sources: "/proc/net/stat/arp_cache, ndisc_cache; net.ipv4 and net.ipv6 neigh.default.gc_thresh3",
     refuted_by: "few lines in `ip -s neigh` of all namespaces.",
@@ -29,7 +29,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         }
         let severity = if lost > 0 { Severity::Critical } else { Severity::Warning };
         let of = limit.map_or(String::new(), |limit| format!(" of {limit}"));
-        let title = format!("the table of {family} neighbours is full: {}{of}", entries.after);
+        let title = format!("the {family} neighbour table is full: {}{of}", entries.after);
         let proof = [
             sample.evidence(Neigh, &name("table_fulls"), None),
             sample.evidence(Neigh, &name("entries"), limit),
@@ -39,11 +39,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let draft =
             found.add(severity, Confidence::Certain, title).object(table).proof(proof.into_iter().flatten()).remedy(
                 format!("sysctl -w net.{family}.neigh.default.gc_thresh3={larger}"),
-                "makes room for four times as many; must be set in the first network namespace",
-                "half a kilobyte of kernel memory for each",
+                "allows four times as many; must be set in the first network namespace",
+                "each takes half a kilobyte of kernel memory",
             );
         if lost > 0 {
-            draft.lost(lost, "neighbours refused, with the packets to them");
+            draft.lost(lost, "neighbours not created, and packets to them dropped");
         } else {
             draft.cost("nothing yet; packets to new neighbours are dropped once it is full");
         }

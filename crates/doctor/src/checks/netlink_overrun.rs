@@ -8,10 +8,10 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "netlink-overrun",
     area: "netlink",
-    about: "A program reads messages of the kernel too slowly and misses some: what it knows is wrong from then on.",
+    about: "A program reads kernel messages too slowly and misses some: its view is out of date from then on.",
     rule: "The drops of a netlink socket grew, or messages were dropped because such a socket was full.",
-    sources: "drops of each netlink socket by netlink_diag (SK_MEMINFO); the tracepoint kfree_skb by BPF",
-    refuted_by: "drops that stand still in `netwren sockets 'proto = netlink and socket_drops > 0' --watch`.",
+    sources: "drops of each netlink socket via netlink_diag (SK_MEMINFO); the tracepoint kfree_skb via BPF",
+    refuted_by: "drops that do not grow in `netwren sockets 'proto = netlink and socket_drops > 0' --watch`.",
     run,
 };
 
@@ -23,10 +23,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let is_netfilter = all.first().is_some_and(|one| one.socket.name.contains("netfilter"));
-    let what = if is_netfilter { "log records, events or packets of netfilter" } else { "messages of the kernel" };
+    let what = if is_netfilter { "netfilter log records, events or packets" } else { "kernel messages" };
     let title = match all.first() {
-        Some(one) => format!("{} misses {what}: its buffer is full", one.socket.words()),
-        None => "a program misses messages of the kernel: the buffer of its netlink socket is full".to_owned(),
+        Some(one) => format!("{} misses {what}: its socket buffer is full", one.socket.words()),
+        None => "a program misses kernel messages: the buffer of its netlink socket is full".to_owned(),
     };
     found
         .add(Severity::Warning, Confidence::Certain, title)
@@ -34,10 +34,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(all.iter().take(8).map(Loser::evidence))
         .proof(dropped.evidence())
         .lost(lost.max(dropped.count), "messages missed")
-        .remedy("", "let the program read faster, or ask for a larger buffer (SO_RCVBUFFORCE)", "")
+        .remedy("", "make the program read faster, or request a larger buffer (SO_RCVBUFFORCE)", "")
         .remedy(
             "sysctl -w net.core.rmem_max=8388608",
-            "lets programs ask for so much",
-            "each may take that much memory",
+            "allows programs buffers of this size",
+            "each buffer may take that much memory",
         );
 }

@@ -14,12 +14,12 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "nflog-nobody",
     area: "firewall",
-    about: "A rule logs packets to a group (NFLOG, `log group N`) that nobody reads: the records are lost, and the \
-            kernel counts none of them.",
-    rule: "At both readings no socket of this network namespace has bound the group. The counter of a rule that logs \
-           to it grew: a warning. Without a counter beside the log it is a hint, where a chain with a hook leads to \
-           the rule and packets of its family moved within the window. A rule of iptables-legacy is not seen.",
-    sources: "/proc/net/netfilter/nfnetlink_log; rules and their counters by nf_tables (NFT_MSG_GETRULE)",
+    about: "A rule logs packets to a group (NFLOG, `log group N`) that no program reads: the records are lost, and the \
+            kernel does not count them.",
+    rule: "At both readings no socket of this network namespace has bound the group. It is a warning if the counter of \
+           a rule that logs to it grew. Without a counter it is a hint, if a chain with a hook leads to the rule and \
+           packets of its family passed within the window. Rules of iptables-legacy are not checked.",
+    sources: "/proc/net/netfilter/nfnetlink_log; rules and their counters via nf_tables (NFT_MSG_GETRULE)",
     refuted_by: "a line of the group in /proc/net/netfilter/nfnetlink_log of that network namespace.",
     run,
 };
@@ -72,7 +72,7 @@ fn add_counted(found: &mut Findings<'_>, group: u16, rules: &[&&UnreadRule]) {
         1 => String::new(),
         all => format!(", as do {} more", all - 1),
     };
-    let title = format!("the rule {} logs to group {group}, which nobody reads{others}", first.place());
+    let title = format!("the rule {} logs to group {group}, which no program reads{others}", first.place());
     let evidence = rules.iter().take(SHOWN_MAX).filter_map(|rule| {
         let moved = rule.logged?;
         let counter = format!("packets of the rule {}", rule.place());
@@ -90,12 +90,12 @@ fn add_counted(found: &mut Findings<'_>, group: u16, rules: &[&&UnreadRule]) {
 
 fn add_uncounted(found: &mut Findings<'_>, group: u16, rule: &UnreadRule) {
     let place = rule.place();
-    let title = format!("the rule {place} logs to group {group}, which nobody reads; it has no counter");
+    let title = format!("the rule {place} logs to group {group}, which no program reads; the rule has no counter");
     let draft = found
         .add(Severity::Hint, Confidence::Hint, title)
         .object(format!("group {group}"))
         .proof([readers(group)])
-        .cost("a record of each packet that meets the rule; how many these are the kernel does not count");
+        .cost("one record per packet that matches the rule; the kernel does not count them");
     remedies(draft, group, rule);
 }
 
@@ -103,11 +103,11 @@ fn remedies(draft: super::FindingBuilder<'_>, group: u16, rule: &UnreadRule) {
     let (table, chain) = (argument(&rule.table, "TABLE"), argument(&rule.chain, "CHAIN"));
     let (family, handle) = (rule.family, rule.handle);
     draft
-        .remedy(format!("netwren log --group {group}"), "reads the group, in the network namespace of the rule", "")
-        .remedy("", "start the program that should read it: a reader in another network namespace gets nothing", "")
+        .remedy(format!("netwren log --group {group}"), "reads the group in the network namespace of the rule", "")
+        .remedy("", "start the program that should read it: a reader in another network namespace receives nothing", "")
         .remedy(
             format!("nft delete rule {family} {table} {chain} handle {handle}"),
-            "takes the rule away, if nobody wants its records",
-            "what else the rule does goes with it",
+            "removes the rule, if its records are not needed",
+            "also removes other actions of the rule",
         );
 }

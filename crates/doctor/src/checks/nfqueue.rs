@@ -8,11 +8,11 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "nfqueue",
     area: "firewall",
-    about: "A rule queues packets to a program that is not there, or too slow.",
+    about: "A rule queues packets to a program that is not running, or too slow.",
     rule: "A queue of nfnetlink_queue dropped packets (queue_dropped, user_dropped grew), or packets were dropped in \
            nf_queue: no program reads the queue.",
-    sources: "/proc/net/netfilter/nfnetlink_queue; the tracepoint kfree_skb by BPF",
-    refuted_by: "`queue_dropped` that stands still in /proc/net/netfilter/nfnetlink_queue.",
+    sources: "/proc/net/netfilter/nfnetlink_queue; the tracepoint kfree_skb via BPF",
+    refuted_by: "`queue_dropped` that does not grow in /proc/net/netfilter/nfnetlink_queue.",
     run,
 };
 
@@ -25,7 +25,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let title = match queues.first() {
-        Some(queue) => format!("queue {} of packets is full: its program is too slow", queue.number),
+        Some(queue) => format!("packet queue {} is full: its program is too slow", queue.number),
         None if sample.around.queues.is_empty() => {
             "a rule queues packets, but no program reads the queue: they are dropped".to_owned()
         }
@@ -46,6 +46,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(proof)
         .proof(dropped.evidence())
         .lost(lost, "packets dropped")
-        .remedy("nft list ruleset", "shows the rules that queue; `queue flags bypass` lets packets pass without it", "")
-        .remedy("", "start the program that reads the queue, or let it read faster, by more queues say", "");
+        .remedy(
+            "nft list ruleset",
+            "shows the rules that queue packets; `queue flags bypass` accepts packets if no program reads the queue",
+            "",
+        )
+        .remedy("", "start the program that reads the queue, or make it read faster, for example with more queues", "");
 }

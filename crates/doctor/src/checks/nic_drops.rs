@@ -12,17 +12,16 @@ const SOME: u64 = 10;
 pub(super) const CHECK: Check = Check {
     id: "nic-drops",
     area: "interfaces",
-    about: "An interface drops packets that are whole.",
+    about: "An interface drops intact packets.",
     rule: "rx_dropped or tx_dropped of an interface grew by at least 10, and by 1 % of its packets.",
     sources: "RTM_GETLINK: IFLA_STATS64",
-    refuted_by: "protocols that this host does not speak (LLDP, other VLANs): those count in rx_dropped and harm \
-                 nobody.",
+    refuted_by: "protocols that this host does not support (LLDP, other VLANs): they count in rx_dropped and are \
+                 harmless.",
     run,
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    for (dropped, packets, way) in
-        [("rx_dropped", "rx_packets", "received"), ("tx_dropped", "tx_packets", "to be sent")]
+    for (dropped, packets, way) in [("rx_dropped", "rx_packets", "received"), ("tx_dropped", "tx_packets", "outgoing")]
     {
         for (iface, moved) in sample.objects(Iface, dropped) {
             let all = sample.objects(Iface, packets).find(|(other, _)| *other == iface);
@@ -33,13 +32,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             let name = String::from_utf8_lossy(iface);
             let share = percent(lost, all.saturating_add(lost));
             found
-                .add(Severity::Warning, Confidence::Likely, format!("{name} drops packets {way}: {share} of them"))
+                .add(Severity::Warning, Confidence::Likely, format!("{name} drops {share} of its {way} packets"))
                 .object(name.clone())
                 .proof([of_object(dropped, iface, moved, None)])
                 .lost(lost, "packets dropped")
                 .remedy(
                     "netwren counters 'source = iface and delta > 0' --for 3",
-                    "shows what else the interface counts",
+                    "shows the other counters of the interface",
                     "",
                 );
         }

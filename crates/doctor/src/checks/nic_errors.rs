@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
     about: "An interface receives damaged packets, cannot send, or runs out of room.",
     rule: "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors or rx_over_errors of an interface grew.",
     sources: "RTM_GETLINK: IFLA_STATS64",
-    refuted_by: "`ip -s -s link show` that stands still.",
+    refuted_by: "`ip -s -s link show` with counters that do not grow.",
     run,
 };
 
@@ -32,7 +32,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let name = String::from_utf8_lossy(iface);
         let is_overrun = errors.iter().any(|(name, _)| name.contains("missed") || name.contains("fifo"));
         let lost = errors.iter().map(|(_, moved)| moved.grown()).max().unwrap_or(0);
-        let what = if is_overrun { "loses packets: its ring is full" } else { "has damaged packets" };
+        let what = if is_overrun { "loses packets: its ring is full" } else { "reports damaged packets" };
         let command = argument(&name, "IFACE");
         let draft = found
             .add(Severity::Warning, Confidence::Certain, format!("{name} {what}"))
@@ -40,11 +40,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .proof(errors.iter().map(|(error, moved)| of_object(error, iface, *moved, None)))
             .lost(lost, "packets lost");
         if is_overrun {
-            draft.remedy(format!("ethtool -G {command} rx 4096"), "a larger ring", "the link may go down for a moment");
+            draft.remedy(format!("ethtool -G {command} rx 4096"), "enlarges the ring", "the link may go down briefly");
         } else {
             draft.remedy(
                 format!("ethtool -S {command}"),
-                "says which errors; then look at cable, plug, optics, duplex",
+                "shows the types of errors; then check cable, connector, optics and duplex",
                 "",
             );
         }

@@ -10,11 +10,11 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "no-route",
     area: "routing",
-    about: "Packets are dropped because no route leads to their destination.",
-    rule: "IpOutNoRoutes or IpExtInNoRoutes grew by at least 3; of IPv6 Ip6OutNoRoutes or Ip6InNoRoutes (not of \
-           multicast), which is a hint only, as programs try IPv6 where there is none.",
+    about: "Packets are dropped because there is no route to their destination.",
+    rule: "IpOutNoRoutes or IpExtInNoRoutes grew by at least 3; for IPv6, Ip6OutNoRoutes or Ip6InNoRoutes (without \
+           multicast), which is only a hint, because programs try IPv6 even if there is none.",
     sources: "/proc/net/snmp, netstat, snmp6",
-    refuted_by: "`ip route get ADDRESS` that answers for the addresses that are meant.",
+    refuted_by: "`ip route get ADDRESS` that finds routes to the destinations.",
     run,
 };
 
@@ -41,7 +41,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .add(
                 severity,
                 Confidence::Certain,
-                format!("{family} packets are dropped: no route leads to their destination"),
+                format!("{family} packets are dropped: there is no route to their destination"),
             )
             .object(family)
             .proof(proof.into_iter().flatten())

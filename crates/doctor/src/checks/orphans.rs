@@ -8,8 +8,8 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "orphans",
     area: "tcp",
-    about: "Closed connections whose data nobody takes pile up, or are reset because they are too many.",
-    rule: "TCPAbortOnMemory grew, or there are more than half of tcp_max_orphans.",
+    about: "Closed connections whose data the peers do not accept accumulate, or are reset because there are too many.",
+    rule: "TCPAbortOnMemory grew, or there are more orphans than half of tcp_max_orphans.",
     sources: "/proc/net/netstat: TCPAbortOnMemory; /proc/net/sockstat: TCP orphan; net.ipv4.tcp_max_orphans",
     refuted_by: "few sockets without owner in `netwren sockets 'state in (fin_wait1, last_ack, closing)'`.",
     run,
@@ -27,14 +27,18 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let proof =
         [sample.evidence(Netstat, "TcpExtTCPAbortOnMemory", None), sample.evidence(Sockstat, "TCP.orphan", limit)];
     let draft = found
-        .add(severity, Confidence::Certain, "too many closed connections wait for peers that do not answer".to_owned())
+        .add(
+            severity,
+            Confidence::Certain,
+            "too many closed connections are waiting for peers that do not answer".to_owned(),
+        )
         .proof(proof.into_iter().flatten())
         .remedy(
             "netwren sockets 'state in (fin_wait1, last_ack, closing)' --by peer_addr --limit 10",
-            "shows which peers do not take their data",
+            "shows the peers that do not accept their data",
             "",
         )
-        .remedy("sysctl -w net.ipv4.tcp_orphan_retries=2", "gives them up sooner", "slow peers may lose the last data");
+        .remedy("sysctl -w net.ipv4.tcp_orphan_retries=2", "aborts them sooner", "slow peers may lose the last data");
     if aborted > 0 {
         draft.lost(aborted, "connections reset");
     } else {

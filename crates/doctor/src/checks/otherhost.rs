@@ -13,10 +13,10 @@ const MANY_PERCENT: u64 = 10;
 pub(super) const CHECK: Check = Check {
     id: "otherhost",
     area: "interfaces",
-    about: "Frames come in that are for another hardware address, or for a VLAN that this host does not have.",
-    rule: "rx_otherhost_dropped of an interface grew by at least 10, and by 10 % of what came.",
+    about: "Frames arrive for another hardware address, or for a VLAN that this host does not have.",
+    rule: "rx_otherhost_dropped of an interface grew by at least 10, and by 10 % of the received frames.",
     sources: "RTM_GETLINK: IFLA_STATS64",
-    refuted_by: "an interface in promiscuous mode (somebody captures) at a port that mirrors: that is what it is for.",
+    refuted_by: "an interface in promiscuous mode (during a capture) on a mirror port: this is intended.",
     run,
 };
 
@@ -39,6 +39,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .proof([of_object("rx_otherhost_dropped", iface, moved, None)])
             .lost(lost, "frames dropped")
             .remedy("netwren tcpdump -i IFACE -e -c 20", "shows addresses and VLANs of the frames", "")
-            .remedy("", "look for a wrong or old neighbour entry at the sender, a missing VLAN interface here", "");
+            .remedy("", "look for a wrong neighbour entry at the sender, or a missing VLAN interface here", "");
     }
 }

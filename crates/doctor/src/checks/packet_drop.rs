@@ -15,10 +15,10 @@ const MANY: u64 = 50;
 pub(super) const CHECK: Check = Check {
     id: "packet-drop",
     area: "drops",
-    about: "Packets are dropped for a reason that no other check is about.",
-    rule: "At least 5 packets, and 0.1 % of what came, were dropped for one reason at one place that \
-           is not routine; where the kernel gives no reason at least 50, of TCP, UDP or ICMP and not to a group.",
-    sources: "the tracepoint kfree_skb by BPF",
+    about: "Packets are dropped for a reason that no other check covers.",
+    rule: "At least 5 packets, and 0.1 % of the received packets, were dropped for one reason at one place that is not \
+           routine; if the kernel gives no reason, at least 50 unicast packets of TCP, UDP or ICMP.",
+    sources: "the tracepoint kfree_skb via BPF",
     refuted_by: "`netwren drops --for 10` that does not show it again.",
     run,
 };
@@ -37,7 +37,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     // In heavy traffic, some packets are late, duplicate or cut.
     let is_share = |one: &DropSeen| one.count.saturating_mul(1000) >= came;
     for one in dropped.all.iter().filter(|one| is_much(one) && is_share(one)) {
-        let says = if one.meaning.is_empty() { "the kernel gives this reason" } else { one.meaning };
+        let says = if one.meaning.is_empty() { "no explanation of this reason is known" } else { one.meaning };
         let packet = one.packet().map_or(String::new(), |packet| format!(", such as {packet}"));
         let draft = found
             .add(Severity::Hint, Confidence::Certain, format!("packets are dropped, {}: {says}{packet}", one.at()))

@@ -8,10 +8,10 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "packet-drops",
     area: "capture",
-    about: "A program that captures reads too slowly: packets are missing in what it shows or writes.",
+    about: "A capturing program reads too slowly: packets are missing from its output.",
     rule: "The drops of a packet socket grew, or packets were dropped because the ring or queue of one was full.",
-    sources: "drops of each packet socket by packet_diag (SK_MEMINFO); the tracepoint kfree_skb by BPF (its ring)",
-    refuted_by: "the program's own count of dropped packets that stands still.",
+    sources: "drops of each packet socket via packet_diag (SK_MEMINFO); the tracepoint kfree_skb via BPF (its ring)",
+    refuted_by: "the program's own count of dropped packets, if it does not grow.",
     run,
 };
 
@@ -23,15 +23,17 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let title = match all.first() {
-        Some(one) if !one.socket.owner.is_empty() => format!("{} misses packets that it captures", one.socket.owner),
-        _ => "a program misses packets that it captures: its ring or queue is full".to_owned(),
+        Some(one) if !one.socket.owner.is_empty() => {
+            format!("{} captures too slowly: packets are missing", one.socket.owner)
+        }
+        _ => "a capturing program misses packets: its ring or queue is full".to_owned(),
     };
     found
         .add(Severity::Warning, Confidence::Certain, title)
         .object(all.first().map_or(String::new(), |one| one.socket.owner.clone()))
         .proof(all.iter().take(8).map(Loser::evidence))
         .proof(dropped.evidence())
-        .lost(lost.max(dropped.count), "packets not captured; the traffic itself goes on")
-        .remedy("netwren sockets 'proto = packet' -o wide", "shows who captures", "")
-        .remedy("", "a larger ring (tcpdump -B), a narrower filter, a faster disk", "");
+        .lost(lost.max(dropped.count), "packets not captured; the traffic itself is not affected")
+        .remedy("netwren sockets 'proto = packet' -o wide", "shows the capturing programs", "")
+        .remedy("", "use a larger ring (tcpdump -B), a narrower filter or a faster disk", "");
 }

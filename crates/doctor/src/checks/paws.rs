@@ -14,10 +14,10 @@ const COUNTERS: &[&str] =
 pub(super) const CHECK: Check = Check {
     id: "paws",
     area: "tcp",
-    about: "Segments are refused because their time stamp is older than one seen before.",
+    about: "Segments are rejected because their timestamp is older than a previous one.",
     rule: "PAWSEstab, PAWSActive, PAWSTimewait and PAWSOldAck together grew by at least 10.",
-    sources: "/proc/net/netstat; the tracepoint kfree_skb by BPF: TCP_RFC7323_PAWS",
-    refuted_by: "old duplicates of a path that reorders by seconds.",
+    sources: "/proc/net/netstat; the tracepoint kfree_skb via BPF: TCP_RFC7323_PAWS",
+    refuted_by: "old duplicates on a path that reorders packets by seconds.",
     run,
 };
 
@@ -28,16 +28,16 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let dropped = sample.around.dropped(CHECK.id);
-    let title = "segments are refused for their old time stamps: several hosts, or clocks, behind one address";
+    let title = "segments are rejected because of old timestamps: several hosts, or clocks, share one address";
     found
         .add(Severity::Warning, Confidence::Likely, format!("{title}{}", dropped.example()))
         .proof(COUNTERS.iter().filter_map(|name| sample.evidence(Netstat, name, None)))
         .proof(dropped.evidence())
         .lost(lost, "segments dropped")
-        .remedy("", "look at what sits between: a load balancer or NAT that mixes time stamps of several hosts", "")
+        .remedy("", "check for a load balancer or NAT on the path that mixes timestamps of several hosts", "")
         .remedy(
             "sysctl -w net.ipv4.tcp_timestamps=0",
-            "does without time stamps in new connections",
-            "no protection against wrapped sequence numbers, coarser measuring of round trips",
+            "disables timestamps in new connections",
+            "no protection against wrapped sequence numbers, less precise round-trip times",
         );
 }

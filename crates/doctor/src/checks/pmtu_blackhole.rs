@@ -12,12 +12,12 @@ const LARGE: u32 = 1200;
 pub(super) const CHECK: Check = Check {
     id: "pmtu-blackhole",
     area: "routing",
-    about: "Large packets to a peer vanish while small ones pass, and no router says that they are too large.",
-    rule: "A connection with more than 1200 bytes to be acknowledged sends the same segment again and again, twice or \
-           more, at both readings, while other connections to the same peer are well, or several came about and got \
-           no further than their first large segment.",
-    sources: "timers, retransmissions, send queues and acknowledged bytes of connections by sock_diag",
-    refuted_by: "`ping -M do -s 1472 ADDRESS` that is answered.",
+    about: "Large packets to a peer are lost while small ones pass, and no router reports that they are too large.",
+    rule: "A connection with more than 1200 unacknowledged bytes has retransmitted the same segment at least twice at \
+           both readings, while other connections to the same peer work, or several were established and did not get \
+           past their first large segment.",
+    sources: "timers, retransmissions, send queues and acknowledged bytes of connections via sock_diag",
+    refuted_by: "`ping -M do -s 1472 ADDRESS` with an answer.",
     run,
 };
 
@@ -38,22 +38,23 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .filter(|one| is_alive(sample, one))
         .collect();
     let Some(first) = stuck.first() else { return };
-    let title = format!("large packets to {} vanish, small ones pass: the path takes less than it says", first.peer);
+    let title =
+        format!("large packets to {} are lost, small ones pass: the path MTU is smaller than announced", first.peer);
     let proof = stuck.iter().take(4).map(|one| {
-        state(format!("retransmissions in a row of {}, {} bytes wait", one.name, one.send_q), one.again, None)
+        state(format!("consecutive retransmissions of {}, {} bytes waiting", one.name, one.send_q), one.again, None)
     });
     let at_ease = sample.after.at_ease.get(&first.peer).copied().unwrap_or(0);
     found
         .add(Severity::Warning, Confidence::Likely, title)
         .object(first.peer.to_string())
         .proof(proof)
-        .proof([state(format!("connections to {} that are well", first.peer), at_ease, None)])
-        .cost("connections come about, then stand still as soon as much is sent")
-        .remedy("ping -M do -s 1472 ADDRESS", "asks whether packets of 1500 bytes pass", "")
+        .proof([state(format!("working connections to {}", first.peer), at_ease, None)])
+        .cost("connections are established, then stall as soon as large segments are sent")
+        .remedy("ping -M do -s 1472 ADDRESS", "tests whether packets of 1500 bytes pass", "")
         .remedy(
             "sysctl -w net.ipv4.tcp_mtu_probing=1",
-            "lets TCP find the size by itself",
-            "connections that lose packets for other reasons may shrink theirs, too",
+            "makes TCP probe for the packet size",
+            "connections that lose packets for other reasons may also use smaller packets",
         )
-        .remedy("", "let ICMP \"fragmentation needed\" and ICMPv6 \"packet too big\" pass on the way", "");
+        .remedy("", "accept ICMP \"fragmentation needed\" and ICMPv6 \"packet too big\" on the path", "");
 }

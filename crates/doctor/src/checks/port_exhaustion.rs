@@ -12,7 +12,7 @@ const ALL_PERCENT: i64 = 98;
 pub(super) const CHECK: Check = Check {
     id: "port-exhaustion",
     area: "tcp",
-    about: "The local ports that the kernel chooses are nearly used up towards one destination.",
+    about: "The ephemeral ports for one destination are nearly exhausted.",
     rule: "Connections from one local address to one address and port have at least 80 % of ip_local_port_range.",
     sources: "the socket table; net.ipv4.ip_local_port_range",
     refuted_by: "connections whose programs chose their ports themselves: `netwren sockets 'autobound = false'`.",
@@ -31,7 +31,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let is_all = used.saturating_mul(100) >= range.saturating_mul(ALL_PERCENT);
         let severity = if is_all { Severity::Critical } else { Severity::Warning };
         let title =
-            format!("the local ports of {local} towards {peer} port {port} are nearly used up: {used} of {range}");
+            format!("the ephemeral ports of {local} for {peer} port {port} are nearly exhausted: {used} of {range}");
         found
             .add(severity, Confidence::Certain, title)
             .object(format!("{local} to {peer} port {port}"))
@@ -40,11 +40,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 state("of these in TIME_WAIT", i64::from(ports.time_wait), None),
             ])
             .cost("connect() gets slow, then fails with EADDRNOTAVAIL")
-            .remedy("", "keep connections open and use them again", "")
+            .remedy("", "keep connections open and reuse them", "")
             .remedy(
                 "sysctl -w net.ipv4.ip_local_port_range=\"10240 65535\"",
-                "more ports",
-                "a service that listens on one of them may find it taken",
+                "allows more ports",
+                "a service may find its port taken by a connection",
             );
     }
 }

@@ -9,10 +9,11 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "qdisc-drop",
     area: "interfaces",
-    about: "The queue of an interface drops packets: more is sent than the link, or its limit, takes.",
-    rule: "`drops` of a queueing discipline grew: by at least 10 and 1 % of its packets a warning, else a hint.",
+    about: "The queue of an interface drops packets: more is sent than the link, or its rate limit, allows.",
+    rule: "`drops` of a queueing discipline grew: a warning if by at least 10 and 1 % of its packets, otherwise a \
+           hint.",
     sources: "RTM_GETQDISC: TCA_STATS2",
-    refuted_by: "a rate limit that is meant: then dropping is what it is for.",
+    refuted_by: "an intended rate limit: then drops are expected.",
     run,
 };
 
@@ -27,12 +28,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let waiting = [("qlen", of("qlen")), ("backlog", of("backlog")), ("packets", of("packets"))];
         let waiting = waiting.into_iter().filter_map(|(name, moved)| Some(of_object(name, object, moved?, None)));
         found
-            .add(severity, Confidence::Certain, format!("the queue {name} drops {share} of what it should send"))
+            .add(severity, Confidence::Certain, format!("the queue {name} drops {share} of its packets"))
             .object(name.clone())
             .proof([of_object("drops", object, drops, None)])
             .proof(waiting)
             .lost(lost, "packets dropped")
-            .remedy("", "send less, or give the link more bandwidth, or its limit a higher rate", "")
-            .remedy("", "a longer queue (limit) drops less", "packets wait longer in it");
+            .remedy("", "send less, or increase the bandwidth of the link or its rate limit", "")
+            .remedy("", "a longer queue (limit) drops fewer packets", "packets wait longer in it");
     }
 }

@@ -18,10 +18,10 @@ const LOST: &[&str] = &[
 pub(super) const CHECK: Check = Check {
     id: "rcv-prune",
     area: "tcp",
-    about: "Segments that came are thrown away because a receive buffer is full; the peer must send them again.",
+    about: "Received segments are discarded because a receive buffer is full; the peer must retransmit them.",
     rule: "RcvPruned, OfoPruned, TCPRcvQDrop, TCPOFODrop, TCPBacklogDrop or TCPZeroWindowDrop grew by at least 5.",
     sources: "/proc/net/netstat",
-    refuted_by: "receive queues that are empty in `netwren sockets 'recv_q > 64k' --watch`.",
+    refuted_by: "no rows in `netwren sockets 'recv_q > 64k' --watch`.",
     run,
 };
 
@@ -33,14 +33,14 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let proof = LOST.iter().filter_map(|name| sample.evidence(Netstat, name, None));
     let worst = sample.after.unread.iter().max_by_key(|one| one.queue);
     let title = match worst {
-        Some(one) => format!("segments are thrown away: {} reads too slowly", one.words()),
-        None => "segments are thrown away: a program reads too slowly for its receive buffer".to_owned(),
+        Some(one) => format!("segments are discarded: {} reads too slowly", one.words()),
+        None => "segments are discarded: a program reads too slowly for its receive buffer".to_owned(),
     };
     found
         .add(Severity::Warning, Confidence::Likely, title)
         .object(worst.map_or_else(String::new, |one| one.name.clone()))
         .proof(proof)
-        .lost(lost, "segments thrown away")
-        .remedy("netwren sockets 'proto = tcp' --sort recv_q --limit 10", "shows who does not read", "")
-        .remedy("", "a larger third number in net.ipv4.tcp_rmem", "each socket may take that much memory");
+        .lost(lost, "segments discarded")
+        .remedy("netwren sockets 'proto = tcp' --sort recv_q --limit 10", "shows the processes that do not read", "")
+        .remedy("", "set a larger third number in net.ipv4.tcp_rmem", "each socket may take that much memory");
 }

@@ -14,10 +14,10 @@ const COUNTERS: [(record::rows::CounterSource, &str); 4] =
 pub(super) const CHECK: Check = Check {
     id: "reassembly",
     area: "routing",
-    about: "Fragmented packets come incomplete, or there is no room to put them together.",
+    about: "Fragmented packets arrive incomplete, or there is no room to reassemble them.",
     rule: "IpReasmFails or Ip6ReasmFails grew by at least 5.",
     sources: "/proc/net/snmp, snmp6: ReasmFails, ReasmTimeout; /proc/net/sockstat: FRAG memory",
-    refuted_by: "senders of single fragments on purpose.",
+    refuted_by: "senders that send single fragments on purpose.",
     run,
 };
 
@@ -27,12 +27,16 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let proof = COUNTERS.iter().filter_map(|(source, name)| sample.evidence(*source, name, None));
-    let title = "fragmented packets are lost: not all of their fragments come, or there is no room for them";
+    let title = "fragmented packets are lost: fragments are missing, or there is no room for them";
     found
         .add(Severity::Warning, Confidence::Certain, title.to_owned())
         .proof(proof)
         .proof(sample.evidence(record::rows::CounterSource::Sockstat, "FRAG.memory", None))
-        .lost(lost, "packets not put together")
-        .remedy("", "let the sender send datagrams that fit the MTU of the path", "")
-        .remedy("sysctl -w net.ipv4.ipfrag_high_thresh=8388608", "more room for fragments that wait", "kernel memory");
+        .lost(lost, "packets not reassembled")
+        .remedy("", "make the sender send datagrams that fit the path MTU", "")
+        .remedy(
+            "sysctl -w net.ipv4.ipfrag_high_thresh=8388608",
+            "allows more memory for waiting fragments",
+            "takes up to 8 MiB of kernel memory per network namespace",
+        );
 }

@@ -11,9 +11,9 @@ const SOME: u64 = 5;
 pub(super) const CHECK: Check = Check {
     id: "refused",
     area: "services",
-    about: "Connections or datagrams of this host are refused at once: by a closed port, or a rule that rejects.",
-    rule: "TcpAttemptFails (no more than TcpActiveOpens, and a fifth of it), or ICMP answers \"unreachable\" \
-           (IcmpInDestUnreachs), grew by at least 5; one such answer is enough where SYNs are sent again or attempts \
+    about: "Connections or datagrams of this host are refused at once: by a closed port, or a reject rule.",
+    rule: "TcpAttemptFails (at most TcpActiveOpens, and at least a fifth of it), or ICMP \"unreachable\" messages \
+           (IcmpInDestUnreachs), grew by at least 5; one such message is enough if SYNs are retransmitted or attempts \
            fail.",
     sources: "/proc/net/snmp: AttemptFails, ActiveOpens, InDestUnreachs; netstat: TCPSynRetrans",
     refuted_by: "programs that look for a free server on purpose.",
@@ -33,7 +33,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let title = match unreachable > 0 && unreachable >= own / 8 {
-        true => "what this host sends is refused: a router, host or rule answers \"unreachable\"",
+        true => "packets of this host are refused: a router, host or rule answers \"unreachable\"",
         false => "connections of this host are refused: no program listens there, or a rule rejects them",
     };
     let names = ["TcpAttemptFails", "TcpActiveOpens", "IcmpInDestUnreachs"];
@@ -41,5 +41,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .add(Severity::Warning, Confidence::Likely, title.to_owned())
         .proof(names.into_iter().filter_map(|name| sample.evidence(Snmp, name, None)))
         .lost(lost, "connections or datagrams refused")
-        .remedy("netwren capture 'icmp[0] = 3 or tcp[13] & 4 != 0' --limit 20", "shows who refuses, and what", "");
+        .remedy(
+            "netwren capture 'icmp[0] = 3 or tcp[13] & 4 != 0' --limit 20",
+            "shows the hosts that refuse, and the refused packets",
+            "",
+        );
 }

@@ -12,10 +12,10 @@ const SENT_MIN: u64 = 100;
 pub(super) const CHECK: Check = Check {
     id: "retransmits",
     area: "tcp",
-    about: "Many segments are sent again: the path, or the peer, loses them.",
-    rule: "At least 20 segments, and 2 % of those that were sent, are sent again.",
+    about: "Many segments are retransmitted: the path or the peer loses them.",
+    rule: "At least 20 segments, and 2 % of the sent segments, are retransmitted.",
     sources: "/proc/net/snmp: RetransSegs, OutSegs; netstat: TCPTimeouts, TCPFastRetrans, TCPDSACKRecv",
-    refuted_by: "TCPDSACKRecv that grows as fast: then the first copies had arrived, and packets are only late.",
+    refuted_by: "TCPDSACKRecv that grows as fast: then the first copies arrived, and packets are only late.",
     run,
 };
 
@@ -26,21 +26,21 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let is_late = sample.grown(Netstat, "TcpExtTCPDSACKRecv").saturating_mul(2) > again;
-    let why = if is_late { "most first copies had arrived: they are late, or overtaken" } else { "they are lost" };
+    let why = if is_late { "most first copies arrived: they are late or reordered" } else { "they are lost" };
     let of_netstat = ["TcpExtTCPTimeouts", "TcpExtTCPFastRetrans", "TcpExtTCPLostRetransmit", "TcpExtTCPDSACKRecv"];
     let proof = ["TcpRetransSegs", "TcpOutSegs"].map(|name| sample.evidence(Snmp, name, None));
     found
         .add(
             Severity::Warning,
             Confidence::Certain,
-            format!("{} of TCP segments are sent again: {why}", percent(again, all)),
+            format!("{} of TCP segments are retransmitted: {why}", percent(again, all)),
         )
         .proof(proof.into_iter().flatten())
         .proof(of_netstat.into_iter().filter_map(|name| sample.evidence(Netstat, name, None)))
-        .cost(format!("{again} segments sent again; each timeout holds a connection up for 200 ms or more"))
+        .cost(format!("{again} segments retransmitted; each timeout delays a connection by 200 ms or more"))
         .remedy(
             "netwren sockets 'retrans_total > 0' --by peer_addr --sum retrans_total --limit 10",
-            "shows towards whom: one network means its path, all mean the own link",
+            "shows the peers: if all are in one network, its path loses packets, otherwise the link of this host",
             "",
         );
 }

@@ -11,11 +11,11 @@ const SOME: u64 = 5;
 pub(super) const CHECK: Check = Check {
     id: "route-refuses",
     area: "routing",
-    about: "A route is there to drop what goes to it: blackhole, unreachable or prohibit.",
-    rule: "Packets were dropped where the kernel refuses a destination: by a route of such a type, which is named if \
-           the routing tables hold one, or by a rule of policy routing.",
-    sources: "the tracepoint kfree_skb by BPF: ip_error, dst_discard, ip6_pkt_drop; routes by rtnetlink",
-    refuted_by: "`ip route get ADDRESS` that names a next hop.",
+    about: "A route drops packets on purpose: blackhole, unreachable or prohibit.",
+    rule: "Packets were dropped where the kernel rejects a destination: by a route of such a type, which is named if \
+           the routing tables contain one, or by a policy routing rule.",
+    sources: "the tracepoint kfree_skb via BPF: ip_error, dst_discard, ip6_pkt_drop; routes via rtnetlink",
+    refuted_by: "`ip route get ADDRESS` that shows a next hop.",
     run,
 };
 
@@ -28,8 +28,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let severity = if dropped.count >= SOME { Severity::Warning } else { Severity::Hint };
     let title = match routes.as_slice() {
         [(first, kind)] => format!("the {kind} route to {first} drops packets{}", dropped.example()),
-        [] => format!("a rule of policy routing refuses packets{}", dropped.example()),
-        _ => format!("a route that refuses packets drops them{}", dropped.example()),
+        [] => format!("a policy routing rule drops packets{}", dropped.example()),
+        _ => format!("a blackhole, unreachable or prohibit route drops packets{}", dropped.example()),
     };
     let shown = routes.iter().take(4).map(|(to, kind)| state(format!("{kind} route to {to}"), 1, None));
     found
@@ -38,7 +38,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(dropped.evidence())
         .proof(shown)
         .lost(dropped.count, "packets dropped")
-        .remedy("netwren routes 'type in (blackhole, unreachable, prohibit)'", "shows those routes", "")
-        .remedy("ip rule show", "shows the rules of policy routing", "")
-        .remedy("", "delete the route or rule, or add a better one to the destination, if it is wanted", "");
+        .remedy("netwren routes 'type in (blackhole, unreachable, prohibit)'", "shows these routes", "")
+        .remedy("ip rule show", "shows the policy routing rules", "")
+        .remedy("", "if the destination should be reachable, delete the route or rule, or add a narrower route", "");
 }

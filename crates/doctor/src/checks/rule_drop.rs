@@ -18,13 +18,13 @@ const MANY_PERCENT: u64 = 10;
 pub(super) const CHECK: Check = Check {
     id: "rule-drop",
     area: "firewall",
-    about: "A rule, or the policy of a chain, drops packets that somebody waits for.",
-    rule: "At least 5 packets, and 1 % of all, were dropped by nftables or iptables: on their way out, through this \
-           host, or to a port that is served here. From 3 on such packets are a hint, and so are at least 5 to closed \
-           ports that are 10 % of all.",
-    sources: "the tracepoint kfree_skb by BPF: NETFILTER_DROP; nft: the rules and their counters; /proc/net/snmp: \
+    about: "A rule, or a chain's policy, drops packets that are expected by a program or host.",
+    rule: "At least 5 packets, and 1 % of all, were dropped by nftables or iptables: outgoing, forwarded, or to a port \
+           with a listener. At least 3 such packets are a hint, as are at least 5 packets to closed ports that are 10 \
+           % of all.",
+    sources: "the tracepoint kfree_skb via BPF: NETFILTER_DROP; nft: the rules and their counters; /proc/net/snmp: \
               InReceives, OutRequests; listeners",
-    refuted_by: "a rule that is meant to drop them: then the sender is wrong.",
+    refuted_by: "a rule that should drop them: then the sender is at fault.",
     run,
 };
 
@@ -59,7 +59,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let chain = first.rule.as_ref().and_then(|rule| rule.chain.as_deref()).filter(|chain| is_plain(chain));
     let (list, effect) = match chain {
         Some(chain) => (format!("nft -a list chain {chain}"), "shows the chain of this rule"),
-        None => ("nft -a list ruleset".to_owned(), "shows the rules: look for drop, and for policies"),
+        None => ("nft -a list ruleset".to_owned(), "shows the rules: look for `drop` and for policies"),
     };
     found
         .add(severity, confidence, title)
@@ -68,7 +68,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(count, "packets dropped")
         .also_cost(format!("{} of the packets of this network namespace", percent(count, all.max(count))))
         .remedy(list, effect, "")
-        .remedy("", "let the packets pass by a rule before the one that drops them, if they are wanted", "");
+        .remedy("", "if the packets are wanted, accept them in a rule before the dropping rule", "");
 }
 
 /// True if the table and chain names can be typed into a shell without quoting.

@@ -10,13 +10,13 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "snat-ports",
     area: "conntrack",
-    about: "New connections are refused a place in the table, which has room: source ports of source NAT are used \
-            up, or two packets chose the same port at once.",
+    about: "New connections are dropped although the table has room: the source ports of source NAT are exhausted, or \
+            two packets chose the same port at once.",
     rule: "`insert_failed` grew by at least 5 more than `chaintoolong`, and the table has less than 80 % of its limit. \
-           Ports are used up if 90 % of a range are in use towards one destination; otherwise packets race.",
+           Ports are exhausted if 90 % of a range are in use for one destination; otherwise packets race.",
     sources: "ctnetlink or /proc/net/stat/nf_conntrack: insert_failed, drop; nf_conntrack_count, nf_conntrack_max; the \
               table's entries; nft: ranges of source NAT",
-    refuted_by: "of used-up ports: a range with room in `netwren nat top snat_port_use`.",
+    refuted_by: "for exhausted ports: a range with free ports in `netwren nat top snat_port_use`.",
     run,
 };
 
@@ -24,8 +24,8 @@ pub(super) const CHECK: Check = Check {
 const FEW: u64 = 5;
 
 /// How to give each connection a random source port, so that two rarely pick the same one.
-const RANDOM: &str = "picks source ports at random: write `fully-random` after masquerade or snat in the rule of nft, \
-                      --random-fully in that of iptables";
+const RANDOM: &str = "chooses source ports at random: write `fully-random` after masquerade or snat in the nft rule, \
+                      or --random-fully in the iptables rule";
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     // A chain that is too long also counts as a failure.
@@ -45,7 +45,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object("nf_conntrack")
         .proof(proof.into_iter().flatten())
         .proof(sample.evidence(Conntrack, "entries", Some(max.after)))
-        .lost(failed, "new connections refused");
+        .lost(failed, "new connections dropped");
     let finding = match ports.and_then(|ports| ports.fullest.as_ref()) {
         Some(fullest) => finding.also_cost(format!(
             "the fullest range of source ports, {}, is in use to {} %",
@@ -54,22 +54,19 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         )),
         None => finding,
     };
-    let finding = finding.remedy(
-        "netwren nat top snat_port_use",
-        "shows how many source ports each address has in use towards whom",
-        "",
-    );
+    let finding =
+        finding.remedy("netwren nat top snat_port_use", "shows the used source ports by address and destination", "");
     if ports.is_some_and(|ports| ports.used_up.is_empty()) {
         finding.remedy("", RANDOM, "");
     } else {
-        finding.remedy("", "more source addresses, or a wider range of ports, in the rule of source NAT", "");
+        finding.remedy("", "add source addresses, or a wider port range, to the source NAT rule", "");
     }
 }
 
 /// Chooses severity, confidence and title from the port usage of the table.
 fn judged(ports: Option<&Ports>) -> (Severity, Confidence, String) {
     let Some(ports) = ports else {
-        let title = "new connections are refused though the table has room: their source port of NAT is taken, or two \
+        let title = "new connections are dropped although the table has room: their NAT source port is taken, or two \
                      packets of one connection raced";
         return (Severity::Critical, Confidence::Likely, title.to_owned());
     };
@@ -85,8 +82,8 @@ fn judged(ports: Option<&Ports>) -> (Severity, Confidence, String) {
             (Severity::Critical, confidence, title)
         }
         None => {
-            let title = "new connections are refused though source ports are free: packets on several CPUs choose the \
-                         same entry at once";
+            let title = "new connections are dropped although source ports are free: packets on several CPUs choose \
+                         the same entry at once";
             (Severity::Warning, Confidence::Likely, title.to_owned())
         }
     }

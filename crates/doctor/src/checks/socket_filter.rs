@@ -10,10 +10,10 @@ const MANY: u64 = 20;
 pub(super) const CHECK: Check = Check {
     id: "socket-filter",
     area: "firewall",
-    about: "The filter that a program attached to its socket refuses what comes for it.",
+    about: "A filter that a program attached to its socket rejects packets.",
     rule: "At least 20 packets were dropped with the reason SOCKET_FILTER.",
-    sources: "the tracepoint kfree_skb by BPF",
-    refuted_by: "a program that chooses its packets by such a filter.",
+    sources: "the tracepoint kfree_skb via BPF",
+    refuted_by: "a program that selects its packets with such a filter.",
     run,
 };
 
@@ -22,10 +22,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if dropped.count < MANY {
         return;
     }
-    let title = format!("the filter of a socket refuses packets{}", dropped.example());
+    let title = format!("a socket's filter rejects packets{}", dropped.example());
     found
         .add(Severity::Hint, Confidence::Likely, title)
         .proof(dropped.evidence())
-        .lost(dropped.count, "packets refused")
-        .remedy("netwren drops 'reason = SOCKET_FILTER' --for 5 -o wide", "shows whose socket it is", "");
+        .lost(dropped.count, "packets rejected")
+        .remedy("netwren drops 'reason = SOCKET_FILTER' --for 5 -o wide", "shows the process that owns the socket", "");
 }

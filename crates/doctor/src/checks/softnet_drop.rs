@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     about: "A CPU drops received packets because its backlog is full.",
     rule: "`dropped` or `flow_limit_count` of a CPU grew.",
     sources: "/proc/net/softnet_stat, columns 2 and 11",
-    refuted_by: "`netwren counters 'source = softnet and name = dropped' --watch` that stands still.",
+    refuted_by: "`netwren counters 'source = softnet and name = dropped' --watch` without growth.",
     run,
 };
 
@@ -27,10 +27,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 .lost(moved.grown(), "packets dropped")
                 .remedy(
                     "sysctl -w net.core.netdev_max_backlog=10000",
-                    "lets more packets wait for the CPU",
-                    "they wait longer",
+                    "allows more packets in the backlog",
+                    "packets wait longer",
                 )
-                .remedy("", "spread the packets over CPUs: more queues (ethtool -L), or receive packet steering", "");
+                .remedy("", "distribute packets over CPUs: more queues (ethtool -L), or receive packet steering", "");
         }
     }
 }

@@ -12,10 +12,10 @@ const OFTEN_PER_S: f64 = 50.0;
 pub(super) const CHECK: Check = Check {
     id: "softnet-squeeze",
     area: "cpu",
-    about: "A CPU stops taking packets because its time or budget is over, again and again.",
-    rule: "`time_squeeze` of a CPU grew by more than 50 a second.",
+    about: "A CPU repeatedly stops receiving packets because its time or budget is used up.",
+    rule: "`time_squeeze` of a CPU grew by more than 50 per second.",
     sources: "/proc/net/softnet_stat, column 3",
-    refuted_by: "CPUs that are idle in between: `netwren counters 'source = softnet' --watch` beside top(1).",
+    refuted_by: "CPUs with idle time: compare `netwren counters 'source = softnet' --watch` with top(1).",
     run,
 };
 
@@ -27,15 +27,15 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         }
         let name = String::from_utf8_lossy(cpu);
         found
-            .add(Severity::Hint, Confidence::Likely, format!("{name} does not get through its packets in time"))
+            .add(Severity::Hint, Confidence::Likely, format!("{name} cannot process its packets in time"))
             .object(name.clone())
             .proof([of_object("time_squeeze", cpu, moved, None)])
             .cost("packets wait longer; nothing is lost yet")
             .remedy(
                 "sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
-                "more packets in one go",
+                "processes more packets at once",
                 "programs on the CPU wait longer",
             )
-            .remedy("", "spread the packets over CPUs: more queues (ethtool -L), or receive packet steering", "");
+            .remedy("", "distribute packets over CPUs: more queues (ethtool -L), or receive packet steering", "");
     }
 }

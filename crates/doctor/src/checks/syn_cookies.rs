@@ -8,11 +8,11 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "syn-cookies",
     area: "tcp",
-    about: "The queue of half-open connections of a listener is full: a flood of SYNs, or a backlog that is too short.",
+    about: "A listener's queue of half-open connections is full: a SYN flood, or a backlog that is too short.",
     rule: "SyncookiesSent, TCPReqQFullDoCookies or TCPReqQFullDrop grew; without cookies ListenDrops by more than \
            ListenOverflows.",
     sources: "/proc/net/netstat; net.ipv4.tcp_syncookies",
-    refuted_by: "SyncookiesRecv that grows as fast: then the connections are wanted, and the backlog is too short.",
+    refuted_by: "SyncookiesRecv that grows as fast: then the connections are legitimate, and the backlog is too short.",
     run,
 };
 
@@ -36,7 +36,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let came_back = sample.grown(Netstat, "TcpExtSyncookiesRecv");
     // The sources of a flood do not complete the handshake.
     let is_flood = came_back.saturating_mul(10) < cookies;
-    let what = if is_flood { "a flood of SYNs" } else { "more new connections than the backlog takes" };
+    let what = if is_flood { "a SYN flood" } else { "more new connections than the backlog holds" };
     let names = [
         "TcpExtSyncookiesSent",
         "TcpExtSyncookiesRecv",
@@ -54,19 +54,19 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(names.into_iter().filter_map(|name| sample.evidence(Netstat, name, None)))
         .remedy(
             "netwren sockets 'state = syn_recv' --by local_port,peer_addr --limit 10",
-            "shows which port is meant, and who sends",
+            "shows the port and the senders",
             "",
         );
     if dropped > 0 {
         draft.lost(dropped, "SYNs dropped").remedy(
             "sysctl -w net.ipv4.tcp_syncookies=1",
-            "answers with cookies in place of dropping",
-            "such connections have no window scaling where time stamps are off",
+            "answers with SYN cookies instead of dropping SYNs",
+            "such connections have no window scaling if timestamps are off",
         );
     } else {
-        draft.cost(format!("{cookies} connections answered with a cookie")).remedy(
+        draft.cost(format!("{cookies} connections answered with a SYN cookie")).remedy(
             "sysctl -w net.ipv4.tcp_max_syn_backlog=4096",
-            "a longer queue; the program's backlog and net.core.somaxconn bound it, too",
+            "allows a longer queue; also limited by the program's backlog and net.core.somaxconn",
             "",
         );
     }

@@ -14,10 +14,10 @@ const MANY: u64 = 10;
 pub(super) const CHECK: Check = Check {
     id: "syn-retrans",
     area: "tcp",
-    about: "SYNs, or the answers to them, are sent again: the other side is silent.",
-    rule: "TCPSynRetrans grew by at least 10; by 3 while own connections wait for an answer. The peer \
-           is the one towards whom most SYNs were sent again.",
-    sources: "/proc/net/netstat: TCPSynRetrans; connections in SYN_SENT by sock_diag",
+    about: "SYNs or SYN-ACKs are retransmitted: the peer does not answer.",
+    rule: "TCPSynRetrans grew by at least 10, or by 3 while connections of this host wait for an answer. The peer with \
+           the most retransmitted SYNs is named.",
+    sources: "/proc/net/netstat: TCPSynRetrans; connections in SYN_SENT via sock_diag",
     refuted_by: "no connection in `netwren sockets 'state in (syn_sent, syn_recv)'`.",
     run,
 };
@@ -31,8 +31,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
     let most = sample.after.unanswered.iter().max_by_key(|(_, count)| **count);
     let title = match most {
-        Some(((peer, port), _)) => format!("connections do not come about: {peer} port {port} does not answer"),
-        None => "connections do not come about: the other side does not answer".to_owned(),
+        Some(((peer, port), _)) => format!("connections are not established: {peer} port {port} does not answer"),
+        None => "connections are not established: the peer does not answer".to_owned(),
     };
     let waiting = most.map(|((peer, port), count)| {
         state(format!("connections to {peer} port {port} without an answer"), *count, None)
@@ -42,10 +42,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object(most.map_or(String::new(), |((peer, port), _)| format!("{peer} port {port}")))
         .proof(sample.evidence(Netstat, name, None))
         .proof(waiting)
-        .cost(format!("{again} SYNs sent again; each waits a second, then two, then four"))
+        .cost(format!("{again} SYNs retransmitted; each waits one second, then two, then four"))
         .remedy(
             "netwren sockets 'state in (syn_sent, syn_recv)' --by peer_addr,peer_port --limit 10",
-            "shows who does not answer: a service that is down, or a filter on the way",
+            "shows the peers that do not answer: a service is down, or a filter is on the path",
             "",
         );
 }

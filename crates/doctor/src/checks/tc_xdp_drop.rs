@@ -10,10 +10,11 @@ const SOME: u64 = 5;
 pub(super) const CHECK: Check = Check {
     id: "tc-xdp-drop",
     area: "firewall",
-    about: "A filter of tc, or a BPF program on an interface or cgroup, drops packets.",
-    rule: "Packets were dropped with the reasons TC_INGRESS, TC_EGRESS, XDP or BPF_CGROUP_EGRESS; from 5 on a warning.",
-    sources: "the tracepoint kfree_skb by BPF; programs of XDP that run in the driver drop before it",
-    refuted_by: "a program that is meant to drop them, a policer say.",
+    about: "A tc filter, or a BPF program on an interface or cgroup, drops packets.",
+    rule: "Packets were dropped with the reasons TC_INGRESS, TC_EGRESS, XDP or BPF_CGROUP_EGRESS; 5 or more are a \
+           warning.",
+    sources: "the tracepoint kfree_skb via BPF; XDP programs that run in the driver drop packets before it",
+    refuted_by: "a program that should drop them, such as a policer.",
     run,
 };
 
@@ -23,9 +24,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let severity = if dropped.count >= SOME { Severity::Warning } else { Severity::Hint };
     let who = match first.reason.as_str() {
         "XDP" => "an XDP program",
-        "BPF_CGROUP_EGRESS" => "a BPF program of a cgroup",
-        "TC_EGRESS" => "a filter of tc on the way out",
-        _ => "a filter of tc on the way in",
+        "BPF_CGROUP_EGRESS" => "a cgroup's BPF program",
+        "TC_EGRESS" => "a tc egress filter",
+        _ => "a tc ingress filter",
     };
     let on = if first.iface.is_empty() { String::new() } else { format!(" on {}", first.iface) };
     found
@@ -33,6 +34,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object(first.iface.clone())
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
-        .remedy("bpftool net show", "shows the programs of interfaces", "")
-        .remedy("tc -s filter show dev IFACE ingress", "shows filters of an interface with what they dropped", "");
+        .remedy("bpftool net show", "shows the BPF programs of interfaces", "")
+        .remedy("tc -s filter show dev IFACE ingress", "shows the filters of an interface with their drops", "");
 }

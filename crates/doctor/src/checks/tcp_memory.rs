@@ -8,7 +8,7 @@ use super::{Check, Findings, Sample};
 pub(super) const CHECK: Check = Check {
     id: "tcp-memory",
     area: "tcp",
-    about: "All TCP sockets together use so much memory that windows shrink and segments are dropped.",
+    about: "TCP sockets use so much memory in total that windows shrink and segments are dropped.",
     rule: "TCPMemoryPressures grew, or the memory is above the second number of tcp_mem.",
     sources: "/proc/net/netstat: TCPMemoryPressures; /proc/net/sockstat: TCP mem; net.ipv4.tcp_mem",
     refuted_by: "`TCP.mem` below tcp_mem in `netwren counters name = TCP.mem`.",
@@ -25,10 +25,14 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let proof =
         [sample.evidence(Sockstat, "TCP.mem", limit), sample.evidence(Netstat, "TcpExtTCPMemoryPressures", None)];
     found
-        .add(Severity::Critical, Confidence::Certain, "TCP has used up its memory: windows shrink".to_owned())
+        .add(Severity::Critical, Confidence::Certain, "TCP has reached its memory limit: windows shrink".to_owned())
         .object("tcp_mem")
         .proof(proof.into_iter().flatten())
-        .cost("all connections of the host get slower, new data is dropped")
-        .remedy("netwren sockets --columns process,recv_q,send_q --sort recv_q", "shows whose sockets hold it", "")
-        .remedy("", "larger numbers in net.ipv4.tcp_mem (pages)", "the kernel may take that much memory for sockets");
+        .cost("all connections of the host become slower, new data is dropped")
+        .remedy(
+            "netwren sockets --columns process,recv_q,send_q --sort recv_q",
+            "shows the processes whose sockets use it",
+            "",
+        )
+        .remedy("", "set larger numbers in net.ipv4.tcp_mem (pages)", "sockets may take that much kernel memory");
 }

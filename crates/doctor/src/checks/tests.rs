@@ -514,7 +514,7 @@ fn refused_source_ports_are_used_up_or_raced_for() {
     };
     let (severity, confidence, full, remedy) = title(10);
     assert_eq!((severity, confidence), (Severity::Critical, Confidence::Certain));
-    assert!(full.ends_with("has 10 of 10 in use") && remedy.contains("wider range"), "{full}: {remedy}");
+    assert!(full.ends_with("has 10 of 10 in use") && remedy.contains("wider port range"), "{full}: {remedy}");
     let (severity, confidence, raced, remedy) = title(1);
     assert_eq!((severity, confidence), (Severity::Warning, Confidence::Likely));
     assert!(raced.contains("source ports are free") && remedy.contains("fully-random"), "{raced}: {remedy}");

@@ -11,11 +11,11 @@ const SOME: u64 = 10;
 pub(super) const CHECK: Check = Check {
     id: "ttl-expired",
     area: "routing",
-    about: "Packets use up their hop limit: they go round in a loop, or start with too small a limit.",
+    about: "Packets exceed their hop limit: they are in a routing loop, or start with a limit that is too small.",
     rule: "At least 10 packets to be forwarded had no hop left (dropped in ip_forward or ip6_forward; without such \
-           counts IcmpOutTimeExcds or Icmp6OutTimeExcds grew), or so many answers say that it happened on the way.",
-    sources: "the tracepoint kfree_skb by BPF; /proc/net/snmp, snmp6: TimeExcds, InHdrErrors",
-    refuted_by: "a traceroute that runs, or no router twice in `traceroute -n ADDRESS`.",
+           counts, IcmpOutTimeExcds or Icmp6OutTimeExcds grew), or as many ICMP messages report this from the path.",
+    sources: "the tracepoint kfree_skb via BPF; /proc/net/snmp, snmp6: TimeExcds, InHdrErrors",
+    refuted_by: "a running traceroute, or no router twice in `traceroute -n ADDRESS`.",
     run,
 };
 
@@ -25,10 +25,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let heard = sample.grown(Snmp, "IcmpInTimeExcds") + sample.grown(Snmp6, "Icmp6InTimeExcds");
     let (lost, place) = match dropped.count.max(told) {
         here if here >= SOME => (here, "here"),
-        _ if heard >= SOME => (heard, "on the way"),
+        _ if heard >= SOME => (heard, "on the path"),
         _ => return,
     };
-    let title = format!("packets use up their hop limit {place}: a routing loop{}", dropped.example());
+    let title = format!("packets exceed their hop limit {place}: a routing loop{}", dropped.example());
     let proof = [
         sample.evidence(Snmp, "IpInHdrErrors", None),
         sample.evidence(Snmp, "IcmpOutTimeExcds", None),
@@ -41,6 +41,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(dropped.evidence())
         .proof(proof.into_iter().flatten())
         .lost(lost, "packets dropped")
-        .remedy("traceroute -n ADDRESS", "shows the routers: one that comes twice is in the loop", "")
-        .remedy("", "mend the route of the router that sends them back", "");
+        .remedy("traceroute -n ADDRESS", "shows the routers: one that appears twice is in the loop", "")
+        .remedy("", "correct the route of the router that sends the packets back", "");
 }

@@ -10,9 +10,10 @@ pub(super) const CHECK: Check = Check {
     id: "udp-rcvbuf",
     area: "udp",
     about: "Datagrams are dropped because the receive buffer of their socket is full: its program reads too slowly.",
-    rule: "UdpRcvbufErrors, UdpMemErrors or those of IPv6 grew; the socket is the one whose own count of drops grew.",
-    sources: "/proc/net/snmp, snmp6: RcvbufErrors, MemErrors; drops of each socket by sock_diag",
-    refuted_by: "`netwren counters 'name ~ RcvbufErrors' --watch` that stands still.",
+    rule: "UdpRcvbufErrors, UdpMemErrors or their IPv6 counterparts grew; the finding names the socket whose own drop \
+           counter grew.",
+    sources: "/proc/net/snmp, snmp6: RcvbufErrors, MemErrors; drops of each socket via sock_diag",
+    refuted_by: "`netwren counters 'name ~ RcvbufErrors' --watch` without growth.",
     run,
 };
 
@@ -25,8 +26,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let losers = losers(&sample.before.udp, &sample.after.udp);
     let title = match losers.first() {
         Some(one) => format!("{} reads too slowly: its receive buffer is full", one.socket.words()),
-        None if of_memory > 0 => "UDP has used up its memory (net.ipv4.udp_mem)".to_owned(),
-        None => "a receive buffer of UDP is full: its program reads too slowly".to_owned(),
+        None if of_memory > 0 => "UDP has reached its memory limit (net.ipv4.udp_mem)".to_owned(),
+        None => "a UDP receive buffer is full: its program reads too slowly".to_owned(),
     };
     let of_sockets = losers.iter().take(8).map(Loser::evidence);
     let of_all = [
@@ -41,10 +42,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(of_all.into_iter().flatten())
         .proof(of_sockets)
         .lost(lost, "datagrams dropped")
-        .remedy("", "let the program read faster, or ask for a larger buffer (SO_RCVBUF)", "")
+        .remedy("", "make the program read faster, or request a larger buffer (SO_RCVBUF)", "")
         .remedy(
             "sysctl -w net.core.rmem_default=1048576 net.core.rmem_max=4194304",
-            "larger buffers for sockets that are opened from now on; rmem_max is what programs may ask for",
+            "gives larger buffers to sockets opened later; rmem_max limits what programs may request",
             "each socket may take that much memory",
         );
 }

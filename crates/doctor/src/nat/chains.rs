@@ -49,32 +49,32 @@ fn refused_elsewhere(evidence: &Evidence, advice: &Advice) -> Option<u64> {
 pub(super) fn of(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     if let Some(refused) = refused_elsewhere(evidence, advice) {
         says.push(format!(
-            "{refused} entries of other network namespaces were refused because their hash chain was too long \
-             (`chaintoolong`): the hash table is one for all"
+            "{refused} entries of other network namespaces were rejected because their hash chain was too long \
+             (`chaintoolong`): all namespaces share one hash table"
         ));
     }
     let (Some(chains), Some(buckets)) = (advice.chains, evidence.buckets.filter(|buckets| *buckets > 0)) else {
         return;
     };
     let tenths = u128::from(chains.nodes) * 10 / u128::from(buckets);
-    let mean = format!("{}.{} (two nodes an entry, all namespaces)", tenths / 10, tenths % 10);
+    let mean = format!("{}.{} (two nodes per entry, all namespaces)", tenths / 10, tenths % 10);
     let Some(longest) = chains.longest else {
         if chains.is_mean_above(MEAN_OF_FULL, buckets) {
-            says.push(format!("the mean hash chain has {mean}: more than if there were a bucket for each entry"));
+            says.push(format!("the mean hash chain has {mean}: more than with one bucket per entry"));
         }
         return;
     };
     let means = match chains.is_long() {
         true if chains.is_mean_above(MEAN_OF_EVEN, buckets) => {
-            ": too few buckets; from 50 to 80 nodes on the kernel refuses entries (`chaintoolong`)"
+            ": too few buckets; the kernel rejects entries from 50 to 80 nodes on (`chaintoolong`)"
         }
         true => {
-            ": no chance does that, entries crowd in few buckets (somebody chooses tuples to that end?), and more \
-                buckets \
-             help little; from 50 to 80 nodes on the kernel refuses entries (`chaintoolong`)"
+            ": this is not random, entries concentrate in few buckets (a sender may choose colliding tuples), and more \
+             buckets help little; the kernel rejects entries from 50 to 80 nodes on (`chaintoolong`)"
         }
-        false if chains.is_mean_above(MEAN_OF_FULL, buckets) => ": more than if there were a bucket for each entry",
+        false if chains.is_mean_above(MEAN_OF_FULL, buckets) => ": more than with one bucket per entry",
         false => "",
     };
-    says.push(format!("the longest hash chain has {longest} nodes, the mean is {mean}{means}"));
+    let plural = if longest == 1 { "" } else { "s" };
+    says.push(format!("the longest hash chain has {longest} node{plural}, the mean is {mean}{means}"));
 }

@@ -61,16 +61,16 @@ fn of_sctp(state: u8) -> Option<CtSetting> {
 
 /// Lowest sensible value of each setting, in seconds, and the reason. Settings that are not listed are left alone.
 const LOWEST: &[(CtSetting, u64, &str)] = &[
-    (CtSetting::TcpEstablished, 7440, "RFC 5382 asks for 2 h 4 min; what is silent for longer must begin anew"),
-    (CtSetting::TcpTimeWait, 30, "a packet that is older than this is gone"),
-    (CtSetting::TcpSynSent, 30, "whoever has not answered by then will not"),
+    (CtSetting::TcpEstablished, 7440, "RFC 5382 requires 2 h 4 min; connections that are silent for longer break"),
+    (CtSetting::TcpTimeWait, 30, "older packets no longer exist"),
+    (CtSetting::TcpSynSent, 30, "a peer that has not answered by then will not answer"),
     (CtSetting::TcpSynRecv, 30, "a handshake takes a few round trips"),
-    (CtSetting::TcpFinWait, 30, "the other side closes a moment later, or never"),
-    (CtSetting::TcpCloseWait, 30, "the program that has not closed by then is slow or broken"),
-    (CtSetting::Udp, 30, "the kernel's default; programs send keep-alives for that"),
-    (CtSetting::UdpStream, 120, "RFC 4787 asks for 2 min"),
-    (CtSetting::Icmp, 30, "the kernel's default; RFC 5508 asks for 60 s"),
-    (CtSetting::Icmpv6, 30, "the kernel's default; RFC 5508 asks for 60 s"),
+    (CtSetting::TcpFinWait, 30, "the peer closes a moment later, or never"),
+    (CtSetting::TcpCloseWait, 30, "a program that has not closed by then is slow or faulty"),
+    (CtSetting::Udp, 30, "the kernel's default; programs send keep-alives more often"),
+    (CtSetting::UdpStream, 120, "RFC 4787 requires 2 min"),
+    (CtSetting::Icmp, 30, "the kernel's default; RFC 5508 requires 60 s"),
+    (CtSetting::Icmpv6, 30, "the kernel's default; RFC 5508 requires 60 s"),
     (CtSetting::Generic, 60, "tunnels send more often"),
 ];
 

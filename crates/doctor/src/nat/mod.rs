@@ -68,7 +68,7 @@ pub enum Verdict {
     Crowded,
     /// It will be full soon.
     Filling,
-    /// It has room, but new entries are refused: source ports are used up, or tuples clash.
+    /// It has room, but new entries are refused: source ports are exhausted, or tuples clash.
     Refusing,
     /// It is nearly full and evicts entries before they expire.
     Evicting,
@@ -128,7 +128,7 @@ pub struct Advice {
     pub sizes: Option<Sizes>,
     /// The timeout that governs most entries.
     pub timeout: Option<TimeoutAdvice>,
-    /// Source ports, as far as they are used up.
+    /// Source ports, as far as they are exhausted.
     pub ports: Ports,
     /// The reasons in sentences: lower case, no full stop; the most serious first.
     pub reasons: Vec<String>,

@@ -117,7 +117,7 @@ impl PortUse {
 /// The judgement of a table's source ports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ports {
-    /// Ranges that are used up, or nearly so while connections are refused; the fullest first, at most ten.
+    /// Ranges that are exhausted, or nearly so while connections are refused; the fullest first, at most ten.
     pub used_up: Vec<PortUse>,
     /// Number of further used-up ranges.
     pub more: u64,
@@ -153,8 +153,8 @@ pub(super) fn judge(evidence: &Evidence, refused: u64) -> Ports {
 }
 
 impl PortCensus {
-    /// Finds the ranges of source ports that are used up. `rules` are the source NAT rules; `refused` is the number of
-    /// connections refused while the entries were counted.
+    /// Finds the ranges of source ports that are exhausted. `rules` are the source NAT rules; `refused` is the number
+    /// of connections refused while the entries were counted.
     pub fn judge(&self, rules: &[SnatRule], refused: u64) -> Ports {
         judge_groups(&self.groups, rules, refused)
     }
@@ -205,7 +205,7 @@ fn rank(used: &PortUse) -> (std::cmp::Reverse<(u64, u64)>, u8, Addr, Addr, u16) 
 impl PortUse {
     /// `10.0.0.1 towards 192.0.2.1:80 (tcp)`
     pub fn ends(&self) -> String {
-        format!("{} towards {} ({})", self.addr, end(self), ip_proto::name(self.proto))
+        format!("{} to {} ({})", self.addr, end(self), ip_proto::name(self.proto))
     }
 }
 
@@ -215,13 +215,13 @@ pub(super) fn of(evidence: &Evidence, ports: &Ports, refused: u64, says: &mut Ve
         says.push(sentence(used));
     }
     if ports.more > 0 {
-        says.push(format!("{} more ranges of source ports are used up", ports.more));
+        says.push(format!("{} more ranges of source ports are exhausted", ports.more));
     }
     let uncounted = evidence.census.as_ref().map_or(0, |census| census.ports().uncounted);
     if uncounted > 0 {
         says.push(format!(
             "source ports of {uncounted} entries were not counted: there are more than {GROUPS_MAX} pairs of address \
-                and destination"
+             and destination"
         ));
     }
     let is_nat = evidence.census.as_ref().is_some_and(|census| !census.ports().is_empty());
@@ -230,31 +230,32 @@ pub(super) fn of(evidence: &Evidence, ports: &Ports, refused: u64, says: &mut Ve
     }
     says.push(match &ports.fullest {
         Some(used) => format!(
-            "no range of source ports is seen to be used up; the fullest is that of {} towards {}: {} of {}",
+            "no range of source ports is exhausted; the fullest is the range of {} for connections to {}: {} of {}",
             used.addr,
             end(used),
             used.used,
             used.range.count()
         ),
         None if evidence.snat_rules.is_none() => {
-            "which source ports the rules allow is not known (nft did not tell): whether they are used up neither"
+            "the source ports that the rules allow are unknown (nft did not list them), and so is whether they are \
+             exhausted"
                 .to_owned()
         }
-        None => "no rule that nft lists tells which source ports there are".to_owned(),
+        None => "no rule listed by nft defines the source ports".to_owned(),
     });
 }
 
 fn sentence(used: &PortUse) -> String {
     let PortUse { addr, used: ports, range, is_by_rule, .. } = used;
     let count = range.count();
-    let word = if *ports >= count { "are used up" } else { "are nearly used up, connections are refused" };
+    let word = if *ports >= count { "are exhausted" } else { "are nearly exhausted, connections are dropped" };
     let range = match is_by_rule {
-        true if *range == USUAL => "no rule names a range, so the kernel's own holds".to_owned(),
+        true if *range == USUAL => "no rule sets a range, so the kernel's default applies".to_owned(),
         true => format!("the rule allows {} to {}", range.first, range.last),
-        false => format!("no rule tells the range: entries have each port from {} to {}", range.first, range.last),
+        false => format!("no rule shows the range: entries use all ports from {} to {}", range.first, range.last),
     };
     format!(
-        "source ports of {addr} towards {} {word} ({ports} of {count}): {}, {range}",
+        "source ports of {addr} for connections to {} {word} ({ports} of {count}): {}, {range}",
         end(used),
         ip_proto::name(used.proto)
     )

@@ -28,13 +28,13 @@ pub(super) fn of(evidence: &Evidence, advice: &Advice) -> Vec<String> {
 fn losses(trend: &Trend, says: &mut Vec<String>) {
     let seconds = trend.interval_ms.map_or(String::new(), |ms| format!(" in {}", in_seconds(ms)));
     let lost = [
-        (StatCounter::Drop, "packets were dropped because no entry could be made for them"),
-        (StatCounter::EarlyDrop, "entries were thrown out before their time to make room"),
+        (StatCounter::Drop, "packets were dropped because no entry could be created for them"),
+        (StatCounter::EarlyDrop, "entries were evicted early to make room"),
         (
             StatCounter::InsertFailed,
-            "entries could not go in (tuple taken, or chain too long) and their packets were dropped",
+            "entries could not be inserted (tuple taken, or chain too long) and their packets were dropped",
         ),
-        (StatCounter::ChainTooLong, "entries were refused because their hash chain was too long"),
+        (StatCounter::ChainTooLong, "entries were rejected because their hash chain was too long"),
     ];
     let (grown, totals) = (own_losses(&trend.grown), own_losses(&trend.totals));
     for (counts, is_now) in [(&trend.grown, true), (&trend.totals, false)] {
@@ -43,12 +43,11 @@ fn losses(trend: &Trend, says: &mut Vec<String>) {
             let when = if is_now {
                 seconds.clone()
             } else {
-                " since the namespace was made, none while it was watched".into()
+                " since the namespace was created, none during the samples".into()
             };
             says.push(format!(
-                "{clashed} packets were dropped though there was room, because the tuple of their entry was \
-                    taken{when} \
-                 (`insert_failed` and `drop` together)"
+                "{clashed} packets were dropped although there was room, because the tuple of their entry was \
+                 taken{when} (`insert_failed` and `drop` count them)"
             ));
         }
     }
@@ -57,7 +56,7 @@ fn losses(trend: &Trend, says: &mut Vec<String>) {
             says.push(format!("{grown} {words}{seconds} (`{}`)", counter.name()));
         } else if let Some(total) = some(&totals, counter) {
             says.push(format!(
-                "{total} {words} since the namespace was made, none while it was watched (`{}`)",
+                "{total} {words} since the namespace was created, none during the samples (`{}`)",
                 counter.name()
             ));
         }
@@ -85,10 +84,10 @@ fn filling(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
         _ => format!("{entries} of {max} entries, {} %", percent_text(entries, max)),
     });
     if let Some(expired) = advice.expired.filter(|expired| *expired > 0) {
-        says.push(format!("{expired} of them have expired and count until the kernel collects them"));
+        says.push(format!("{expired} of them have expired and still count until the kernel collects them"));
     }
     let (Some(growth), Some(ms)) = (advice.trend.growth_per_s, advice.trend.interval_ms) else { return };
-    let sampled = format!("{growth} entries more each second, sampled for {}", in_seconds(ms));
+    let sampled = format!("{growth} more entries per second, sampled for {}", in_seconds(ms));
     match (advice.trend.steady_growth_per_s, advice.trend.full_in_s) {
         (Some(_), Some(0)) if entries >= max => says.push(sampled),
         (Some(steady), Some(seconds)) if steady == growth => {
@@ -97,9 +96,9 @@ fn filling(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
         (Some(steady), Some(seconds)) => {
             says.push(format!("{sampled}; {steady} of them steadily: full in {seconds} s at that rate"));
         }
-        (Some(_), None) if growth > 0 => says.push(format!("{sampled}, but not steadily: a burst is no growth")),
+        (Some(_), None) if growth > 0 => says.push(format!("{sampled}, but not steadily: a burst is not growth")),
         (None, _) if growth > 0 => says.push(format!(
-            "{sampled} in {} samples: a burst is no growth, a forecast needs {FORECAST_SAMPLES} samples (--samples)",
+            "{sampled} in {} samples: a burst is not growth, a forecast needs {FORECAST_SAMPLES} samples (--samples)",
             evidence.samples.len()
         )),
         _ => {}
@@ -111,23 +110,22 @@ fn sizing(evidence: &Evidence, advice: &Advice, sizes: &Sizes, says: &mut Vec<St
     let (peak, wanted) = (advice.trend.peak.unwrap_or(0), sizes.wanted);
     let room = match sizes.is_estimate {
         true => format!(
-            "how many entries there would be is not known, the limit of {max} hides it: estimated as twice what the \
-                limit \
-             lets in, {wanted} entries"
+            "the number of entries without a limit is unknown, because the limit is {max}: estimated as twice the \
+             limit, {wanted} entries"
         ),
-        false => format!("room for twice what is to be expected is {wanted} entries (peak seen {peak})"),
+        false => format!("twice the expected number is {wanted} entries (observed peak {peak})"),
     };
-    let again = if sizes.is_estimate { "; look again when it is raised" } else { "" };
+    let again = if sizes.is_estimate { "; check again after raising it" } else { "" };
     if sizes.advised_max != max {
         says.push(format!("{room}: the limit should be {}{again}", sizes.advised_max));
     } else if sizes.is_capped || sizes.is_estimate {
         says.push(room);
     } else if advice.verdict == Verdict::Roomy {
-        says.push(format!("the limit has room for twice what is to be expected (peak seen {peak})"));
+        says.push(format!("the limit is at least twice the expected number (observed peak {peak})"));
     }
     if sizes.advised_buckets != buckets {
         says.push(format!(
-            "buckets should be no fewer than entries, or each packet walks a chain: {} instead of {buckets}",
+            "there should be at least as many buckets as entries, or packets walk long chains: {} instead of {buckets}",
             sizes.advised_buckets
         ));
     }
@@ -136,22 +134,24 @@ fn sizing(evidence: &Evidence, advice: &Advice, sizes: &Sizes, says: &mut Vec<St
     }
     if sizes.is_change && !evidence.is_first {
         says.push(
-            "limit and buckets are one for the whole host and can be set in its first network namespace only"
-                .to_owned(),
+            "limit and buckets apply to the whole host and can be set only in its first network namespace".to_owned(),
         );
     }
 }
 
 /// Explains why no larger table is advised.
 fn capped(evidence: &Evidence, sizes: &Sizes) -> String {
-    let remedy = "shorten timeouts, or do without tracking where it is not needed";
+    let remedy = "shorten timeouts, or disable tracking where it is not needed";
     match (sizes.memory_bytes_max, evidence.memory_bytes_max) {
-        (Some(most), Some(_)) => format!("that is more than fits into {} MiB (--memory): {remedy}", most >> 20),
+        (Some(most), Some(_)) => {
+            format!("{} entries would need more than {} MiB (--memory): {remedy}", sizes.wanted, most >> 20)
+        }
         (Some(most), None) => format!(
-            "that is more than fits into {} MiB, a tenth of the host's memory: {remedy}; --memory SIZE allows more",
+            "{} entries would need more than {} MiB, a tenth of the host's memory: {remedy}; --memory SIZE allows more",
+            sizes.wanted,
             most >> 20
         ),
-        (None, _) => "the host's memory is not known: nothing larger is advised without --memory SIZE".to_owned(),
+        (None, _) => "the host's memory is unknown: no larger table is recommended without --memory SIZE".to_owned(),
     }
 }
 
@@ -162,11 +162,12 @@ fn of_timeout(timeout: &TimeoutAdvice, census: Option<&Census>) -> String {
     let kept = format!("{file} = {seconds} s keeps {entries} of {all} entries");
     match (advised_s, frees) {
         (Some(lower), Some(0)) => {
-            format!("{kept}; none of them has been silent for {lower} s: a lower one would free nothing now")
+            format!("{kept}; none of them has been silent for {lower} s: a lower timeout would free none now")
         }
         (Some(lower), Some(frees)) => {
             format!(
-                "{kept}; {frees} of them have been silent for {lower} s or longer and would be gone at {lower} ({why})"
+                "{kept}; {frees} of them have been silent for {lower} s or longer and would be removed with a timeout \
+                 of {lower} s ({why})"
             )
         }
         _ => kept,
@@ -185,8 +186,8 @@ fn memory(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     if let Some((certain, most, _)) = evidence.census.as_ref().map(Census::extended) {
         if most > certain && !super::is_all_extended(evidence) {
             says.push(format!(
-                "{} entries have a rewritten source: counted as masqueraded, which takes {} bytes; those of `snat` \
-                    rules take {}",
+                "{} entries have a rewritten source: counted as masqueraded, {} bytes each; entries of `snat` rules \
+                 take {}",
                 most - certain,
                 advice.bytes_per_entry_nat.unwrap_or(0),
                 advice.bytes_per_entry_plain.unwrap_or(0)
@@ -204,22 +205,21 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
         says.push("neither the limit nor the number of entries could be read".to_owned());
     }
     if advice.trend.interval_ms.is_none() && !evidence.samples.is_empty() {
-        says.push("growth is not known: it needs two samples, a second apart".to_owned());
+        says.push("growth is unknown: it needs two samples, one second apart".to_owned());
     }
     match &evidence.census {
-        None => says.push("the table itself was not read: who keeps its entries is not known".to_owned()),
+        None => says.push("the table itself was not read: the timeouts of its entries are unknown".to_owned()),
         Some(census) if census.entries() > 0 => unseen(evidence, census, says),
         Some(_) => {}
     }
     if evidence.entry.is_none() {
-        says.push("what an entry takes is not known: slab sizes are root's to read".to_owned());
+        says.push("the memory per entry is unknown: only root can read slab sizes".to_owned());
     }
     let events = evidence.settings.get(CtSetting::Events);
     let is_seen = evidence.census.as_ref().is_some_and(Census::is_exact);
     if events == Some(2) && evidence.is_listened_to.is_none() && evidence.entry.is_some() && !is_seen {
         says.push(
-            "whether somebody in another namespace listens to events, which makes entries larger everywhere, is not \
-                known"
+            "it is unknown whether a program in another namespace listens to events, which makes all entries larger"
                 .to_owned(),
         );
     }
@@ -229,13 +229,10 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
 fn unseen(evidence: &Evidence, census: &Census, says: &mut Vec<String>) {
     let sentence = match (census.expired(), evidence.chains) {
         (None, None) => {
-            "the length of the longest hash chain and how many entries have expired are not known: only the walk by \
-                bpf sees that"
+            "the longest hash chain and the number of expired entries are unknown: only the walk via BPF shows them"
         }
-        (None, Some(_)) => "how many entries have expired is not known: only the walk by bpf sees them",
-        (Some(_), None) => {
-            "the length of the longest hash chain is not known: the table's size changed while it was walked"
-        }
+        (None, Some(_)) => "the number of expired entries is unknown: only the walk via BPF shows it",
+        (Some(_), None) => "the length of the longest hash chain is unknown: the table was resized during the walk",
         (Some(_), Some(_)) => return,
     };
     says.push(sentence.to_owned());

@@ -208,16 +208,16 @@ fn chains_walked_or_counted() {
     let walked = |longest, nodes| {
         let advice = advise(&Evidence { chains: Some(Chains { longest: Some(longest), nodes }), ..counted.clone() });
         let says = advice.reasons.iter().find(|reason| reason.contains("longest hash chain"));
-        (advice.verdict, says.expect("it is told").clone())
+        (advice.verdict, says.expect("a sentence about the chain").clone())
     };
     // Tables of 1024 buckets: an even one, a crowded one, one with too few buckets, one with far too few.
     for (longest, nodes, verdict, says) in [
-        (8, 1000, Verdict::Roomy, "has 8 nodes, the mean is 0.9 (two nodes an entry, all namespaces)"),
+        (8, 1000, Verdict::Roomy, "has 8 nodes, the mean is 0.9 (two nodes per entry, all namespaces)"),
         (39, 1000, Verdict::Roomy, "has 39 nodes"),
-        (40, 1000, Verdict::Crowded, "more buckets help little; from 50 to 80"),
-        (14, 6000, Verdict::Roomy, "more than if there were a bucket for each"),
+        (40, 1000, Verdict::Crowded, "more buckets help little; the kernel rejects entries"),
+        (14, 6000, Verdict::Roomy, "more than with one bucket per entry"),
         (40, 8192, Verdict::Crowded, "more buckets help little"),
-        (40, 8193, Verdict::Crowded, "too few buckets; from 50 to 80"),
+        (40, 8193, Verdict::Crowded, "too few buckets; the kernel rejects entries"),
     ] {
         let (said, sentence) = walked(longest, nodes);
         assert!(said == verdict && sentence.contains(says), "{longest} of {nodes}: {said:?}, {sentence}");
@@ -232,19 +232,19 @@ fn what_only_the_walk_sees_is_said_once() {
         census.add(&Conntrack { expired, ..tcp(7, 1) });
         let evidence = Evidence { census: Some(census), chains, ..evidence(vec![sample(1, 1, 0)], 1000, 1024) };
         let reasons = advise(&evidence).reasons;
-        let mut says = reasons.into_iter().filter(|reason| reason.contains("not known") && !reason.contains("growth"));
+        let mut says = reasons.into_iter().filter(|reason| reason.contains("unknown") && !reason.contains("growth"));
         (says.next(), says.next())
     };
     let (both, more) = of(None, None);
     let both = both.unwrap();
     assert!(
-        both.contains("longest hash chain and how many entries have expired") && both.contains("only the walk by bpf"),
+        both.contains("longest hash chain and the number of expired entries") && both.contains("only the walk via BPF"),
         "{both}"
     );
     assert_eq!(more, None);
     let seen = Some(Chains { longest: Some(3), nodes: 2 });
     assert_eq!(of(Some(false), seen), (None, None));
-    assert!(of(Some(false), None).0.unwrap().contains("changed while it was walked"));
+    assert!(of(Some(false), None).0.unwrap().contains("was resized during the walk"));
 }
 
 #[test]
@@ -290,10 +290,11 @@ fn issue_10_used_up_ports_are_told_and_no_limit_is_raised_for_them() {
     assert_eq!(advice.verdict, Verdict::Refusing);
     assert_eq!(
         advice.reasons[0],
-        "source ports of 10.9.0.1 towards 10.9.0.9:80 are used up (10 of 10): tcp, the rule allows 20000 to 20009"
+        "source ports of 10.9.0.1 for connections to 10.9.0.9:80 are exhausted (10 of 10): tcp, the rule allows 20000 \
+         to 20009"
     );
-    assert!(advice.reasons[1].starts_with("4 packets were dropped though there was room"), "{:?}", advice.reasons);
-    assert!(!advice.reasons.iter().any(|reason| reason.contains("no entry could be made")), "{:?}", advice.reasons);
+    assert!(advice.reasons[1].starts_with("4 packets were dropped although there was room"), "{:?}", advice.reasons);
+    assert!(!advice.reasons.iter().any(|reason| reason.contains("no entry could be created")), "{:?}", advice.reasons);
     assert!(!advice.sizes.unwrap().is_change, "a larger table has no more ports");
     // Detected before any connection was refused.
     let before = with_ports(20_000..=20_009, Some(vec![rule(TEN)]), 0);
@@ -304,7 +305,7 @@ fn issue_10_used_up_ports_are_told_and_no_limit_is_raised_for_them() {
 fn issue_10_ranges_without_a_rule_are_what_entries_show() {
     let unknown = with_ports(20_000..=20_009, None, 4);
     assert!(
-        unknown.reasons[0].contains("are used up (10 of 10): tcp, no rule tells the range"),
+        unknown.reasons[0].contains("are exhausted (10 of 10): tcp, no rule shows the range"),
         "{:?}",
         unknown.reasons
     );
@@ -324,7 +325,7 @@ fn issue_10_ranges_without_a_rule_are_what_entries_show() {
     let large = SnatPorts::In(PortRange { first: 20_000, last: 20_999 });
     let nearly = with_ports(20_000..20_900, Some(vec![rule(large)]), 4);
     assert!(
-        nearly.reasons[0].contains("are nearly used up, connections are refused (900 of 1000)"),
+        nearly.reasons[0].contains("are nearly exhausted, connections are dropped (900 of 1000)"),
         "{:?}",
         nearly.reasons
     );
@@ -379,7 +380,7 @@ fn issue_10_no_more_than_a_tenth_of_the_memory_is_advised() {
         let full = sizes.advised_max * 384 + (sizes.advised_buckets + 262_144) * 8;
         assert!(full <= sizes.memory_bytes_max.unwrap() && full > most * MIB * 98 / 100, "{sizes:?}");
 
-        assert!(advice.reasons.iter().any(|reason| reason.contains(&format!("fits into {most} MiB"))), "{advice:?}");
+        assert!(advice.reasons.iter().any(|reason| reason.contains(&format!("more than {most} MiB"))), "{advice:?}");
     }
     assert!(!of(Some(512 * MIB), None).sizes.unwrap().is_change, "what is there is too much already");
     assert!(!of(None, None).sizes.unwrap().is_change, "unknown is not enough");
@@ -401,22 +402,21 @@ fn issue_10_a_burst_is_no_growth() {
     let says = |advice: &Advice, words: &str| {
         assert!(advice.reasons.iter().any(|r| r.contains(words)), "{:?}", advice.reasons)
     };
-    says(&two, "2900 entries more each second, sampled for 1.0 s in 2 samples: a burst is no growth");
+    says(&two, "2900 more entries per second, sampled for 1.0 s in 2 samples: a burst is not growth");
     let burst = advise(&evidence(vec![sample(1, 100, 0), sample(2, 3000, 0), sample(3, 3000, 0)], 4096, 8192));
     assert_eq!((burst.trend.steady_growth_per_s, burst.trend.full_in_s), (Some(0), None));
     says(&burst, "sampled for 2.0 s, but not steadily");
     let steady = advise(&evidence(vec![sample(1, 100, 0), sample(2, 300, 0), sample(3, 900, 0)], 4096, 8192));
     assert_eq!((steady.trend.growth_per_s, steady.trend.full_in_s), (Some(400), Some(15)));
-    says(&steady, "400 entries more each second, sampled for 2.0 s; 200 of them steadily: full in 15 s");
+    says(&steady, "400 more entries per second, sampled for 2.0 s; 200 of them steadily: full in 15 s");
 }
 
 #[test]
 fn issue_10_the_need_of_a_full_table_is_said_to_be_an_estimate() {
     let advice = advise(&evidence(vec![sample(1, 1000, 50), sample(3, 1000, 250)], 1000, 1024));
     assert!(advice.sizes.unwrap().is_estimate);
-    let words = "is not known, the limit of 1000 hides it: estimated as twice what the limit lets in, 2000 entries: \
-        the limit \
-                 should be 2048; look again";
+    let words = "is unknown, because the limit is 1000: estimated as twice the limit, 2000 entries: the limit should \
+                 be 2048; check again";
     assert!(advice.reasons.iter().any(|reason| reason.contains(words)), "{:?}", advice.reasons);
 }
 
@@ -427,7 +427,7 @@ fn issue_10_what_is_refused_elsewhere_crowds_all() {
     let advice = advise(&Evidence { host_refused: Some(7), ..alone });
     assert_eq!(advice.verdict, Verdict::Crowded);
     assert!(
-        advice.reasons.iter().any(|r| r.starts_with("7 entries of other network namespaces were refused")),
+        advice.reasons.iter().any(|r| r.starts_with("7 entries of other network namespaces were rejected")),
         "{advice:?}"
     );
 }

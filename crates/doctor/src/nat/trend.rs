@@ -93,7 +93,7 @@ impl Trend {
     }
 
     /// Returns the number of entries refused although the table had room: another entry had the same tuple, which
-    /// happens when all source ports are used up. The kernel counts such a packet in `insert_failed` and in `drop`; a
+    /// happens when all source ports are exhausted. The kernel counts such a packet in `insert_failed` and in `drop`; a
     /// full table counts only in `drop`, a chain that is too long only in `insert_failed`.
     pub fn clashes(&self) -> u64 {
         clashes(&self.grown)

@@ -68,8 +68,8 @@ impl fmt::Display for Impossible {
             }
             Impossible::Dynamic { written } => write!(
                 f,
-                "cannot publish to `{}`: it is no IP address, and without state nobody follows a name that moves; \
-                    name the address, or keep stateful NAT",
+                "cannot publish to `{}`: it is not an IP address, and rules without state cannot follow a changing \
+                    name; use the address, or keep stateful NAT",
                 written.escape_debug()
             ),
             Impossible::NoAddress { publish, candidates } if candidates.is_empty() => {
@@ -81,35 +81,31 @@ impl fmt::Display for Impossible {
             Impossible::NoAddress { publish, candidates } => {
                 write!(
                     f,
-                    "cannot publish {publish}: which address do clients use? Write ADDR:PORT:BACKEND:PORT with one of"
+                    "cannot publish {publish}: the address that clients use is ambiguous; write ADDR:PORT:BACKEND:PORT \
+                    with one of"
                 )?;
                 candidates.iter().try_for_each(|addr| write!(f, " {addr}"))
             }
             Impossible::MixedFamilies(publish) => {
-                write!(
-                    f,
-                    "cannot publish {publish}: IPv4 on one side and IPv6 on the other; a proxy can, rewriting cannot"
-                )
+                write!(f, "cannot publish {publish}: IPv4 on one side and IPv6 on the other needs a proxy")
             }
-            Impossible::Overlapping(one, other) => write!(
-                f,
-                "cannot publish {one} and {other}: one port for two backends; only state knows whose connection a \
-                    packet belongs to"
-            ),
+            Impossible::Overlapping(one, other) => {
+                write!(f, "cannot publish {one} and {other}: one port for two backends needs connection state")
+            }
             Impossible::SameBackend(one, other) => write!(
                 f,
-                "cannot publish {one} and {other}: nothing in the backend's answer tells which of the two the client \
+                "cannot publish {one} and {other}: the backend's answer does not show which of the two the client \
                     used; give the backend a second port or address"
             ),
             Impossible::Helper { publish, speaks } => write!(
                 f,
-                "cannot publish {publish}: {speaks} opens further ports that only a helper of stateful NAT sees; if \
-                    something else is spoken there, say --no-helper"
+                "cannot publish {publish}: {speaks} opens further ports that only a helper of stateful NAT can find; \
+                    if another protocol uses this port, add --no-helper"
             ),
             Impossible::BackendIsHere(publish) => {
                 write!(
                     f,
-                    "cannot publish {publish}: the backend is this host itself; let it listen on that port, or \
+                    "cannot publish {publish}: the backend is this host itself; make it listen on that port, or \
                         redirect with state"
                 )
             }
@@ -119,7 +115,8 @@ impl fmt::Display for Impossible {
             Impossible::PublicUnusable(publish) => {
                 write!(
                     f,
-                    "cannot publish {publish}: clients need one address of one host, no wildcard, loopback or multicast"
+                    "cannot publish {publish}: the published address must be a single host address, not a wildcard, \
+                    loopback or multicast address"
                 )
             }
         }

@@ -13,25 +13,25 @@ impl FromStr for Publish {
             None => (written, Transport::Tcp),
             Some((body, "tcp")) => (body, Transport::Tcp),
             Some((body, "udp")) => (body, Transport::Udp),
-            Some(_) => return Err(wrong("only /tcp and /udp have ports that can be rewritten without state")),
+            Some(_) => return Err(wrong("only /tcp and /udp ports can be rewritten without state")),
         };
         let parts = split(body).ok_or_else(|| wrong("a bracket is not closed"))?;
         let (public, port, backend, backend_port) = match parts.as_slice() {
             [port, backend, backend_port] => (None, *port, *backend, *backend_port),
             [public, port, backend, backend_port] => (Some(*public), *port, *backend, *backend_port),
-            _ => return Err(wrong("it is written [ADDR:]PORT:BACKEND:PORT[/tcp|/udp], IPv6 in brackets")),
+            _ => return Err(wrong("the format is [ADDR:]PORT:BACKEND:PORT[/tcp|/udp], IPv6 in brackets")),
         };
         let addr = |text: &str| text.parse::<Addr>().ok();
         let number = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
         Ok(Publish {
             transport,
             public: public
-                .map(|text| addr(text).ok_or_else(|| wrong("the address of the host is no IP address")))
+                .map(|text| addr(text).ok_or_else(|| wrong("the host's address is not an IP address")))
                 .transpose()?,
-            port: number(port).ok_or_else(|| wrong("the published port is no number from 1 to 65535"))?,
+            port: number(port).ok_or_else(|| wrong("the published port is not a number from 1 to 65535"))?,
             backend: addr(backend).ok_or_else(|| Impossible::Dynamic { written: backend.to_owned() })?,
             backend_port: number(backend_port)
-                .ok_or_else(|| wrong("the port of the backend is no number from 1 to 65535"))?,
+                .ok_or_else(|| wrong("the backend's port is not a number from 1 to 65535"))?,
         })
     }
 }
@@ -81,15 +81,15 @@ mod tests {
     #[test]
     fn what_is_none() {
         for (written, says) in [
-            ("", "it is written"),
-            ("8080", "it is written"),
+            ("", "the format is"),
+            ("8080", "the format is"),
             ("0:172.17.0.2:80", "1 to 65535"),
             ("70000:172.17.0.2:80", "1 to 65535"),
-            ("8080:172.17.0.2:http", "port of the backend"),
+            ("8080:172.17.0.2:http", "backend's port"),
             ("8080:172.17.0.2:80/sctp", "only /tcp and /udp"),
             ("8080:web:80", "web"),
             ("8080:[fd00::2:80", "bracket"),
-            ("a:8080:172.17.0.2:80", "address of the host"),
+            ("a:8080:172.17.0.2:80", "host's address"),
         ] {
             assert!(shown(written).starts_with("! ") && shown(written).contains(says), "{written}: {}", shown(written));
         }

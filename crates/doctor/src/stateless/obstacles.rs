@@ -62,17 +62,15 @@ fn of_settings(plan: &Plan, settings: Settings) -> Vec<Obstacle> {
     let mut found = Vec::new();
     let mut add = |is_certain, text: &str| found.push(Obstacle { text: text.to_owned(), is_certain });
     if has(true) && settings.forwards_v4 == Some(false) {
-        add(true, "net.ipv4.ip_forward is 0: this host forwards no packet to the backend; set it to 1");
+        add(true, "net.ipv4.ip_forward is 0: this host forwards no packets to the backend; set it to 1");
     }
     if has(false) && settings.forwards_v6 == Some(false) {
-        add(true, "net.ipv6.conf.all.forwarding is 0: this host forwards no packet to the backend; set it to 1");
+        add(true, "net.ipv6.conf.all.forwarding is 0: this host forwards no packets to the backend; set it to 1");
     }
     if has(true) && settings.strict_rp_filter {
         add(
             false,
-            "rp_filter is 1 on some interface: packets of clients that are answered by another interface than they \
-                came by \
-             are dropped",
+            "rp_filter is 1 on some interface: packets of clients whose route uses another interface are dropped",
         );
     }
     found
@@ -215,9 +213,8 @@ fn of_chain(chain: &Chain<'_>, chains: &[Chain<'_>], packet: &Packet) -> Option<
     let which = if packet.is_inward { "packets to the backend" } else { "answers of the backend" };
     let drops = if is_certain { "drops" } else { "may drop" };
     let text = format!(
-        "`{rule}` in the chain {family} {table} {name} {drops} {which}: let `ct state untracked` and the backend's \
-            address \
-         pass before it"
+        "`{rule}` in the chain {family} {table} {name} {drops} {which}: accept `ct state untracked` and the backend's \
+            address before it"
     );
     Some(Obstacle { text, is_certain })
 }

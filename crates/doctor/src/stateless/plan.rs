@@ -151,28 +151,25 @@ fn warnings(rewrites: &[Rewrite], routes: &HostRoutes<'_>) -> Vec<String> {
             warnings.push(format!("{public} is not an address of this host: packets to it must be routed here"));
         }
         warnings.push(format!(
-            "who connects to {}:{backend_port} directly through this host gets answers from {public}: only the \
-                published \
-             port works from now on",
+            "clients that connect directly to {}:{backend_port} through this host get answers from {public}: only the \
+                published port works from now on",
             super::publish::Bracketed(*backend)
         ));
     }
     warnings.push(
-        "who is in the backend's own network must use the backend's address: its answers do not come through here"
+        "clients in the backend's network must use the backend's address: its answers do not pass through this host"
             .to_owned(),
     );
     if rewrites.iter().any(|rewrite| rewrite.transport == Transport::Udp) {
         warnings.push(
-            "fragments behind the first have no port and are not rewritten: UDP datagrams larger than the path's MTU \
-                are \
-             lost"
+            "fragments after the first have no port and are not rewritten: UDP datagrams larger than the path MTU are \
+                lost"
                 .to_owned(),
         );
     }
     warnings.push(
-        "connections that are open now through stateful NAT break when the rules are applied; filter rules that let \
-            only \
-         tracked packets pass must also accept `ct state untracked`"
+        "open connections through stateful NAT break when the rules are applied; filter rules that accept only tracked \
+            packets must also accept `ct state untracked`"
             .to_owned(),
     );
     warnings
@@ -225,10 +222,10 @@ mod tests {
             (&["21:172.17.0.2:21"][..], "FTP opens further ports"),
             (&["2121:172.17.0.2:21"], "FTP opens further ports"),
             (&["80:172.17.0.2:80", "80:172.17.0.3:80"], "one port for two backends"),
-            (&["80:172.17.0.2:80", "81:172.17.0.2:80"], "nothing in the backend's answer"),
+            (&["80:172.17.0.2:80", "81:172.17.0.2:80"], "the backend's answer does not show"),
             (&["80:192.0.2.1:8080"], "this host itself"),
             (&["80:127.0.0.1:8080"], "not routed"),
-            (&["0.0.0.0:80:172.17.0.2:8080"], "no wildcard"),
+            (&["0.0.0.0:80:172.17.0.2:8080"], "not a wildcard"),
             (&["192.0.2.1:80:[fd00::2]:8080"], "IPv6 on the other"),
         ] {
             let reasons = judged(written, &[WAN, BRIDGE]).unwrap_err();
@@ -251,7 +248,9 @@ mod tests {
             .unwrap()
             .warnings
             .join("\n");
-        for words in ["must be routed here", "172.17.0.2:53 directly", "fragments", "untracked", "own network"] {
+        let parts =
+            ["must be routed here", "connect directly to 172.17.0.2:53", "fragments", "untracked", "backend's network"];
+        for words in parts {
             assert!(said.contains(words), "{words}: {said}");
         }
     }

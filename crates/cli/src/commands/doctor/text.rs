@@ -37,7 +37,7 @@ impl FindingText<'_> {
 
     /// Appends a line with a heading; continuation lines are indented to its text.
     fn line(&mut self, head: &str, text: &str) {
-        self.text.push_str(&fold(&format!("  {head:<7}  {text}\n"), self.width));
+        self.text.push_str(&fold(&format!("  {head:<8}  {text}\n"), self.width));
     }
 }
 
@@ -68,23 +68,23 @@ impl Sink for FindingText<'_> {
         let (severity, id, sure) = (words(cell("severity")), words(cell("id")), words(cell("confidence")));
         let head = format!("{}{place} ({id}, {sure}): {}\n", severity.to_uppercase(), words(cell("title")));
         self.text.push_str(&fold(&head, self.width));
-        for (name, head) in [("cost", "costs"), ("since", "since")] {
+        for (name, head) in [("cost", "cost"), ("since", "since")] {
             let text = words(cell(name));
             if !text.is_empty() {
                 self.line(head, &text);
             }
         }
-        let mut head = "proof";
+        let mut head = "evidence";
         cell("evidence").for_each_item(&mut |item| {
             self.line(head, &proof(item));
             head = "";
         });
-        let mut head = "mend";
+        let mut head = "remedy";
         cell("remedy").for_each_item(&mut |item| {
             let [command, effect, risk] = ["command", "effect", "risk"].map(|name| words(member(item, name).value()));
-            let risk = if risk.is_empty() { risk } else { format!("; but: {risk}") };
+            let risk = if risk.is_empty() { risk } else { format!("; risk: {risk}") };
             if !command.is_empty() {
-                self.text.push_str(&format!("  {head:<7}  {command}\n"));
+                self.text.push_str(&format!("  {head:<8}  {command}\n"));
                 self.line("", &format!("  {effect}{risk}"));
             } else {
                 self.line(head, &format!("{effect}{risk}"));
@@ -98,7 +98,7 @@ impl Sink for FindingText<'_> {
         if self.compared.get() == 0 {
             self.text.push_str("nothing was checked\n");
         } else if self.findings == 0 {
-            let but = if totals.is_partial() { " of what could be seen" } else { "" };
+            let but = if totals.is_partial() { " in the data that could be read" } else { "" };
             let ChecksShown { checks, is_filtered } = self.scope;
             let what = if is_filtered { "nothing that matches the filter" } else { "nothing wrong" };
             let plural = if checks == 1 { "" } else { "s" };
@@ -182,12 +182,12 @@ mod tests {
         assert_eq!(prose.row(&cells).unwrap(), Next::More);
         let expected = [
             "CRITICAL (ct-full, certain): it is full",
-            "  costs    much",
-            "  proof    drop: 10 -> 59",
-            "           entries\\x1b: 1000 of 1000",
-            "  mend     sysctl -w a=2",
-            "             makes room; but: takes memory",
-            "           send less",
+            "  cost      much",
+            "  evidence  drop: 10 -> 59",
+            "            entries\\x1b: 1000 of 1000",
+            "  remedy    sysctl -w a=2",
+            "              makes room; risk: takes memory",
+            "            send less",
         ];
         assert_eq!(prose.text.lines().collect::<Vec<_>>(), expected);
     }

@@ -1,8 +1,8 @@
-# Completion of netwren in bash. What is proposed is said by `netwren complete`; nothing of its answer is evaluated.
+# Completion of netwren for bash. `netwren complete` provides the proposals; no part of its output is evaluated.
 
 _netwren() {
     local rest=${COMP_LINE:0:COMP_POINT} words=() i part blank
-    # bash takes words apart at `=` and `:`: what stands together is one word.
+    # bash splits words at `=` and `:`: adjacent parts form one word.
     for ((i = 0; i <= COMP_CWORD; i++)); do
         part=${COMP_WORDS[i]}
         blank=${rest%%[![:space:]]*}
@@ -18,7 +18,7 @@ _netwren() {
     local current=${words[${#words[@]} - 1]} quote=
     case $current in
         \'* | \"*) quote=${current:0:1} ;;
-        # A quote inside a word: readline and we would not mean the same part of it.
+        # A quote inside a word: readline would replace another part of the word.
         *[\'\"]*) return ;;
     esac
     local lines=()
@@ -30,7 +30,7 @@ _netwren() {
         words) ;;
         *) return ;;
     esac
-    # readline replaces what stands behind the last sign that takes words apart.
+    # readline replaces the text after the last character that splits words.
     local signs='' sign kept=''
     if [[ -z $quote ]]; then
         for sign in '=' ':' '@'; do
@@ -45,7 +45,7 @@ _netwren() {
         if [[ -z $quote ]]; then
             if [[ $word == *[!A-Za-z0-9_.,:=/@%+-]* ]]; then printf -v word %q "$word"; fi
         elif [[ $quote == \" && $word == *[\"\$\`\\\!]* || $quote == \' && $word == *\'* ]]; then
-            # It cannot stand in these quotes as it is.
+            # The word cannot be quoted in this way.
             continue
         fi
         COMPREPLY+=("$word")

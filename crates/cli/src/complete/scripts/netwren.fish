@@ -1,4 +1,4 @@
-# Completion of netwren in fish. What is proposed is said by `netwren complete`; nothing of its answer is evaluated.
+# Completion of netwren for fish. `netwren complete` provides the proposals; no part of its output is evaluated.
 
 function __netwren_complete
     set -l words (commandline -opc)

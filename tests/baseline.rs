@@ -101,16 +101,16 @@ fn root_a_baseline_that_tells_nothing_is_refused() {
     let lab = Lab::new("drnobase");
     let tape = lab.dir().join("tape").display().to_string();
     netwren_in(&lab, &["routes", "--record", &tape]).ok();
-    netwren_in(&lab, &["doctor", "--baseline", &tape]).says(4, &["the baseline is of no use", "netwren record FILE"]);
+    netwren_in(&lab, &["doctor", "--baseline", &tape]).says(4, &["the baseline cannot be used", "netwren record FILE"]);
     netwren_in(&lab, &["doctor", "--baseline", "/nowhere"]).says(4, &["no such file"]);
-    netwren_in(&lab, &["doctor", "--baseline", &tape, "--exit-code"]).says(2, &["--exit-code tells of findings"]);
+    netwren_in(&lab, &["doctor", "--baseline", &tape, "--exit-code"]).says(2, &["--exit-code applies to findings"]);
     let columns = netwren(&["doctor", "--baseline", "x", "--columns", "help"]).ok();
     assert!(columns.contains("subject") && !columns.contains("remedy"), "{columns}");
     // A recording of another namespace is not a baseline for this one.
     netwren_in(&lab, &["doctor", "--for", "0.1", "--record", &tape, "--all-netns"]);
     let other = Lab::new("drotherbase");
     let ran = netwren_in(&other, &["doctor", "--for", "0.1", "--baseline", &tape]);
-    ran.says(3, &[&format!("network namespaces are not in the baseline: {}", other.name())]);
+    ran.says(3, &[&format!("network namespaces are missing in the baseline: {}", other.name())]);
 }
 
 /// A baseline of one namespace does not apply to other namespaces, regardless of their names.
@@ -124,7 +124,7 @@ fn root_a_baseline_of_one_namespace_is_compared_with_that_one_alone() {
     netwren_in(&lab, &["doctor", "--for", "0.1", "--record", &all, "--all-netns"]);
     let ran = netwren(&["doctor", "--baseline", &tape, "--replay", &all, "-o", "json"]);
     assert_eq!(ran.code, 3);
-    let said = "network namespaces are not in the baseline: ";
+    let said = "network namespaces are missing in the baseline: ";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
     let of_others = lines(&ran.stdout).into_iter().filter(|row| !row["netns"].is_null());
     let of_others: Vec<Value> = of_others.filter(|row| row["netns"] != lab.name()).collect();

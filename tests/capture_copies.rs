@@ -73,7 +73,7 @@ fn parts_are_cut_by_time_number_and_length() {
     cut(&source, &plain, &["portrange 1000-1001"]).ok();
     assert_eq!(columns(&plain, "dport"), "1000\n1001\n");
     is_read_by("tcpdump", &["-n", "-r"], &plain);
-    cut(&source, &source, &[]).says(2, &["--write would empty the file that is read"]);
+    cut(&source, &source, &[]).says(2, &["--write would overwrite the input file"]);
     cut(&source, &part, &["--from", "soon"]).says(2, &["--from: ", "soon"]);
     cut(&source, &part, &["netns = x"]).says(2, &["`netns` is looked up on this host"]);
     cut(&dir.path().join("none"), &part, &[]).says(4, &["none: no such file or directory"]);
@@ -112,7 +112,7 @@ fn files_are_merged_by_time_and_interfaces_stay_apart() {
     for tool in ["capinfos", "tcpdump", "tshark"] {
         is_read_by(tool, if tool == "capinfos" { &["-M"] } else { &["-n", "-r"] }, &all);
     }
-    merge(&[&pcap, &all], &all).says(2, &["--write would empty a file that is read"]);
+    merge(&[&pcap, &all], &all).says(2, &["--write would overwrite an input file"]);
     merge(&[&pcap, &dir.path().join("none")], &all).says(4, &["none: no such file or directory"]);
 }
 
@@ -151,15 +151,15 @@ fn several_link_types_are_no_pcap() {
     let raw = Made::default().section(false, &[]).iface(101, &[(2, b"wg0")]).packet(0, 1, 1, &[]);
     let raw = written(dir.path(), "raw.pcapng", &raw.bytes);
     let [all, plain] = ["all.pcapng", "all.pcap"].map(|name| dir.path().join(name));
-    merge(&[&pcap, &raw], &plain).says(2, &["pcap has one link type only: name the file .pcapng"]);
+    merge(&[&pcap, &raw], &plain).says(2, &["a pcap file has a single link type: name the file .pcapng"]);
     assert!(!plain.exists());
     merge(&[&pcap, &raw], &all).ok();
     assert_eq!(row(&all)["link_types"], serde_json::json!(["Ethernet", "Raw IP"]));
     // If a second link type appears only while packets are written, each packet that cannot be written is counted.
-    cut(&all, &plain, &[]).says(3, &["packets are not written: pcap has one link type only", "1 written to "]);
+    cut(&all, &plain, &[]).says(3, &["packets are not written: a pcap file has a single link type", "1 written to "]);
     let commented = written(dir.path(), "rich.pcapng", &rich(false).bytes);
     cut(&commented, &plain, &[])
-        .says(0, &["8 comments, counts, descriptions of interfaces and other blocks have no place in pcap"]);
+        .says(0, &["8 comments, counts, interface descriptions and other blocks cannot be stored in pcap"]);
     assert_eq!(columns(&plain, "dport"), "1000\n2000\n3000\n");
 }
 
@@ -205,8 +205,8 @@ fn headers_are_kept() {
     let limited = [96u8, 0, 0, 0];
     let made = Made::default().section(false, &[(1, b"said")]).block(1, &[&[1, 0, 0, 0][..], &limited].concat(), &[]);
     let limited = written(dir.path(), "e.pcapng", &made.packet(0, 1, 1, &[]).bytes);
-    written_by(&limited, &copy, &[]).says(0, &["0 comments of packets, 2 descriptions of interfaces and sections"]);
-    cut(&limited, &copy, &[]).says(0, &["1 comments, counts, descriptions of interfaces and other blocks"]);
+    written_by(&limited, &copy, &[]).says(0, &["0 packet comments, 2 descriptions of interfaces and sections"]);
+    cut(&limited, &copy, &[]).says(0, &["1 comments, counts, interface descriptions and other blocks"]);
 }
 
 /// Packets with times before 1970 or after 2554, or without a time: rows, filters, groups, figures and copies keep

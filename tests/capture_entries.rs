@@ -128,7 +128,7 @@ fn root_capture_filters_by_what_nat_makes_of_packets() {
     going.read_until("the connection", |rows| rows.len() >= 10);
     let (rows, ran) = going.end();
     assert!(rows.iter().all(|row| row["backend"] == "172.17.0.2:80"), "{rows:?}");
-    let missing = ran.stderr.lines().find(|line| line.contains("packets without an entry of connection tracking"));
+    let missing = ran.stderr.lines().find(|line| line.contains("packets without a conntrack entry"));
     assert!(missing.is_some(), "{}", ran.stderr);
     ran.ok();
 }
@@ -154,7 +154,7 @@ fn root_capture_bounds_what_a_flood_makes_it_ask() {
         let line = ran.stderr.lines().find(|line| line.contains(words))?;
         line.rsplit_once('(')?.1.split(' ').next()?.parse::<usize>().ok()
     };
-    let unknown = ["without an entry of connection tracking", "connections a second are looked up"].map(counted);
+    let unknown = ["without a conntrack entry", "connections are looked up per second"].map(counted);
     assert_eq!(found + unknown.into_iter().flatten().sum::<usize>(), FLOOD as usize, "{}", ran.stderr);
     assert_eq!((rows.len(), ran.code), (FLOOD as usize, 0), "{}", ran.stderr);
 }
@@ -178,8 +178,9 @@ fn root_capture_says_why_it_knows_no_connections() {
     going.read_until("the packet", |lines| lines == ["7123\t-"]);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("connections of packets cannot be looked up: "), "{said}");
-    netwren(&["capture", "-r", "/dev/null", "-c", "nat"]).says(2, &["connections are those of this host now"]);
-    netwren(&["capture", "udp or nat = dnat"]).says(2, &["`nat` is joined with words of pcap-filter by `and` only"]);
+    netwren(&["capture", "-r", "/dev/null", "-c", "nat"]).says(2, &["connections are looked up on this host now"]);
+    netwren(&["capture", "udp or nat = dnat"])
+        .says(2, &["`nat` can be combined with pcap-filter expressions only by `and`"]);
 }
 
 /// The non-empty packet comments that tshark finds in a file; `None` without tshark. Also checks that capinfos accepts

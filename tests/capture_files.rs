@@ -143,7 +143,13 @@ fn replay_commands_that_hang_hold_nothing_up() {
     let stderr = std::fs::read_to_string(&said).unwrap();
     assert!(stderr.contains("1000 written to 10 files"), "{stderr}");
     let ran = Ran { stdout: String::new(), stderr, code: status.code().unwrap() };
-    ran.says(3, &["10 commands still run", "the command of --rotate-command has not ended yet (10 times)"]);
+    ran.says(
+        3,
+        &[
+            "waiting up to 10 seconds for 10 commands that are still running",
+            "the command of --rotate-command has not ended yet (10 times)",
+        ],
+    );
     std::fs::write(&go, "").unwrap();
     let is_done = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "done");
     wait_until("all commands have run", || files(dir.path(), "a_").iter().filter(|path| is_done(path)).count() == 10);
@@ -200,7 +206,9 @@ fn root_a_file_ends_with_its_time_without_traffic() {
     assert_eq!(ports(&files[0]), ["7123"; 3]);
     is_read_by("tcpdump", &["-n", "-r"], &files[0]);
     let (_, ran) = going.end();
-    assert!(ran.stderr.contains("no file can be opened for writing but below ") || ran.stderr.contains("no Landlock"));
+    assert!(
+        ran.stderr.contains("no file can be opened for writing except below ") || ran.stderr.contains("no Landlock")
+    );
     assert_eq!(figures(&ran.stderr)[2..], [3, 0], "{}", ran.stderr);
     ran.ok();
     is_read_by("tcpdump", &["-n", "-r"], &files[1]);
@@ -267,7 +275,7 @@ fn root_where_no_file_can_follow_the_one_before_goes_on() {
     assert!(packets[0] == 5 && packets[1] >= 22, "{packets:?}");
     let third = files[2].file_name().unwrap().to_str().unwrap();
     assert!(third.starts_with("a_00003_"), "no number is missing: {third}");
-    ran.says(3, &["no file can follow ", "permission denied", "a file could not be begun"]);
+    ran.says(3, &["cannot start a new file after ", "permission denied", "a new file could not be started"]);
 }
 
 /// The files of a killed process can be read; all except the last are complete.
@@ -386,7 +394,7 @@ fn root_figures_are_shown_while_packets_come() {
     assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
     assert!(running.wait().unwrap().success());
     assert!(text().ends_with(" not written, 3 filtered\n"), "{}", text());
-    netwren(&["capture", "-r", "x", "--watch"]).says(2, &["--watch goes with packets of interfaces"]);
+    netwren(&["capture", "-r", "x", "--watch"]).says(2, &["--watch applies to interfaces"]);
 }
 
 /// A file that is followed by another also contains the drops of its interface.
@@ -423,11 +431,11 @@ fn root_stamps_of_an_adapter_that_has_none_are_the_hosts() {
     let (lines, ran) = going.end();
     assert_eq!(lines, ["7123\thost"]);
     for iface in ["lo", "v0"] {
-        let text = format!("netwren: {iface}: the driver has no such time stamps of its adapter: the host's are taken");
+        let text = format!("netwren: {iface}: the driver has no such timestamps of the network card: using the host's");
         assert!(ran.stderr.contains(&text), "{}", ran.stderr);
     }
     ran.ok();
     let all = Ran::of(command(&lab, &["--for", "0.1", "-H", "-j", "adapter_unsynced"]).output().unwrap());
-    assert!(!all.stderr.contains("the host's are taken"), "those that have clocks are asked: {}", all.stderr);
-    netwren(&["capture", "-r", "x", "-j", "host"]).says(2, &["--time-stamp-type goes with packets of interfaces"]);
+    assert!(!all.stderr.contains("using the host's"), "those that have clocks are asked: {}", all.stderr);
+    netwren(&["capture", "-r", "x", "-j", "host"]).says(2, &["--time-stamp-type applies to interfaces"]);
 }

@@ -153,7 +153,7 @@ fn root_an_expression_takes_the_same_tagged_packets_live_joined_and_from_a_file(
 /// netwren counts the packets that their tags hide, unless the expression is about tags.
 #[test]
 fn root_packets_that_match_behind_their_tags_are_counted() {
-    const SAYS: &str = "packets match the expression only behind VLAN tags and did not pass";
+    const SAYS: &str = "packets match the expression only inside VLAN tags";
     testkit::require_root!();
     let hosts = Routed::new("caphide");
     let dir = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn root_packets_that_match_behind_their_tags_are_counted() {
     assert_eq!(fields.0, ["50\t-", "7\t50", "7\t8", "7\t-", "-\t-"]);
     all.end().1.ok();
     let read = |expression: &str| netwren(&["capture", "-r", to.to_str().unwrap(), expression]);
-    read("host 10.9.0.1").says(0, &[&format!("4 {SAYS}"), "begin it with `vlan and`"]);
+    read("host 10.9.0.1").says(0, &[&format!("4 {SAYS}"), "start it with `vlan and`"]);
     assert!(!read("vlan or host 10.9.0.1").stderr.contains(SAYS));
 }
 
@@ -227,7 +227,7 @@ fn fields_stand_beside_words_of_pcap_filter() {
     ] {
         if filter == "tcp or netns = null" {
             let ran = netwren(&["capture", "-r", path.to_str().unwrap(), filter]);
-            ran.says(2, &["`netns` is joined with words of pcap-filter by `and` only"]);
+            ran.says(2, &["`netns` can be combined with pcap-filter expressions only by `and`"]);
             continue;
         }
         assert_eq!(shown(filter), dports, "{filter}");
@@ -252,7 +252,7 @@ fn root_programs_are_printed_as_tcpdump_prints_them() {
             assert_eq!(netwren(&["capture", form, expression]).ok(), peer, "{form} {expression}");
         }
     }
-    netwren(&["capture", "-d", "proto = tcp"]).says(2, &["fields are tested here"]);
+    netwren(&["capture", "-d", "proto = tcp"]).says(2, &["netwren tests fields outside the kernel"]);
 }
 
 /// The programs for all link types together are too long, so the kernel filters Ethernet only, and netwren filters the

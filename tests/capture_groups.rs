@@ -51,7 +51,7 @@ fn root_a_flood_of_senders_is_bounded_and_hides_nobody() {
     let shown = number(&groups[1], "count");
     assert!(shown <= u64::from(GENUINE) && shown + 8 >= u64::from(GENUINE), "{shown}");
     let why = &accounting["accounting"]["why"][0];
-    assert!(why["text"].as_str().unwrap().contains("in the line without keys"), "{accounting}");
+    assert!(why["text"].as_str().unwrap().contains("in the row without keys"), "{accounting}");
     assert_eq!(why["count"], groups[0]["count"]);
-    ran.says(3, &["rows of small groups are counted together, in the line without keys"]);
+    ran.says(3, &["small groups are counted together, in the row without keys"]);
 }

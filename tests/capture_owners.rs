@@ -87,7 +87,7 @@ fn root_both_ends_of_a_packet_have_their_process() {
         format!("7110\tbash\t{}\t-\t-\tbash\t0\troot\testablished", pids[1]),
     ];
     assert_eq!(lines, expected);
-    let says = "1 of 2 packets to or from here have no owner at an end that is here";
+    let says = "1 of 2 packets to or from this host have no owner at a local endpoint";
     assert!(ran.stderr.contains(says), "{}", ran.stderr);
     right(&ran);
 }
@@ -410,11 +410,11 @@ fn root_processes_are_those_of_live_packets() {
     std::fs::write(&path, pcap_of(&[&udp(1000, b"ab")])).unwrap();
     let path = path.to_str().unwrap();
     for args in [&["-r", path, "-c", "+src_process"][..], &["-r", path, "process = bash"]] {
-        Ran::of(command(&lab, args).output().unwrap()).says(2, &["--read FILE has none"]);
+        Ran::of(command(&lab, args).output().unwrap()).says(2, &["they are unknown with --read FILE"]);
     }
     let words = ["--for", "1", "port 53 or process = bash"];
     Ran::of(command(&lab, &words).output().unwrap())
-        .says(2, &["`process` is joined with words of pcap-filter by `and`"]);
+        .says(2, &["`process` can be combined with pcap-filter expressions only by `and`"]);
     // A run in a named namespace ends like any other: it cannot return to its previous namespace, and does not need
     // to.
     let mut named = Command::new(testkit::program::netwren());

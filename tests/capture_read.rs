@@ -97,7 +97,7 @@ fn a_broken_file_gives_what_is_before_the_break() {
     for args in [&["-H", "-c", "dport"][..], &["-H", "--by", "dport"]] {
         let ran = read(&cut, args);
         assert!(ran.stdout.starts_with("1000"), "{}", ran.stdout);
-        ran.says(3, &["cut\\u{1b}.pcap, byte 84: the file ends within a packet: 41 bytes are there of 44"]);
+        ran.says(3, &["cut\\u{1b}.pcap, byte 84: the file ends within a packet: 41 of 44 bytes"]);
     }
     let text = written(dir.path(), "text", b"no packets here");
     read(&text, &[]).says(4, &["text: neither pcap nor pcapng: it begins with 6e 6f 20 70"]);

@@ -72,11 +72,10 @@ fn root_capture_has_no_rights_when_it_looks_at_packets() {
         }
         let (lines, ran) = going.end();
         assert!(lines.iter().all(|line| line.starts_with("lo\t") && line.ends_with("\t7123\t52")), "{lines:?}");
-        for words in ["rights: all capabilities were given up", "rights: system calls that are not needed are refused"]
-        {
+        for words in ["rights: all capabilities were dropped", "rights: unneeded system calls are blocked"] {
             assert!(ran.stderr.contains(words), "{}", ran.stderr);
         }
-        assert_eq!(ran.stderr.contains("rights: this is user nobody now"), user == NOBODY);
+        assert_eq!(ran.stderr.contains("rights: now running as user nobody"), user == NOBODY);
         // With every namespace, other tests' packets arrive as well, perhaps more than the ring holds.
         let is_full = args.contains(&"--all-netns") && ran.stderr.contains("packets lost: the ring");
         assert_eq!(ran.code, if is_full { 3 } else { 0 }, "{}", ran.stderr);
@@ -99,7 +98,7 @@ fn root_threads_that_wait_have_no_rights_either() {
             threads.iter().any(|thread| thread[0] == "names") && nothing_left(pid)
         });
         let (_, ran) = going.end();
-        assert!(ran.stderr.contains("rights: all capabilities were given up"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("rights: all capabilities were dropped"), "{}", ran.stderr);
         assert!(!ran.stderr.contains("keep their capabilities"), "{}", ran.stderr);
     }
     let mut face = lab.command(testkit::program::netwren().to_str().unwrap());
@@ -164,7 +163,7 @@ fn root_files_of_outputs_are_opened_anew_without_rights() {
         });
         assert_eq!(std::fs::metadata(&path).unwrap().uid(), 0);
         let (_, ran) = going.end();
-        let says = if left == 0 { "all capabilities were given up" } else { "were given up but CAP_DAC_OVERRIDE" };
+        let says = if left == 0 { "all capabilities were dropped" } else { "were dropped except CAP_DAC_OVERRIDE" };
         assert!(ran.stderr.contains(says), "{}", ran.stderr);
         ran.ok();
     }
@@ -191,8 +190,8 @@ fn root_files_of_a_capture_are_packed() {
     assert!(shown.starts_with("7123\t"), "{shown}");
 }
 
-/// A receiver of each transport gets every row once. The system calls that deliver it, and that confirm the delivery,
-/// are among those that are left.
+/// A receiver of each transport receives every row once. The system calls that deliver it, and that confirm the
+/// delivery, are among those that are left.
 #[test]
 fn root_a_capture_without_rights_delivers_by_every_transport() {
     testkit::require_root!();
@@ -358,7 +357,7 @@ fn root_without_rights_there_is_nothing_to_give_up() {
     let mut command = command_for_anyone(&["capture", "-r", path.to_str().unwrap(), "-v", "-H", "-c", "dport"]);
     confine(&mut command, &[Limit::User { uid: NOBODY, gid: NOBODY }]).unwrap();
     let ran = Ran::of(command.output().unwrap());
-    assert!(ran.stderr.contains("rights: there were no capabilities to give up"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("rights: there were no capabilities to drop"), "{}", ran.stderr);
     assert_eq!(ran.ok(), "1000\n");
     let mut command = command_for_anyone(&["capture", "-r", path.to_str().unwrap(), "-Z", "root"]);
     confine(&mut command, &[Limit::User { uid: NOBODY, gid: NOBODY }]).unwrap();

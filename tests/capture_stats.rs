@@ -86,14 +86,14 @@ fn what_is_broken_is_said_with_its_place_and_the_rest_is_shown() {
     let whole = pcap_of(&[&udp(1, b"ab"), &udp(2, b"ab")]);
     let cut = written(dir.path(), "cut\u{1b}.pcap", &whole[..whole.len() - 3]);
     let ran = stats(&cut, &[]);
-    let line = "  broken     byte 84: the file ends within a packet: 41 bytes are there of 44\n";
+    let line = "  broken     byte 84: the file ends within a packet: 41 of 44 bytes\n";
     assert!(ran.stdout.ends_with(line) && ran.stdout.contains("  packets    1, "), "{}", ran.stdout);
     ran.says(3, &["cut\\u{1b}.pcap, byte 84: the file ends within a packet"]);
     let ran = stats(&cut, &["-H", "-c", "packets,broken_offset,broken", dir.path().join("none").to_str().unwrap()]);
-    assert_eq!(ran.stdout, "1\t84\tthe file ends within a packet: 41 bytes are there of 44\n");
+    assert_eq!(ran.stdout, "1\t84\tthe file ends within a packet: 41 of 44 bytes\n");
     ran.says(3, &["none: no such file or directory"]);
     stats(&dir.path().join("none"), &[]).says(4, &["none: no such file or directory"]);
-    stats(&cut, &["--netns", "x"]).says(2, &["--netns goes with packets of interfaces"]);
+    stats(&cut, &["--netns", "x"]).says(2, &["--netns applies to interfaces"]);
 }
 
 #[test]

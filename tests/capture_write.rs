@@ -38,8 +38,8 @@ fn files_that_are_written_are_read_by_others() {
         is_read_by("tcpdump", &["-n", "-r"], &path);
     }
     let stdout = netwren(&["capture", "-r", source.to_str().unwrap(), "-w", source.to_str().unwrap()]);
-    stdout.says(2, &["--write would empty the file that is read"]);
-    netwren(&["capture", "-r", "x", "-w", "y", "-o", "json"]).says(2, &["--output goes with what is shown"]);
+    stdout.says(2, &["--write would overwrite the input file"]);
+    netwren(&["capture", "-r", "x", "-w", "y", "-o", "json"]).says(2, &["--output applies to shown rows"]);
 }
 
 /// Packets written to a pipe arrive at once, and the run ends when the pipe is closed.
@@ -75,7 +75,7 @@ fn root_what_somebody_else_put_there_is_not_written_into() {
     let writes =
         |name: &str| netwren(&["capture", "-r", at("source").to_str().unwrap(), "-w", at(name).to_str().unwrap()]);
     writes("theirs").says(4, &["cannot write ", "theirs: it belongs to user 65534: remove it, or name another file"]);
-    writes("link").says(4, &["it is a symbolic link: name the file that it leads to"]);
+    writes("link").says(4, &["it is a symbolic link: name its target"]);
     for name in ["theirs", "ours"] {
         assert_eq!(std::fs::read_to_string(at(name)).unwrap(), "as it was", "{name}");
     }

@@ -89,8 +89,8 @@ fn root_files_are_asked_for_in_sense() {
     let lab = Lab::new("dropask");
     for (args, says) in [
         (&["-w", "x.pcap"][..], "name the file .pcapng"),
-        (&["-w", "x.pcapng", "--by", "src"], "-w does not go with --by"),
-        (&["-w", "x.pcapng", "--stack"], "-w does not go with --stack"),
+        (&["-w", "x.pcapng", "--by", "src"], "-w cannot be used with --by"),
+        (&["-w", "x.pcapng", "--stack"], "-w cannot be used with --stack"),
         (&["-w", "x.pcapng", "--snaplen", "0"], "--snaplen takes 1 to 4096 bytes"),
         (&["--snaplen", "10"], "--snaplen needs -w FILE"),
     ] {
@@ -161,7 +161,7 @@ fn root_without_bpf_the_kernels_trace_is_read() {
     going.read_until("drops", |read| sum(read, "NO_SOCKET") >= 250);
     let (read, ran) = going.end();
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(ran.stderr.contains("read from the kernel's trace, not by BPF"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("read from the kernel's trace, not via BPF"), "{}", ran.stderr);
     let row = read.iter().find(|row| row["reason"] == "NO_SOCKET").unwrap();
     assert!(row["place"].as_str().unwrap().contains("udp") && row["netns_id"].is_null(), "{row}");
     assert!(row["meaning"].as_str().unwrap().starts_with("no socket listens") && row["src"].is_null(), "{row}");

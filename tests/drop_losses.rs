@@ -122,7 +122,7 @@ fn root_counters_alone() {
     });
     let (read, ran) = going.end();
     drop(slow);
-    ran.says(3, &["packets are not counted: the kernel's counters of losses alone are shown"]);
+    ran.says(3, &["dropped packets are not counted individually: only the kernel's drop counters are shown"]);
     assert_eq!(sum(&read, "udp_socket_drops"), of("RcvbufErrors"));
     assert_eq!((sum(&read, "UdpNoPorts"), sum(&read, "UdpRcvbufErrors")), (of("NoPorts"), 0), "{read:?}");
     assert_eq!(row_of(&read, "udp_socket_drops")["pid"], std::process::id());
@@ -130,7 +130,7 @@ fn root_counters_alone() {
     let replayed = netwren_in(&lab, &replay);
     let rows: Vec<Value> = replayed.stdout.lines().map(|line| parse(line.to_owned())).collect();
     assert_eq!((replayed.code, sum(&rows, "udp_socket_drops")), (3, of("RcvbufErrors")), "{}", replayed.stderr);
-    netwren_in(&lab, &["drops", "--events", "--via", "counters"]).says(2, &["knows no single packet"]);
+    netwren_in(&lab, &["drops", "--events", "--via", "counters"]).says(2, &["shows no single packets"]);
     let refusal = if counts_drops() { "operation not permitted" } else { "netwren was built without BPF" };
     limited(&lab, &["--events", "--for", "0.1"], &[Limit::NoBpf(Errno::PERM)]).says(4, &[refusal]);
 }

@@ -133,5 +133,5 @@ fn root_rules_that_may_not_be_listed_are_said() {
     let ran: Ran = ran;
     assert!(read.iter().filter(|row| is_of(row, "NETFILTER_DROP")).all(|row| row["rule"].is_null()), "{read:?}");
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("a rule dropped are shown without it").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("dropped by a rule are shown without the rule").count(), 1, "{}", ran.stderr);
 }

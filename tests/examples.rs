@@ -173,18 +173,18 @@ fn is_of_others(line: &str) -> bool {
     let words = [
         "owners",
         "network namespace",
-        "namespaces could not be listened to",
-        "outside this pid namespace",
-        "not read by bpf",
+        "namespaces could not be read",
+        "outside this PID namespace",
+        "not read via BPF",
         "there were others meanwhile",
-        "out of reach here",
+        "not accessible here",
         // `drops --via counters` says which data counters lack.
         "packets are not counted",
         // The machine or the hypervisor was busy.
         "a sample was not taken",
         // The receivers of examples do not exist.
         "not delivered when the run ended",
-        "rows wait until it is back",
+        "rows are queued until it is available",
     ];
     words.iter().any(|words| line.contains(words))
 }

@@ -80,7 +80,7 @@ fn a_value_that_no_row_can_have_is_an_error() {
         (&["doctor", "id = listen-overflov"], "did you mean `listen-overflow`?"),
         (&["doctor", "area = conntrak"], "did you mean `conntrack`?"),
         (&["doctor", "severity = critcal"], "did you mean `critical`?"),
-        (&["support", "state = wrks"], "no word `wrks`"),
+        (&["support", "state = wrks"], "no value `wrks`"),
     ] {
         netwren(args).says(2, &[says]);
     }

@@ -67,7 +67,7 @@ fn answers(ran: &Ran) -> bool {
 
 /// The command suggested by an error.
 fn proposed(stderr: &str) -> Option<String> {
-    let of_line = |line: &str| line.strip_prefix("perhaps: netwren ").map(str::to_owned);
+    let of_line = |line: &str| line.strip_prefix("did you mean: netwren ").map(str::to_owned);
     let line = stderr.lines().find_map(of_line)?;
     let is_whole = !line.contains('…') && !line.contains("--help");
     is_whole.then_some(line)

@@ -226,7 +226,7 @@ fn root_issue_10_service_names_in_filters() {
             assert_eq!(rows(named), rows(numbered), "{table} {named}");
         }
         assert!(rows("local_port = https").contains("\t443\t"));
-        netwren_in(&lab, &[table, "local_port = htpps"]).says(2, &["a name of /etc/services"]);
+        netwren_in(&lab, &[table, "local_port = htpps"]).says(2, &["a name from /etc/services"]);
     }
     drop(held);
 }

@@ -78,7 +78,7 @@ fn root_repetition_is_one_record_and_its_count() {
     send_from(&lab, 1, 1);
     let (lines, ran) = going.end();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("gets every row").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("receives every row").count(), 1, "{}", ran.stderr);
     let rows = rows(&file("rows"));
     let (folded, plain): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row.get("folded").is_some());
     assert_eq!((plain.len(), folded.len()), (4, 3), "{rows:?}");

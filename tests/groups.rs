@@ -55,7 +55,9 @@ fn root_groups_are_of_addresses_or_networks_and_the_largest_come_first() {
     assert!(!largest("recv_q:asc").starts_with("127.1.2.3 "));
     assert!(shown(&["-c", "peer_port", "--sort", "peer_port"]).starts_with("5000\n5000\n"), "ports ascend");
     assert!(shown(&["-c", "peer_port", "--sort", "-peer_port"]).starts_with("5002\n5001\n"));
-    for (by, says) in [("peer/200", "at most 32 and 128 bits"), ("proto/8", "only an address has a network")] {
+    for (by, says) in
+        [("peer/200", "at most 32 and 128 bits"), ("proto/8", "only an address can be grouped by network")]
+    {
         netwren_in(&lab, &["sockets", "--by", by]).says(2, &[says]);
     }
 }

@@ -113,12 +113,12 @@ fn root_every_proposed_command_runs() {
     let (proposed, quoted) = (Mutex::new(BTreeSet::new()), Mutex::new(BTreeSet::new()));
     side_by_side(wrong_lines(), |line| {
         let said = refusal(&lab, &line);
-        assert!(!said.contains('…') || !said.contains("perhaps"), "{line}: {said}");
+        assert!(!said.contains('…') || !said.contains("did you mean: "), "{line}: {said}");
         // The locks are held only during these calls, which cannot panic.
         proposed
             .lock()
             .unwrap()
-            .extend(said.lines().filter_map(|line| line.strip_prefix("perhaps: netwren ")).map(str::to_owned));
+            .extend(said.lines().filter_map(|line| line.strip_prefix("did you mean: netwren ")).map(str::to_owned));
         quoted
             .lock()
             .unwrap()

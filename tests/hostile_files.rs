@@ -215,7 +215,7 @@ fn root_a_fifo_is_no_file() {
     crate::run::side_by_side(lines, |line| {
         let ran = shared.run(line);
         assert_ne!(ran.code, 0, "{line}");
-        assert!(ran.stderr.contains("is no regular file"), "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains("is not a regular file"), "{line}: {}", ran.stderr);
     });
 }
 
@@ -267,7 +267,7 @@ fn root_no_file_is_read_beyond_its_bound() {
             let out = clean(&mut command).current_dir(shared.0.path()).output().unwrap();
             let said = String::from_utf8_lossy(&out.stderr).into_owned();
             assert!(out.status.code().is_some_and(|code| code != 0), "{line}: {said}");
-            let says = ["no regular file", "more than", "too large", "Too long", "longer than", "for reading"];
+            let says = ["not a regular file", "more than", "too large", "Too long", "longer than", "for reading"];
             assert!(says.iter().any(|words| said.contains(words)), "{line}: {said}");
         }
     });
@@ -294,7 +294,7 @@ fn root_a_configuration_of_another_user_is_refused() {
     }
     std::fs::set_permissions(shared.at("ulogd.conf"), PermissionsExt::from_mode(0o600)).unwrap();
     chown(shared.at("ulogd.conf"), Some(NOBODY), None).unwrap();
-    refused("it belongs to user 65534: it must be root's or one's own");
+    refused("it belongs to user 65534: it must belong to root or to the user that runs netwren");
 }
 
 #[test]

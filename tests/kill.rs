@@ -30,7 +30,7 @@ fn root_kill_shows_first_and_closes_one_of_equal_looking_connections() {
     let columns = ["--columns", "local_port,peer_port"];
 
     let shown = kill(&lab, &[&columns[..], &[&chosen]].concat());
-    assert!(shown.stderr.contains("sockets that would be closed: 1; nothing was done, --yes closes them"));
+    assert!(shown.stderr.contains("sockets that would be closed: 1; nothing was changed, --yes closes them"));
     assert_eq!(shown.ok(), format!("{line}\n"));
     assert_eq!(sockets(&lab, "cookie", "proto = tcp"), before, "a preview closes nothing");
 
@@ -96,7 +96,7 @@ fn root_kill_says_which_udp_sockets_are_still_open() {
     done.says(
         3,
         &[
-            "unix sockets are left alone, only TCP and UDP ones can be closed",
+            "unix sockets are not closed, only TCP and UDP sockets can be closed",
             "sockets closed: 1 of 2",
             "still open: the program got an error and keeps the port",
         ],
@@ -125,7 +125,7 @@ fn root_kill_says_that_an_mptcp_connection_goes_on() {
     let token = format!("mptcp_token = {}", before[0]);
     let done = kill(&lab, &["--columns", "proto", &format!("proto = tcp and {token}"), "--yes"]);
     assert_eq!(done.stdout, "tcp\tstill open\n");
-    done.says(3, &["sockets closed: 0 of 1", "one subflow was aborted, the MPTCP connection goes on"]);
+    done.says(3, &["sockets closed: 0 of 1", "one subflow was aborted, the MPTCP connection continues"]);
     assert!(connections().contains(&before[0]));
 }
 
@@ -175,9 +175,9 @@ fn root_kill_acts_in_the_namespace_named() {
 fn kill_refuses_what_it_cannot_mean() {
     for (args, says) in [
         (&["--yes"][..], "needs --all"),
-        (&["--all", "state = listen"], "exclude each other"),
+        (&["--all", "state = listen"], "cannot be used with"),
         (&["--all", "--replay", "x"], "a recording has no sockets to close"),
-        (&["--all", "--by", "state"], "--by does not go with"),
+        (&["--all", "--by", "state"], "--by cannot be used with"),
         (&["stat = listen"], "did you mean `state`?"),
     ] {
         netwren(&[&["sockets", "kill"], args].concat()).says(2, &[says]);

@@ -144,7 +144,8 @@ fn root_issue_10_no_backend_is_silent_about_a_field_of_sockets() {
     netwren_in(&lab, &["sockets", "--via", "proc", "rtt_us > 1000"]).says(4, &["`rtt_us` cannot be read by proc"]);
     netwren_in(&lab, &["sockets", "--via", "bpf", "cookie > 0"]).says(4, &["`cookie` cannot be read by bpf"]);
     // The field is known for some rows only, so the answer may be incomplete.
-    netwren_in(&lab, &["sockets", "--via", "proc", "recv_q > 0"]).says(3, &["which proc does not tell of every row"]);
+    netwren_in(&lab, &["sockets", "--via", "proc", "recv_q > 0"])
+        .says(3, &["which proc does not report for every row"]);
     // Default columns are accepted by any backend and may be empty.
     netwren_in(&lab, &["sockets", "--via", "proc", "--no-owner"]).ok();
 }

@@ -197,7 +197,7 @@ fn root_log_setup_makes_a_rule_that_logs() {
     let words = ["--group", "5", "--hook", "output", "--match", "udp dport 7009", "--prefix", "ours: "];
     let shown = setup(&words).ok();
     assert!(shown.contains("udp dport 7009 counter log prefix \"ours: \" group 5 snaplen 128"), "{shown}");
-    setup(&[&words[..], &["--apply"]].concat()).says(0, &["nothing was done, --yes applies this rule"]);
+    setup(&[&words[..], &["--apply"]].concat()).says(0, &["nothing was changed, --yes applies this rule"]);
     let wrong = ["--group", "5", "--match", "udp dprot 7009"];
     let refused = setup(&wrong);
     assert_eq!(refused.stdout, "");
@@ -213,7 +213,7 @@ fn root_log_setup_makes_a_rule_that_logs() {
     send(&lab, to_five(), 1);
     log.read_until("a record", |lines| !lines.is_empty());
     assert_eq!(log.end().0, ["ours: \t7009"], "applied twice, there once");
-    setup(&["--undo"]).says(0, &["nothing was done, --yes takes these rules away"]);
+    setup(&["--undo"]).says(0, &["nothing was changed, --yes removes these rules"]);
     setup(&["--undo", "--yes"]).says(0, &["table inet netwren_log is gone"]);
     setup(&["--undo", "--yes"]).says(0, &["nothing to undo"]);
 }

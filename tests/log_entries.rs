@@ -212,7 +212,7 @@ fn root_log_shows_no_entry_where_there_is_none() {
         let nulls = ["ct_state", "ct_id", "nat", "client", "orig_src", "reply_dport", "ct_source"];
         assert!(nulls.iter().all(|name| row.get(name).is_none_or(Value::is_null)), "{row}");
     }
-    ran.says(0, &["without an entry of connection tracking", "(5 times)"]);
+    ran.says(0, &["without a conntrack entry", "(5 times)"]);
 }
 
 /// An entry that was looked up after the packet is not shown if its ports belong to a different connection by then.
@@ -243,7 +243,7 @@ fn root_log_shows_no_other_connection_with_the_same_ports() {
     let (rows, ran) = log.end();
     assert_eq!((&rows[0]["ct_id"], &rows[0]["orig_sport"]), (&Value::Null, &Value::Null), "{rows:?}");
     assert_eq!((&rows[1]["ct_mark"], &rows[1]["orig_sport"]), (&0x77.into(), &7008.into()), "{rows:?}");
-    ran.says(0, &["its ports are another one's by now"]);
+    ran.says(0, &["another connection uses its ports by now"]);
     drop(there);
 }
 
@@ -285,7 +285,7 @@ fn root_log_bounds_what_a_flood_makes_it_ask() {
     let late = counted("more than 10 s after the packet").unwrap_or(0);
     let known = quiet.iter().filter(|row| row["ct_state"] == "new" && row["orig_dport"] == 7009).count();
     assert_eq!(known + late, 10, "{}", ran.stderr);
-    let unknown = ["without an entry of connection tracking", "connections a second"].map(counted);
+    let unknown = ["without a conntrack entry", "connections are looked up per second"].map(counted);
     assert_eq!(unknown.into_iter().flatten().sum::<usize>(), FLOOD as usize, "{}", ran.stderr);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }

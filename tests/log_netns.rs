@@ -56,7 +56,7 @@ fn root_log_reads_every_namespace() {
         let is_right = |(n, line): (usize, &&String)| **line == format!("{name}\tof {name}\t{n}");
         assert!(of_it.iter().enumerate().all(is_right), "{of_it:?}");
     }
-    assert!(ran.stderr.contains("made from now on are read once they are found"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("created later are read once they are found"), "{}", ran.stderr);
     for lab in &labs {
         assert!(!is_bound(lab, GROUP), "no group stays bound");
     }
@@ -138,7 +138,7 @@ fn root_log_reads_namespaces_that_come_later() {
     // Namespaces created during the run make it incomplete, even if netwren listed their rules in time.
     assert_eq!((ran.stderr.contains(words), ran.code), (is_unlisted, 3), "{}", ran.stderr);
     assert!(!ran.stderr.contains("lost"), "{inodes:?}: {}", ran.stderr);
-    assert!(ran.stderr.contains("namespaces were made meanwhile"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("namespaces were created during the run"), "{}", ran.stderr);
 }
 
 /// Among several new namespaces, the first one to log has its rules listed first.

@@ -33,7 +33,7 @@ fn root_log_finds_who_sent_a_packet_and_whom_it_is_for() {
     ];
     let (lines, ran) = testkit::until_equal(|| once(&lab), |(lines, _)| *lines == expected);
     assert_eq!(lines, expected);
-    assert!(ran.stderr.contains("1 of 4 records of packets to or from here have no owner"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 of 4 records of packets to or from this host have no owner"), "{}", ran.stderr);
 }
 
 /// The sorted records of two packets, and the messages of the run.
@@ -92,5 +92,5 @@ ours.recv(1)
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(lines, ["7019\t-"], "{}", ran.stderr);
-    assert!(ran.stderr.contains("1 of 1 records of packets to or from here have no owner"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 of 1 records of packets to or from this host have no owner"), "{}", ran.stderr);
 }

@@ -55,7 +55,7 @@ fn root_log_names_no_rule_that_may_be_another() {
     log.read_until("three records", |lines| lines.len() >= 3);
     let (lines, ran) = log.end();
     assert_eq!(lines, ["o\t-\ttwins\t-"; 3]);
-    ran.says(0, &["several rules may have logged (same group, prefix and hook): their rule is not named (3 times)"]);
+    ran.says(0, &["records that match several rules (same group, prefix and hook): their rule is not shown (3 times)"]);
 }
 
 /// If rules are flushed and recreated while they log, no record shows the handle of a different rule.
@@ -121,7 +121,7 @@ fn root_log_says_that_rules_change_faster_than_they_are_listed() {
         log.take();
         log.read.iter().any(|line| line == "-")
     });
-    log.end().1.says(3, &["records without their rule: rules changed faster than they may be listed"]);
+    log.end().1.says(3, &["records without their rule: rules changed too often to list them each time"]);
 }
 
 /// A recording contains the rules at that time.

@@ -20,7 +20,7 @@ pub(crate) fn but_for_others(ran: Ran) -> String {
             "was removed before it was read",
             "went away",
             "rows read",
-            "nothing leads into",
+            "there is no way to enter",
             "rows seen",
             "comparing",
         ]
@@ -433,21 +433,21 @@ fn root_a_namespace_that_nothing_leads_into() {
     let args = ["sockets", "--all-netns", "-H", "--no-owner", "--columns", "netns,proto,state", &filter];
     let ran = netwren(&args);
     assert_eq!(ran.stdout, format!("{inode}\ttcp\tlisten\n"));
-    ran.says(3, &["nothing leads into a network namespace"]);
+    ran.says(3, &["a network namespace cannot be entered"]);
     let tcp = format!("proto = tcp and {filter}");
     let args = ["sockets", "--all-netns", "-H", "--no-owner", "--columns", "netns,proto,state", &tcp];
     assert_eq!(but_for_others(netwren(&args)), format!("{inode}\ttcp\tlisten\n"));
     for via in ["netlink", "proc"] {
         let udp = format!("proto = udp and {filter}");
         netwren(&["sockets", "--all-netns", "--no-owner", "--via", via, &udp])
-            .says(3, &["nothing leads into a network namespace"]);
+            .says(3, &["a network namespace cannot be entered"]);
     }
-    netwren(&["routes", "--all-netns", &filter]).says(3, &["network namespace", "nothing leads into"]);
+    netwren(&["routes", "--all-netns", &filter]).says(3, &["network namespace", "there is no way to enter"]);
     // If the walk cannot read a column, its cells are null for this namespace, and numbers for all namespaces that can
     // be entered.
     let ran = netwren(&["sockets", "--all-netns", "-H", "--no-owner", "--columns", "netns,cookie", &tcp]);
     assert_eq!(ran.stdout, format!("{inode}\t-\n"));
-    assert!(ran.stderr.contains("some cells are empty"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("some columns are empty"), "{}", ran.stderr);
 }
 
 #[test]
@@ -579,7 +579,10 @@ fn root_issue_15_a_container_names_the_namespace_to_read() {
     call(second, &one);
     let ran = read(&one);
     let pids = listeners.map(|(_, pid)| format!("pid:{pid} ("));
-    ran.says(4, &[&format!("several containers are called `{one}`"), &pids[0], &pids[1]]);
+    ran.says(
+        4,
+        &[&format!("several containers in different network namespaces are called `{one}`"), &pids[0], &pids[1]],
+    );
     let none = read("nw\x1b[1mnone");
     assert!(!none.stderr.contains('\x1b'), "{}", none.stderr);
     none.says(4, &["no network namespace `nw", "[1mnone`: ", "a container's name, a PID or a path"]);
@@ -730,7 +733,7 @@ fn root_every_table_of_all_namespaces_names_them() {
         });
         for format in ["table", "json", "csv"] {
             let ran = netwren(&[&words[..], &["-o", format]].concat());
-            if ran.code == 2 && ran.stderr.contains("does not go with") {
+            if ran.code == 2 && ran.stderr.contains("cannot be used with") {
                 continue;
             }
             assert_eq!(ran.code, 0, "{words:?} -o {format}: {}", ran.stderr);
@@ -768,7 +771,7 @@ fn root_groups_do_not_reach_across_namespaces() {
 
 #[test]
 fn one_namespace_or_all() {
-    Ran::of(command(&["sockets", "--all-netns", "--netns", "x"]).output().unwrap()).says(2, &["exclude each other"]);
+    Ran::of(command(&["sockets", "--all-netns", "--netns", "x"]).output().unwrap()).says(2, &["cannot be used with"]);
 }
 
 #[test]
@@ -779,6 +782,6 @@ fn root_what_is_no_network_namespace_is_said() {
     let fifo = dir.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     for file in ["/etc/passwd", "/proc/self/ns/mnt", fifo.to_str().unwrap()] {
-        netwren(&["sockets", "--netns", file]).says(4, &[file, "it is no network namespace"]);
+        netwren(&["sockets", "--netns", file]).says(4, &[file, "not a network namespace"]);
     }
 }

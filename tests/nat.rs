@@ -107,7 +107,7 @@ fn root_nat_formats_of_lists_and_ends() {
     let ran = netwren_in(&lab, &["nat", "client = 4000"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("did you mean `:4000`?"), "{}", ran.stderr);
-    netwren_in(&lab, &["nat", "status = asured"]).says(2, &["no word `asured`", "did you mean `assured`?"]);
+    netwren_in(&lab, &["nat", "status = asured"]).says(2, &["no value `asured`", "did you mean `assured`?"]);
     netwren_in(&lab, &["nat", "status > assured"]).says(2, &["a list of words"]);
 }
 
@@ -182,7 +182,7 @@ fn root_nat_delete_shows_first_and_deletes_what_it_showed() {
         netwren_in(&lab, &[&["nat", "delete", "-H", "--no-owner", "-c", "client,published"], args].concat())
     };
     let shown = delete(&["proto = udp and nat = none"]);
-    let words = format!("entries that would be deleted: {}; nothing was done", doomed.len());
+    let words = format!("entries that would be deleted: {}; nothing was changed", doomed.len());
     assert!(shown.stderr.contains(&words), "{}", shown.stderr);
     assert_eq!(lab.conntrack_count(), 500, "a preview deletes nothing");
     assert_eq!(delete(&["proto = udp and nat = none", "--limit", "3", "--yes"]).ok().matches("\tdeleted\n").count(), 3);
@@ -210,7 +210,7 @@ fn root_nat_without_rights() {
     // ctnetlink is denied; /proc is readable, because the user is still root.
     let fallen = limited(&lab, &["nat", "--no-owner", "-H", "-c", "id,client"], &without);
     assert_eq!(fallen.code, 0, "{}", fallen.stderr);
-    assert!(fallen.stderr.contains("/proc/net/nf_conntrack, which knows less"), "{}", fallen.stderr);
+    assert!(fallen.stderr.contains("/proc/net/nf_conntrack, which has fewer fields"), "{}", fallen.stderr);
     assert_eq!(fallen.stdout.lines().filter(|line| line.starts_with("-\t")).count(), 100);
     let refused = limited(&lab, &["nat", "--no-owner", "--via", "netlink"], &without);
     assert_eq!(refused.stderr.matches("netwren support").count(), 1, "issue 10: one hint, once: {}", refused.stderr);
@@ -247,7 +247,7 @@ fn root_nat_of_nothing_reads_nothing() {
     assert!(ran.stderr.contains("rows seen 0:"), "{}", ran.stderr);
     assert_eq!(ran.ok(), "");
     let explained = netwren_in(&lab, &["nat", "--explain"]).ok();
-    assert!(explained.contains("the kernel counts no entry: nothing is read"), "{explained}");
+    assert!(explained.contains("the kernel counts no entries: the table is not read"), "{explained}");
     assert_eq!(nat(&lab, &["--via", "netlink"]), [""; 0]);
     for table in ["expect", "dying", "unconfirmed"] {
         assert_eq!(nat(&lab, &["--table", table]), [""; 0], "{table}");

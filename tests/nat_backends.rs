@@ -69,10 +69,10 @@ fn root_issue_10_the_process_behind_a_published_port_is_named() {
     // The sockets of this namespace alone do not show the owner.
     published.has_pid(&[backend], "-");
     let alone = netwren_in(&published.router, &["nat", backend, "-c", "+process,container"]);
-    assert!(alone.stderr.contains("--all-netns names the processes of backends"), "{}", alone.stderr);
+    assert!(alone.stderr.contains("--all-netns shows processes of backends"), "{}", alone.stderr);
     published.has_pid(&[backend, &netns, "--all-netns"], &own);
     let all = netwren_in(&published.router, &["nat", backend, "--all-netns"]);
-    assert!(!all.stderr.contains("--all-netns names"), "{}", all.stderr);
+    assert!(!all.stderr.contains("--all-netns shows"), "{}", all.stderr);
     let top = || shown(netwren_in(&published.router, &["nat", "top", "pid,process", backend, "--all-netns", "-H"]));
     let start = format!("{}\t{own}\t", published.router.name());
     let is_named = |top: &String| top.lines().any(|line| line.starts_with(&start));

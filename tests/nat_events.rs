@@ -381,7 +381,7 @@ fn root_owners_of_events() {
         assert!(holds(&lines, &row), "{row} {lines:?}");
     }
     // A last packet of the killed client may have created another entry after the flush.
-    assert!(ran.stderr.contains(" events with an end here have no owner"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(" events with an endpoint on this host have no owner"), "{}", ran.stderr);
     let again = netwren(&["nat", "events", "--event", "new,destroy", "--replay", tape, "--columns", columns, "-H"]);
     assert_eq!(again.stdout.lines().collect::<Vec<_>>(), lines, "{}", again.stderr);
     assert_eq!(again.stderr, ran.stderr);
@@ -475,7 +475,7 @@ fn root_issue_10_after_losses_the_table_is_dumped_until_none_is_missing() {
     running.read_until("every entry", |lines| addresses(lines) == sent as usize);
     let (lines, ran) = running.end();
     assert!(count(&lines, "new") < sent as usize && count(&lines, "live") > 0, "{}", ran.stderr);
-    ran.says(3, &["events lost", "found alive"]);
+    ran.says(3, &["events lost", "found by dumps"]);
 }
 
 #[test]
@@ -496,7 +496,7 @@ fn root_issue_10_what_bpf_does_not_hear_is_said() {
     heard.read_until("both", |lines| lines.len() == 2);
     seen.read_until("that of the packet", |lines| lines.len() == 1);
     assert!(!heard.end().1.stderr.contains("conntrack -I"));
-    seen.end().1.says(0, &["not of those that a process makes (conntrack -I", "--via netlink tells of both"]);
+    seen.end().1.says(0, &["not by processes (conntrack -I", "--via netlink reports both"]);
 }
 
 #[test]
@@ -525,7 +525,7 @@ fn root_every_namespace_by_its_name() {
     let (lines, ran) = all.end();
     assert_eq!((of(&lines, &near), of(&lines, &far)), (50, 50));
     // The namespace had no ID at first, so its first events may be missing.
-    ran.says(3, &["listened to only a moment later"]);
+    ran.says(3, &["read only a moment later"]);
 }
 
 #[test]
@@ -551,7 +551,7 @@ fn root_kill_9_leaves_nothing() {
     // As many runs as there are places at the hook: if one place stayed occupied, the next run would fail.
     let mut all: Vec<Running> = (0..4).map(|_| Running::events(&lab, "event", &args)).collect();
     let fifth = Running::tried(&lab, &args);
-    fifth.says(4, &["another BPF program has the place at hook LOCAL_IN"]);
+    fifth.says(4, &["another BPF program already uses hook LOCAL_IN"]);
     for running in &mut all {
         running.signal("-KILL");
         running.child.wait().unwrap();
@@ -563,7 +563,7 @@ fn root_kill_9_leaves_nothing() {
     let all: Vec<Running> = (0..4).map(|_| Running::events(&lab, "event", &args)).collect();
     let fifth = Running::events(&lab, "event", &["--event", "new", "--cost"]);
     let (_, ran) = fifth.end();
-    ran.says(0, &["via netlink", "another BPF program has the place"]);
+    ran.says(0, &["via netlink", "another BPF program already uses"]);
     drop(all);
 }
 

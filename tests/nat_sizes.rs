@@ -285,7 +285,12 @@ fn root_without_rights_counters_come_from_proc() {
     assert!(said["bytes_per_entry"].is_null() && said["memory_bytes"].is_null(), "{said}");
     assert!(said["longest_chain"].is_null(), "{said}");
     // Either permissions are missing or the program was built without BPF.
-    assert_eq!(ran.stderr.matches("not read by bpf, which sees expired entries and hash").count(), 1, "{}", ran.stderr);
+    assert_eq!(
+        ran.stderr.matches("not read via BPF, which also shows expired entries and hash").count(),
+        1,
+        "{}",
+        ran.stderr
+    );
     assert!(ran.stderr.contains("permitted") || ran.stderr.contains("permission denied"), "{}", ran.stderr);
 }
 
@@ -382,7 +387,7 @@ fn full_table_is_told(lab: &Lab) {
     assert_eq!((number(&capped["advised_max"]), capped["is_capped"].as_bool()), (1000, Some(true)), "{capped}");
     assert_eq!((number(&capped["memory_bytes_max"]), texts(&capped["sysctl"]).len()), (1 << 20, 0));
     let ran = advise_in(lab, &["--apply", "--yes", "--samples", "1"]);
-    ran.says(4, &["cannot be set from here", "nothing was done"]);
+    ran.says(4, &["cannot be set from here", "nothing was changed"]);
     let rows = netwren_in(lab, &["nat", "stats", "-H", "--columns", "fill_percent", "drop > 0"]).ok();
     assert_eq!(rows, "100\n");
 }
@@ -400,7 +405,7 @@ fn full_table_is_mended(lab: &Lab) {
     let limit = || std::fs::read_to_string(NF_CONNTRACK_MAX).unwrap();
     let preview = apply(&[]);
     assert!(preview.stderr.contains("would set net.netfilter.nf_conntrack_max="), "{}", preview.stderr);
-    assert!(preview.stderr.contains("nothing was done"), "{}", preview.stderr);
+    assert!(preview.stderr.contains("nothing was changed"), "{}", preview.stderr);
     assert_eq!((limit().trim(), std::fs::read_dir(&etc).unwrap().count()), ("1000", 0));
     let ran = apply(&["--yes"]);
     let now: u64 = limit().trim().parse().unwrap();
@@ -473,7 +478,7 @@ fn root_issue_10_entries_refused_after_bpf_told_of_them_are_counted() {
     }
     let lab = with_way_out("eventsrefused", TEN_PORTS);
     let ran = while_ports_run_out(&lab, &["nat", "events", "--event", "new", "--limit", "15"]);
-    ran.says(0, &["an entry was refused after bpf had told of it", "15 new entries"]);
+    ran.says(0, &["an entry was rejected after BPF had reported it", "15 new entries"]);
 }
 
 /// The used and the available ports, the most used first.
@@ -619,14 +624,14 @@ fn root_a_timeout_is_set_if_asked_for() {
 
     let ran = apply_in(&lab, true, &["--yes"]);
     assert!(ran.stdout.contains("--apply --timeouts") && ran.stdout.contains(&line), "{}", ran.stdout);
-    ran.says(0, &["nothing to set", &format!("{line} (is 432000) is advised as well: --timeouts sets it, too")]);
+    ran.says(0, &["nothing to set", &format!("{line} (is 432000) is also recommended: --timeouts sets it")]);
     let ran = apply_in(&lab, true, &["--timeouts"]);
-    ran.says(0, &[&format!("would set {line} (is 432000)"), "would write /etc/sysctl.d/90-", "nothing was done"]);
+    ran.says(0, &[&format!("would set {line} (is 432000)"), "would write /etc/sysctl.d/90-", "nothing was changed"]);
     assert!(established(&lab) == 432_000 && !kept.exists());
 
     let ran = apply_in(&lab, true, &["--timeouts", "--yes"]);
     let undo = format!("undo: sysctl -w net.netfilter.{ESTABLISHED}=432000 && rm /etc/sysctl.d/90-");
-    ran.says(0, &[&format!("set {line}"), "wrote /etc/sysctl.d/90-", &undo, "until its old time is over"]);
+    ran.says(0, &[&format!("set {line}"), "wrote /etc/sysctl.d/90-", &undo, "keep the old timeout"]);
     assert_eq!(established(&lab), 7440);
     let text = std::fs::read_to_string(&kept).unwrap();
     assert!(text.ends_with(&format!("\n{line}\n")) && !text.contains("nf_conntrack_max"), "{text}");
@@ -642,7 +647,7 @@ fn root_timeouts_of_a_passing_namespace_are_not_kept() {
     let lab = with_silent_connections("advisepassing");
     let ran = apply_in(&lab, false, &["--timeouts", "--yes"]);
     assert!(established(&lab) == 7440 && !ran.stderr.contains("wrote"), "{}", ran.stderr);
-    ran.says(0, &["set net.netfilter.nf_conntrack_tcp", "not kept over a restart: 1"]);
+    ran.says(0, &["set net.netfilter.nf_conntrack_tcp", "lost at the next boot: 1"]);
     assert_eq!(std::fs::read_dir(lab.dir().join("sysctl.d")).unwrap().count(), 0);
     // From outside, with all namespaces: the timeout is shown with its namespace, but not set.
     set(&lab, ESTABLISHED, "432000");

@@ -106,13 +106,12 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
     routed.router.output("nft", &["add chain inet other direct { type filter hook prerouting priority raw; }"]);
     routed.router.output("nft", &["add rule inet other direct ip daddr 172.17.0.2 iifname != \"s1\" drop"]);
     let preview = stateless(&routed, &[&plan[..], &["--apply"]].concat());
-    assert!(preview.stderr.contains("nothing was done, --yes applies these rules"));
+    assert!(preview.stderr.contains("nothing was changed, --yes applies these rules"));
     assert_eq!(preview.ok(), shown);
     stateless(&routed, &["verify"]).says(1, &["there is no table"]);
 
     stateless(&routed, &[&plan[..], &["--apply", "--yes", "--probe=0"]].concat()).says(0, &["applied", "--undo --yes"]);
-    stateless(&routed, &["verify", "--within=0"])
-        .says(1, &["not hit in both directions within 0 s from now on: tcp_8080_0"]);
+    stateless(&routed, &["verify", "--within=0"]).says(1, &["no packets in both directions within 0 s: tcp_8080_0"]);
     serve(&routed.server);
     for addr in ["192.0.2.1", "[2001:db8::1]"] {
         assert_eq!(ask(&routed.client, addr), ["maerts", "marg"], "{addr} from the client");
@@ -121,7 +120,7 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
     let found = tracked(&routed);
     assert!(found.iter().all(|line| !line.contains("port=80 ") && !line.contains("port=53 ")), "{found:?}");
     // Earlier counts are no evidence, so only new packets are considered.
-    stateless(&routed, &["verify", "--within=0"]).says(1, &["not hit in both directions"]);
+    stateless(&routed, &["verify", "--within=0"]).says(1, &["no packets in both directions"]);
     let verified = while_asking(&routed, &["verify", "--within=60", "-o", "json"]).ok();
     let rows: Vec<serde_json::Value> = verified.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 4, "{verified}");
@@ -129,9 +128,9 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
 
     // Applying again changes nothing; undoing restores the previous state and touches nothing else.
     while_asking(&routed, &[&plan[..], &["--apply", "--yes", "--probe=60"]].concat())
-        .says(0, &["packets move in both directions"]);
+        .says(0, &["packets pass in both directions"]);
     let listed = stateless(&routed, &["plan", "--undo"]);
-    assert!(listed.stderr.contains("nothing was done"));
+    assert!(listed.stderr.contains("nothing was changed"));
     assert!(listed.ok().contains("counter tcp_8080_0_in"));
     stateless(&routed, &["plan", "--undo", "--yes"]).says(0, &["is gone"]);
     stateless(&routed, &["plan", "--undo", "--yes"]).says(0, &["nothing to undo"]);
@@ -202,7 +201,7 @@ fn root_issue_10_rules_by_which_one_direction_moves_are_taken_back() {
     // The server accepts packets without ever answering, not even with an ICMP error.
     let _silent = routed.server.inside(|| UdpSocket::bind("0.0.0.0:53")).unwrap();
     let tables = || routed.router.output("nft", &["list", "tables"]);
-    let undone = &["packets move in one direction only: udp_5353: ", " 0 answers", "undone: the rules are gone"];
+    let undone = &["packets pass in one direction only: udp_5353: ", " 0 answers", "undone: the rules were removed"];
     while_sending(&routed, &["--yes", "--probe=1"]).says(1, undone);
     assert_eq!(tables().trim(), "");
     while_sending(&routed, &["--yes", "--probe=1", "--no-undo"]).says(1, &["0 answers", "the rules stay in place"]);
@@ -226,14 +225,15 @@ fn root_issue_10_what_would_stop_the_packets_is_said_before_anything_changes() {
     nft("add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }");
     nft("add rule ip filter FORWARD ct state established,related accept");
     nft("add rule ip filter FORWARD ct state new accept");
-    apply().says(1, &["`policy drop` in the chain ip filter FORWARD drops packets to the backend", "nothing was done"]);
+    apply()
+        .says(1, &["`policy drop` in the chain ip filter FORWARD drops packets to the backend", "nothing was changed"]);
     nft("insert rule ip filter FORWARD ct state untracked accept");
     nft("add chain ip filter direct { type filter hook prerouting priority mangle; }");
     nft("add rule ip filter direct ip daddr 172.17.0.2 iifname != \"s1\" counter drop");
-    apply().says(1, &["in the chain ip filter direct drops packets to the backend", "nothing was done"]);
+    apply().says(1, &["in the chain ip filter direct drops packets to the backend", "nothing was changed"]);
     nft("flush chain ip filter direct");
     routed.router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "0")).unwrap();
-    apply().says(1, &["net.ipv4.ip_forward is 0", "nothing was done"]);
+    apply().says(1, &["net.ipv4.ip_forward is 0", "nothing was changed"]);
     assert_eq!(nft("list tables").trim(), "table ip filter");
     routed.router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
     apply().says(0, &["applied"]);

@@ -62,7 +62,7 @@ fn root_a_users_namespaces_take_their_share_of_a_capture_and_no_more() {
     other.inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"0", "127.0.0.1:7131").unwrap());
     let all = [&lab, &other].map(|lab| format!("{}\t7131", lab.name()));
     going.read_until("packets of both", |lines| all.iter().all(|line| lines.contains(line)));
-    going.end().1.says(3, &["network namespaces were left out for want of memory", "--buffer-total"]);
+    going.end().1.says(3, &["network namespaces were left out for lack of memory", "--buffer-total"]);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn root_a_users_namespaces_take_their_share_of_a_log_and_no_more() {
     });
     send(&later, to_five(), 1);
     log.read_until("its record", |lines| lines.iter().any(|line| line == later.name()));
-    log.end().1.says(3, &["network namespaces were left out for want of memory", "--buffer-total"]);
+    log.end().1.says(3, &["network namespaces were left out for lack of memory", "--buffer-total"]);
 }
 
 /// Each namespace needs descriptors. If few may be open, netwren reads the host's namespaces and counts the rest.
@@ -108,5 +108,5 @@ fn root_a_users_namespaces_use_up_no_descriptors() {
     let mut run = lab.command("prlimit");
     run.args(["--nofile=200:200", testkit::program::netwren().to_str().unwrap(), "capture"]);
     let ran = crate::run::Ran::of(clean(&mut run).args(["--all-netns", "--for", "0.2"]).output().unwrap());
-    ran.says(3, &["network namespaces were left out for want of memory or descriptors", "ulimit -n"]);
+    ran.says(3, &["network namespaces were left out for lack of memory or file descriptors", "ulimit -n"]);
 }

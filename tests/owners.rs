@@ -24,7 +24,7 @@ fn root_issue_10_a_listener_of_a_process_out_of_sight_is_said() {
         confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
         let ran = Ran::of(command.output().unwrap());
         assert_eq!(ran.stdout.trim_end(), format!("{port}\t-"), "{}", ran.stderr);
-        ran.says(3, &["1 listening socket has no process that can be seen", "outside this pid namespace"]);
+        ran.says(3, &["1 listening socket has no visible process", "outside this PID namespace"]);
     }
     // Outside that pid namespace the owners are visible, so netwren prints no message about them.
     let ran = netwren_in(&lab, COLUMNS);
@@ -47,7 +47,7 @@ fn root_issue_10_a_socket_of_the_kernel_has_no_process_and_that_is_said() {
         let ran =
             netwren_in(&lab, &["sockets", "-H", "--via", via, "--columns", "local_port,process", "local_port = 4789"]);
         assert!(ran.stdout.lines().count() > 0 && ran.stdout.lines().all(|line| line == "4789\t-"), "{}", ran.stdout);
-        assert!(ran.stderr.contains("no process that can be seen: the kernel's own"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("no visible process: the kernel's own"), "{}", ran.stderr);
         let other =
             netwren_in(&lab, &["sockets", "-H", "--via", via, "--columns", "local_port,process", "proto = tcp"]);
         assert!(!other.stderr.contains("no process"), "{}", other.stderr);
@@ -59,13 +59,13 @@ fn root_issue_10_a_container_that_is_elsewhere_is_hinted_at() {
     testkit::require_root!();
     let lab = Lab::new("elsewhere");
     lab.listen_tcp(1);
-    let hint = "--all-netns reads these, too";
+    let hint = "--all-netns reads all of them";
     for command in ["sockets", "flows"] {
         let ran = netwren_in(&lab, &[command, "container = no-such-container"]);
         assert!(ran.stderr.contains(hint), "{command}: {}", ran.stderr);
     }
     let ran = netwren_in(&lab, &["sockets", "kill", "container = no-such-container"]);
-    assert!(ran.stderr.contains("most containers have one of their own: the list shows"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("most containers have their own: the list shows"), "{}", ran.stderr);
     let ran = netwren_in(&lab, &["sockets", "process = no-such-process"]);
     assert!(!ran.stderr.contains(hint), "{}", ran.stderr);
 }
@@ -79,7 +79,7 @@ fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
     other.ip(&["address", "add", &format!("{address}/32"), "dev", "lo"]);
     let listener = other.inside(|| std::net::TcpListener::bind((address.as_str(), 0))).unwrap();
     let _held = other.inside(|| std::net::TcpStream::connect(listener.local_addr().unwrap())).unwrap();
-    let hint = "nothing matches in this network namespace, but in others";
+    let hint = "no match in this network namespace, but in others";
     for command in ["sockets", "flows"] {
         let ran = netwren_in(&lab, &[command, "--no-owner", &format!("local = {address}")]);
         assert!(ran.stderr.contains(hint) && ran.stdout.lines().count() <= 1, "{command}: {}", ran.stderr);
@@ -283,7 +283,7 @@ fn root_a_listener_in_an_io_uring_has_its_owner() {
             let filter = ["sockets", "-H", "--owners-via", via, "--columns", columns, "process = ring-server"];
             let ran = owned(&lab, &[&filter, words].concat());
             assert_eq!(ran.stdout, shown, "{via} {words:?}: {}", ran.stderr);
-            assert!(!ran.stderr.contains("no process that can be seen"), "{}", ran.stderr);
+            assert!(!ran.stderr.contains("no visible process"), "{}", ran.stderr);
         }
         let replayed =
             netwren_in(&lab, &["sockets", "-H", "--columns", columns, "--replay", tape, "local_port = 7212"]);
@@ -347,7 +347,6 @@ fn root_a_listener_in_flight_has_its_receiver() {
     }
     let ran = owned(&lab, &[&sockets[..], &["--owners-via", "proc"]].concat());
     assert_eq!(ran.stdout, "7213\t-\t-\t-\t-\n");
-    let cause =
-        format!("1 listening socket has no process that can be seen: receiver ({pid}) has 1 descriptor to receive");
+    let cause = format!("1 listening socket has no visible process: receiver ({pid}) has 1 descriptor to receive");
     assert!(ran.stderr.contains(&cause), "{}", ran.stderr);
 }

@@ -153,7 +153,7 @@ fn root_records_that_are_not_ip_are_not_in_a_file_of_ip() {
         pcapng.exists() && shown(&pcapng).contains("arp") && shown(&pcapng).contains("udp")
     });
     let ran = going.end().1;
-    ran.says(3, &["rows not written to pcap:", "they are not IP (ARP, say)"]);
+    ran.says(3, &["rows not written to pcap:", "they are not IP (but ARP, for example)"]);
     let (ip, all) = (shown(&pcap), shown(&pcapng));
     assert!(ip.lines().all(|proto| proto == "udp") && !ip.is_empty(), "{ip}");
     assert_eq!(ip.lines().count(), all.lines().filter(|proto| *proto == "udp").count());

@@ -27,10 +27,10 @@ fn a_password_on_the_command_line_is_warned_of_and_never_shown() {
     let out = std::process::Command::new("timeout").args(words).output().unwrap();
     let said = [out.stdout, out.stderr].concat();
     let said = String::from_utf8(said).unwrap();
-    assert!(said.contains("postgres://fw@127.0.0.1:1/logs: the password stands on the command line"), "{said}");
+    assert!(said.contains("postgres://fw@127.0.0.1:1/logs: the password is on the command line"), "{said}");
     assert!(!said.contains("hunter2") && said.contains("{\"outputs\":"), "{said}");
     let twice = netwren(&["sockets", "--follow", "--to", to, "--to", "postgres://fw:other@127.0.0.1:1/logs"]);
-    assert!(twice.stderr.contains("mixed up") && !twice.stderr.contains("other@"), "{}", twice.stderr);
+    assert!(twice.stderr.contains("would be mixed") && !twice.stderr.contains("other@"), "{}", twice.stderr);
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn root_without_rights_another_way_is_taken_and_said() {
     if has_bpf() {
         for limit in [without(&[Cap::Bpf, Cap::SysAdmin]), Limit::NoBpf(Errno::PERM), Limit::NoBpf(Errno::NOSYS)] {
             let ran = limited(&softirq, limit);
-            assert!(ran.stderr.contains("not by bpf"), "{}", ran.stderr);
+            assert!(ran.stderr.contains("not via BPF"), "{}", ran.stderr);
             let rows = rows(&sampled(ran));
             assert!(percent(&rows, |row| row["group"] == "udp") > 0.0, "{rows:?}");
         }
@@ -187,16 +187,16 @@ fn root_without_rights_another_way_is_taken_and_said() {
         let empty = tempfile::tempdir().unwrap();
         let cover = Limit::Cover { with: empty.path().into(), place: "/sys/kernel/btf".into() };
         let ran = limited(&softirq, cover);
-        assert!(!ran.stderr.contains("not by bpf"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("not via BPF"), "{}", ran.stderr);
         sampled(ran);
     }
     let ran = limited(&softirq, without(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]));
     let rows = rows(&ran.stdout);
-    ran.says(3, &["not by perf", "CAP_PERFMON", "/proc/stat tells softirqs as a whole"]);
+    ran.says(3, &["not by perf", "CAP_PERFMON", "/proc/stat shows only the total time of softirqs"]);
     assert_eq!((&rows[0]["group"], &rows[0]["samples"]), (&"softirq".into(), &Value::Null));
     let hidden = limited(&softirq, without(&[Cap::Syslog, Cap::SysAdmin]));
     hidden.says(3, &["samples are not grouped", "CAP_SYSLOG"]);
-    limited(&["doctor", "softirq", "--via", "bpf"], Limit::NoBpf(Errno::PERM)).says(4, &["what CPUs do"]);
+    limited(&["doctor", "softirq", "--via", "bpf"], Limit::NoBpf(Errno::PERM)).says(4, &["CPU time in the kernel"]);
     let path = ["doctor", "path", "--for", "0.1"];
     limited(&path, without(&[Cap::NetAdmin, Cap::SysAdmin])).says(4, &["stages of packets"]);
     limited(&path, Limit::NoBpf(Errno::PERM)).says(4, &["stages of packets"]);
@@ -285,7 +285,7 @@ fn root_every_stage_has_every_packet() {
             go_round(&a, &b, 100);
         });
         let (rows, said) = counting.end();
-        assert!(said.contains("64 places were measured"), "{said}");
+        assert!(said.contains("64 points were measured"), "{said}");
         let own: Vec<&Value> = rows.iter().filter(|row| row["family"] == family).collect();
         let passed: Vec<&&Value> = own.iter().filter(|row| row["hook"] != "forward").collect();
         assert_eq!((own.len(), passed.len()), (29, 26), "{rows:?}");

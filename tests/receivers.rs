@@ -120,7 +120,7 @@ fn certificates_that_cannot_be_used_are_said_before_anything_is_opened() {
     let said = says(&[&tls[..], &["--tls-ca", "/nowhere/ca.pem"]].concat());
     assert!(said.contains("--to: cannot read /nowhere/ca.pem: No such file"), "{said}");
     let said = says(&["--to", "json:/dev/null", "--tls-key", "x"]);
-    assert!(said.contains("--tls-key goes with a receiver by TLS"), "{said}");
+    assert!(said.contains("--tls-key needs a TLS receiver"), "{said}");
 }
 
 /// As log rotation does, rename the file and send SIGHUP.

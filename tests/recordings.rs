@@ -231,7 +231,7 @@ fn issue_10_only_a_regular_file_is_recorded_to() {
     std::fs::write(&file, "precious").unwrap();
     std::os::unix::fs::symlink(&file, &link).unwrap();
     let link = link.display().to_string();
-    for (path, says) in [("/dev/full", "is no regular file"), (&link, "is a symbolic link")] {
+    for (path, says) in [("/dev/full", "is not a regular file"), (&link, "is a symbolic link")] {
         let ran = netwren(&["sockets", "--no-owner", "--record", path]);
         assert!(ran.stdout.is_empty());
         ran.says(4, &["cannot record to", says]);
@@ -453,7 +453,7 @@ fn root_record_everything_answers_everything() {
     let home = home.stdout;
     assert!(home.contains("\nsockets ") && home.contains("\nflows"), "{home}");
     // Rows of all namespaces are shown together, without a column for the namespace.
-    let mixed = "network namespaces of the recording: --all-netns shows of which";
+    let mixed = "network namespaces of the recording: --all-netns shows the namespace of each";
     for question in [&["sockets"][..], &["flows"], &["nat", "top"], &["routes"], &[]] {
         let said = netwren(&[question, &["--replay", &tape]].concat()).stderr;
         assert_eq!(said.matches(mixed).count(), 1, "{question:?}: {said}");
@@ -480,7 +480,7 @@ fn root_record_has_rounds_and_a_largest_size() {
     assert!(watched.stdout.contains("kept"), "{}", watched.stderr);
     let ran = netwren(&["record", &tape, "--for", "60", "--max-size", "64KiB"]);
     assert!(std::fs::metadata(&tape).unwrap().len() <= 64 << 10);
-    ran.says(3, &["reached its largest size of 65536 bytes", "--max-size"]);
+    ran.says(3, &["reached its maximum size of 65536 bytes", "--max-size"]);
     let replayed = netwren(&["sockets", "--no-owner", "--replay", &tape]);
     assert!(matches!(replayed.code, 3 | 4) && replayed.stderr.contains("is cut at byte"), "{}", replayed.stderr);
 }
@@ -517,7 +517,7 @@ fn root_record_packs_what_it_recorded() {
     // A truncated packed file is an error, not an empty table.
     std::fs::write(&plain, &packed[..packed.len() / 2]).unwrap();
     let ran = netwren(&["sockets", "--replay", plain.to_str().unwrap()]);
-    ran.says(4, &["cannot unpack"]);
+    ran.says(4, &["cannot decompress"]);
 }
 
 fn fixture(name: &str) -> std::path::PathBuf {

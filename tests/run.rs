@@ -34,7 +34,7 @@ impl Ran {
     pub(crate) fn ok_but_owners(self) -> String {
         let words = [
             "netwren: owners of ",
-            " no process that can be seen: ",
+            " no visible process: ",
             " have no owner here: ",
             "netwren: containers, pods and units are not shown ",
             "netwren: drops are not counted by reason: netwren was built without BPF",

@@ -38,16 +38,16 @@ fn what_is_wrong_in_a_configuration_has_its_place() {
         ("group = 1\nlatncy = '50ms'\n", 2, "log.toml:2:1: unknown key `latncy`; did you mean `latency`?"),
         ("group = 1\n tls_ca = 'x'\n", 2, "log.toml:2:2: unknown key `tls_ca`; did you mean `tls-ca`?"),
         ("group = 1\nlatency = \"5ms\"\n", 2, "log.toml:2:11: --latency takes 10ms to 10s"),
-        ("group = 1\nto = ['json:/x',\n  'yaml:/y']\n", 2, "log.toml:3:3: --to: `yaml` is no format"),
+        ("group = 1\nto = ['json:/x',\n  'yaml:/y']\n", 2, "log.toml:3:3: --to: `yaml` is not a message format"),
         ("group = 1\nto = 'json:/x'\nwhen-full = 'x'\n", 2, "log.toml:3:13: invalid value 'x' for '--when-full"),
         ("group = 1\nfilter = 'dport = = 3'\n", 2, "log.toml:2:10: filter, column 9"),
         ("group = 1\ncolumns = ['+tll']\n", 2, "log.toml:2:12: unknown column `tll`"),
-        ("group = 1\nspool-max = '3GiB'\nto = 'json:/x'\n", 2, "log.toml:2:13: --spool-max goes with --spool"),
+        ("group = 1\nspool-max = '3GiB'\nto = 'json:/x'\n", 2, "log.toml:2:13: --spool-max needs --spool"),
         ("group = 1\ncolor = [\n", 2, "log.toml:2:"),
         ("group = 1\ngroup = 2\n", 2, "log.toml:2:1: duplicate key"),
         ("group = 1\nstats = 3\n", 2, "log.toml:2:9: `stats` takes true or false, not a number"),
         ("group = 1\n[tls]\nca = 'x'\n", 2, "log.toml:2:2: unknown key `tls`"),
-        ("record = 'x'\n", 2, "log.toml:1:1: `record` goes on the command line"),
+        ("record = 'x'\n", 2, "log.toml:1:1: `record` belongs on the command line"),
         ("latency = '1s'\n", 2, "log.toml: log needs --group N"),
         ("group = 1\nto = 'json:/does/not/exist'\n", 4, "cannot write to its directory: no such file"),
         ("group = 1\nto = 'json:/dev/null'\nspool = '/does/not/exist'\n", 4, "spool: cannot open /does/not"),
@@ -72,7 +72,7 @@ fn a_configuration_that_others_can_change_is_refused() {
     let (_dir, path) = config("group = 1\nto = 'json:/dev/null'\ntls-key = '/x'\n", 0o644);
     let file = path.display().to_string();
     netwren(&["log", "check", &file])
-        .says(2, &["everybody on this host can read this file, which names a private key"]);
+        .says(2, &["every user of this host can read this file, which names a private key"]);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     let ran = netwren(&["log", "check", &file]);
     assert!(!ran.stderr.contains("can read this file"), "{}", ran.stderr);
@@ -269,7 +269,7 @@ fn root_a_restart_loses_nothing_where_sockets_are_kept() {
         assert!(all_arrived(&lab, &file) > 10_000);
         going.signal("-TERM");
         let (_, ran) = ended(going);
-        ran.says(0, &["goes on with groups 5, 6 where the earlier run stopped"]);
+        ran.says(0, &["continues with groups 5, 6 where the earlier run stopped"]);
     });
 }
 
@@ -432,12 +432,12 @@ fn root_a_wrong_descriptor_is_refused_with_a_sentence() {
         &[
             "the socket of group 1 is not taken over: it is no netlink socket (netfilter)",
             "the socket of group 2 is not taken over: it is no netlink socket (netfilter)",
-            "the socket of group 3 is not taken over: it is of another network namespace",
+            "the socket of group 3 is not taken over: it belongs to another network namespace",
             "the socket of group 4 is not taken over: it has not bound group 4",
-            "the socket of group 9 is not taken over: no longer asked for",
-            "the socket of group 77 is not taken over: no longer asked for",
-            "a descriptor `netwren-log-5-1` that is of another network namespace: closed",
-            "a descriptor `connection` that is none of netwren's: closed",
+            "the socket of group 9 is not taken over: no longer requested",
+            "the socket of group 77 is not taken over: no longer requested",
+            "a descriptor `netwren-log-5-1` that belongs to another network namespace: closed",
+            "a descriptor `connection` that is not one of netwren's: closed",
             "kept `netwren-log-numbers`, but it is no file of numbers",
         ],
     );
@@ -461,7 +461,7 @@ fn root_a_successor_takes_over_without_a_loss() {
         for turn in 1..=3 {
             testkit::wait_until("records", || counted(&lab, "7009") > turn * 4000);
             let successor = start();
-            ended(going).1.says(0, &["handed groups 5, 6 over: another run goes on"]);
+            ended(going).1.says(0, &["handed groups 5, 6 another run continues"]);
             going = successor;
             testkit::wait_until("it answers", || Path::new(&control).exists());
         }
@@ -478,7 +478,7 @@ fn root_a_successor_takes_over_without_a_loss() {
         confine(&mut stranger, &[Limit::Network(lab.path()), Limit::User { uid: 65_534, gid: 65_534 }]).unwrap();
         Ran::of(stranger.output().unwrap()).says(4, &["only root and the user of this run may take over"]);
         let (_, ran) = going.end();
-        ran.says(0, &["goes on with groups 5, 6 where the earlier run stopped"]);
+        ran.says(0, &["continues with groups 5, 6 where the earlier run stopped"]);
     });
 }
 
@@ -536,10 +536,10 @@ fn root_a_reload_begins_and_ends_outputs() {
     ran.says(
         0,
         &[
-            &format!("configuration read anew: ended: {tcp}"),
-            &format!("configuration read anew: begun: {json_comes}"),
-            "`group`: changed with the next start only",
-            "what was before goes on: ",
+            &format!("configuration reloaded: ended: {tcp}"),
+            &format!("configuration reloaded: begun: {json_comes}"),
+            "`group`: a change takes effect at the next start",
+            "the previous one stays in effect: ",
             "log.toml:5:1: unknown key `when-fll`; did you mean `when-full`?",
         ],
     );

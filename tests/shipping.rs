@@ -89,7 +89,7 @@ fn root_a_receiver_that_is_away_gets_everything_later() {
     let (listener, _) = listen(&lab, &addr.to_string());
     let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
     send(&lab, to_five(), PACKETS / 2);
-    said(&mut going, &format!("netwren: {target}: back after "));
+    said(&mut going, &format!("netwren: {target}: available again after "));
     delivered(going, PACKETS);
     assert_eq!(counts(&reader.join().unwrap()), whole(PACKETS));
 }
@@ -233,7 +233,7 @@ fn root_a_spool_outlives_the_run() {
     let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
     let going = shipping(&lab, &args);
     let (_, ran) = delivered(going, PACKETS);
-    assert!(ran.stderr.contains(&format!("{PACKETS} messages wait from earlier")), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("{PACKETS} messages are queued from an earlier run")), "{}", ran.stderr);
     assert_eq!(counts(&reader.join().unwrap()), whole(PACKETS));
     let two = shipping(&lab, &args);
     crate::run::netwren_in(&lab, &[&["log", "--group", "6"], &args[..]].concat()).says(4, &["is in use"]);
@@ -357,13 +357,13 @@ fn root_streams_go_to_several_receivers() {
 #[test]
 fn what_cannot_be_shipped_is_said() {
     for (args, says) in [
-        (&["log", "--group", "1", "--to", "yaml:/x"][..], "`yaml` is no format of messages"),
+        (&["log", "--group", "1", "--to", "yaml:/x"][..], "`yaml` is not a message format"),
         (&["log", "--group", "1", "--to", "syslog:/x"], "syslog goes to syslog+tcp://HOST:PORT"),
         (&["log", "--group", "1", "--to", "json:/x", "--to", "logemu:/x"], "two outputs to one receiver"),
         (&["log", "--group", "1", "--when-full", "block"], "--when-full needs --to"),
-        (&["log", "--group", "1", "--to", "json:/x", "--queue-max", "1k"], "--queue-max takes a size from 4MiB on"),
+        (&["log", "--group", "1", "--to", "json:/x", "--queue-max", "1k"], "--queue-max takes a size of at least 4MiB"),
         (&["sockets", "--to", "json:/x"], "it needs --follow"),
-        (&["nat", "events", "--to", "pcap:/x"], "pcap is no format for the table"),
+        (&["nat", "events", "--to", "pcap:/x"], "pcap does not support the table"),
     ] {
         crate::run::netwren(args).says(2, &[says]);
     }

@@ -91,7 +91,7 @@ time.sleep(300)
     std::os::unix::fs::symlink(lab.dir().join("aim"), &link).unwrap();
     netwren(&["support", "--bundle", link.to_str().unwrap()]).says(4, &["cannot write"]);
     assert!(!lab.dir().join("aim").exists());
-    netwren(&["support", "--bundle", &path, "-o", "json"]).says(2, &["--bundle writes all of it"]);
+    netwren(&["support", "--bundle", &path, "-o", "json"]).says(2, &["--bundle writes complete tables"]);
     let again = lab.dir().join("again").display().to_string();
     netwren(&["support", "--bundle", &again]);
     assert!(!std::fs::read_to_string(&again).unwrap().contains(addr));

@@ -193,7 +193,7 @@ fn root_issue_10_lent_rights_are_refused() {
         for args in [&["sockets", "--record", &tape][..], &["ss", "-tln"], &["--help"], &[]] {
             let ran = as_nobody(program, args);
             assert_eq!(ran.stdout, "", "{program:?} {args:?}");
-            ran.says(4, &["started with more rights than its caller has"]);
+            ran.says(4, &["started with more privileges than its caller has"]);
         }
     }
     assert!(!Path::new(&tape).exists());

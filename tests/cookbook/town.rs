@@ -117,7 +117,7 @@ impl Town {
 
 /// True for messages about the surrounding machine: other namespaces and processes, and its load.
 fn is_of_others(line: &str) -> bool {
-    ["network namespace", "outside this pid namespace", "freed in a routine way", "not taken"]
+    ["network namespace", "outside this PID namespace", "a routine drop is not shown", "was not taken"]
         .iter()
         .any(|words| line.contains(words))
 }

@@ -123,7 +123,7 @@ fn root_issue_10_accepted_connections_without_hooks_are_said() {
         client(&lab, &busy_addr.to_string(), 1);
         following.read_until("a later connection", |events| count(events, "close") >= 2);
         let (_, ran) = following.end();
-        for says in ["established, but nobody was seen to accept them: not shown", "at its first use", why] {
+        for says in ["established, but no process accepted them: not shown", "at the connection's first use", why] {
             assert!(ran.stderr.contains(says), "{says}: {}", ran.stderr);
         }
     }

@@ -425,7 +425,7 @@ fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
         without_bpf(&lab, args, limits);
     }
     for table in ["sockets", "flows"] {
-        netwren(&[table, "--follow", "--via", "netlink", "--all-netns"]).says(4, &["by BPF only"]);
+        netwren(&[table, "--follow", "--via", "netlink", "--all-netns"]).says(4, &["only via BPF"]);
     }
 }
 
@@ -698,7 +698,7 @@ fn root_issue_10_who_fills_the_table_of_flows_costs_nobody_else_a_row() {
     assert!((all - 20..=all).contains(&sum(3)) && (all - 20..=all).contains(&sum(4)), "{} {}", sum(3), sum(4));
     let folded: Vec<_> = rows.iter().filter(|row| row[7] == "many").collect();
     assert!(!folded.is_empty() && folded.iter().all(|row| row[8] == uid), "{folded:?}");
-    ran.says(3, &[&format!("closings of uid {uid} in rows of `many`")]);
+    ran.says(3, &[&format!("events of uid {uid} are in rows of `many`")]);
 }
 
 /// A cgroup that is created after the start of the run.

@@ -81,8 +81,9 @@ fn filters_page() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let text: Vec<String> = cli::filters_help().lines().map(roff).collect();
     format!(
-        ".TH NETWREN\\-FILTERS 7 \"\" \"netwren {version}\" netwren\n.SH NAME\nnetwren\\-filters \\- the language of \
-         filters\n.SH DESCRIPTION\n.nf\n{}\n.fi\n.SH \"SEE ALSO\"\n\\fBnetwren\\fR(1), \\fBnetwren\\-sockets\\fR(1)\n",
+        ".TH NETWREN\\-FILTERS 7 \"\" \"netwren {version}\" netwren\n.SH NAME\nnetwren\\-filters \\- the filter \
+         language\n.SH DESCRIPTION\n.nf\n{}\n.fi\n.SH \"SEE ALSO\"\n\\fBnetwren\\fR(1), \
+         \\fBnetwren\\-sockets\\fR(1)\n",
         text.join("\n")
     )
 }

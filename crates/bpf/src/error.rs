@@ -148,7 +148,7 @@ impl fmt::Display for BpfError {
             }
             BpfError::Locked { what } => write!(
                 f,
-                "cannot create {what}: the limit of locked memory is used up (kernels before 5.11 count BPF maps; \
+                "cannot create {what}: the limit of locked memory is reached (kernels before 5.11 count BPF maps; \
                  raise `ulimit -l`)"
             ),
             BpfError::NoTypes(error) if error.errno.is_gone() => {
@@ -156,14 +156,14 @@ impl fmt::Display for BpfError {
             }
             BpfError::NoTypes(error) => write!(f, "{error}"),
             BpfError::Missing { kind, name, since: Some(since) } => {
-                write!(f, "this kernel has no {kind} {name} (Linux {since} has)")
+                write!(f, "this kernel has no {kind} {name} (available since Linux {since})")
             }
             BpfError::Missing { kind, name, since: None } => write!(f, "this kernel has no {kind} {name}"),
             BpfError::Refused { program, errno, log } => {
                 write!(f, "the kernel refused BPF program {program}: {errno}: {log}")
             }
             BpfError::Taken { hook, priority } => {
-                write!(f, "another BPF program has the place at hook {hook}, priority {priority}, of this namespace")
+                write!(f, "another BPF program already uses hook {hook}, priority {priority}, in this namespace")
             }
             BpfError::Full { map } => write!(f, "BPF map {map} is full"),
             BpfError::Malformed { what, why } => write!(f, "cannot read {what}: {why}"),

@@ -524,7 +524,7 @@ fn create_on(shape: MapShape, kernel: (u32, u32)) -> Result<Map, BpfError> {
     }
     if kernel >= COUNTED_OTHERWISE {
         // The rights are present: a security module, or a host setting that forbids bpf(2), is the cause.
-        return Err(BpfError::Denied { what, needs: "bpf(2), which something on this host forbids", errno });
+        return Err(BpfError::Denied { what, needs: "bpf(2), which is blocked on this host", errno });
     }
     let _ = rights::raise_locked_memory();
     Map::create(shape).map_err(|error| match error {
@@ -552,10 +552,10 @@ mod tests {
             made
         };
         assert_eq!(create(1, (5, 10)), Ok(()));
-        let locked = "cannot create BPF map nw: the limit of locked memory is used up (kernels before 5.11 count BPF \
+        let locked = "cannot create BPF map nw: the limit of locked memory is reached (kernels before 5.11 count BPF \
                       maps; raise `ulimit -l`)";
         assert_eq!(create(2, (5, 10)), Err(locked.into()));
-        assert!(create(1, (6, 1)).unwrap_err().contains("something on this host forbids"));
+        assert!(create(1, (6, 1)).unwrap_err().contains("which is blocked on this host"));
     }
 
     #[test]

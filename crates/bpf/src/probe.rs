@@ -60,14 +60,14 @@ impl Ability {
     /// The use that netwren makes of it.
     pub fn serves(self) -> &'static str {
         match self {
-            Ability::Types => "programs are fitted to this kernel",
-            Ability::Programs => "rights and kernel allow them",
+            Ability::Types => "programs are adapted to this kernel",
+            Ability::Programs => "privileges and kernel allow them",
             Ability::Casts => "socket tables are walked in the kernel",
-            Ability::Loops => "a table is walked in few calls",
+            Ability::Loops => "tables are walked in few calls",
             Ability::FileIterator => "owners of sockets are found without /proc",
             Ability::SocketIterators => "TCP sockets are read without netlink",
             Ability::Tracepoints => "connections are followed as they open and close",
-            Ability::AcceptHooks => "who accepted a connection is known at once, not at its first use",
+            Ability::AcceptHooks => "the accepting process is known at once, not at first use",
         }
     }
 

@@ -52,7 +52,7 @@ fn root_a_place_belongs_to_one_and_is_free_again() {
     let mut all = vec![first];
     all.extend((0..3).filter_map(|_| open(4096)));
     let error = NewEntries::open(&Host::live(), 4096).unwrap_err();
-    let says = "another BPF program has the place at hook LOCAL_IN, priority 2147483642, of this namespace";
+    let says = "another BPF program already uses hook LOCAL_IN, priority 2147483642, in this namespace";
     assert_eq!((error.to_string().as_str(), error.is_unavailable()), (says, true));
     lab.new_udp_flows(0, 5);
     for program in &mut all {

@@ -46,10 +46,10 @@ impl fmt::Display for CaptureReport {
             f.write_str(")")?;
         }
         if self.truncated > 0 {
-            write!(f, "; {} cut for want of room (raise with --buffer)", self.truncated)?;
+            write!(f, "; {} truncated for lack of room (raise with --buffer)", self.truncated)?;
         }
         if self.adapter_stamps > 0 {
-            write!(f, "; {} stamped by adapters", self.adapter_stamps)?;
+            write!(f, "; {} with timestamps of network cards", self.adapter_stamps)?;
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl CaptureReport {
     /// Describes the time from the kernel's timestamp to the row writer; `None` if no packet was measured.
     pub fn latency_in_words(&self) -> Option<String> {
         let (half, most) = (self.latency.at(500)?, self.latency.at(990)?);
-        Some(format!("from the kernel to here: {} for half of the packets, {} for 99 of 100", Ns(half), Ns(most)))
+        Some(format!("from the kernel to netwren: median {}, 99th percentile {}", Ns(half), Ns(most)))
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
         let mut report = CaptureReport { received: 1, ..CaptureReport::default() };
         assert_eq!(report.to_string(), "1 packet received, 0 dropped by the ring, 0 by interfaces");
         report.adapter_stamps = 1;
-        assert!(report.to_string().ends_with(", 0 by interfaces; 1 stamped by adapters"));
+        assert!(report.to_string().ends_with(", 0 by interfaces; 1 with timestamps of network cards"));
         report.adapter_stamps = 0;
         report.received = 100;
         report.dropped_by_ring = 7;
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(report.to_string(), "100 packets received, 7 dropped by the ring, 5 by interfaces (eth0 2, eth1 3)");
         assert_eq!(
             report.latency_in_words().as_deref(),
-            Some("from the kernel to here: 54 µs for half of the packets, 2.6 ms for 99 of 100")
+            Some("from the kernel to netwren: median 54 µs, 99th percentile 2.6 ms")
         );
     }
 }

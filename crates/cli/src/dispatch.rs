@@ -23,7 +23,7 @@ pub(crate) fn run_command(command: &'static Command, words: Vec<OsString>, comma
     let Outcome { exit, messages } = outcome(command, words, commands);
     messages.iter().for_each(|line| say(line));
     if let Some(near) = near.filter(|_| exit == Exit::Usage) {
-        say(&format!("perhaps the command is meant: netwren {near}"));
+        say(&format!("did you mean the command: netwren {near}"));
     }
     exit
 }

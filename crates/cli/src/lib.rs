@@ -34,9 +34,10 @@ use std::path::Path;
 /// The error if the program has more privileges than its caller. Its options open, write and load files that the
 /// caller names (`--record`, `--netns PATH`, `ss -D FILE`), so it must not lend its privileges to every user who can
 /// start it.
-const LENT_RIGHTS: &str = "started with more rights than its caller has (set-user-id, set-group-id, file capabilities \
-                           or a security module): refused, because its options would lend them; start it by sudo, or \
-                           with ambient capabilities (setpriv --ambient-caps, systemd's AmbientCapabilities=)";
+const LENT_RIGHTS: &str = "started with more privileges than its caller has (set-user-id, set-group-id, file \
+                           capabilities or a security module): refused, because any caller could use them; start it \
+                           with sudo, or with ambient capabilities (setpriv --ambient-caps, systemd's \
+                           AmbientCapabilities=)";
 
 /// Runs the program with its arguments, starting with its own name; returns the exit code.
 pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {

@@ -86,7 +86,7 @@ impl WalkVerdict {
         match walk < netlink.min(proc) {
             _ if need & BPF_LACKS != 0 => WalkVerdict::No,
             // Only the walk shows expired entries.
-            _ if need & need::EXPIRED != 0 => WalkVerdict::Pays("only the walk shows what is there after its time"),
+            _ if need & need::EXPIRED != 0 => WalkVerdict::Pays("only the walk shows expired entries"),
             true if loaded => WalkVerdict::Pays("the walk is loaded"),
             true => WalkVerdict::Pays("the walk is cheaper"),
             false => WalkVerdict::No,
@@ -145,14 +145,14 @@ pub(crate) fn choose(facts: &Facts) -> Choice {
         return choice(Via::Bpf, why);
     }
     if facts.need & PROC_LACKS & !NETLINK_LACKS != 0 {
-        return choice(Via::Netlink, "/proc does not have every field");
+        return choice(Via::Netlink, "/proc does not have all fields");
     }
     match facts.size {
         _ if facts.filters => choice(Via::Netlink, "the kernel filters"),
         Some((entries, buckets)) if entries < buckets / FEW_PER_BUCKET => {
-            choice(Via::Proc, "few entries: a dump would look into every bucket of the host")
+            choice(Via::Proc, "few entries: a dump would read all buckets of the host")
         }
-        _ => choice(Via::Netlink, "the usual one"),
+        _ => choice(Via::Netlink, "the default"),
     }
 }
 

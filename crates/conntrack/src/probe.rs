@@ -31,7 +31,7 @@ pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
         Presence::There => None,
         Presence::NotLoaded => Some(format!("not loaded: {what}; reading the table makes the kernel load it")),
         Presence::Unknown => Some(format!(
-            "not tried: /proc/kallsyms does not say whether {what} is loaded; reading the table makes the kernel load \
+            "not tried: /proc/kallsyms does not show whether {what} is loaded; reading the table makes the kernel load \
              it"
         )),
     }
@@ -45,9 +45,9 @@ pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
         tried: tried.err().unwrap_or_else(|| Tried::works(how)),
     };
     vec![
-        line(Via::Netlink, by_netlink(host, modules), "a dump, filtered by the kernel; it evicts what has expired"),
+        line(Via::Netlink, by_netlink(host, modules), "a dump, filtered by the kernel; it evicts expired entries"),
         line(Via::Proc, by_proc(host), "without status, labels, helper, master and id"),
-        line(Via::Bpf, by_walk(host, modules), "a walk of the table; evicts nothing, of all namespaces at once"),
+        line(Via::Bpf, by_walk(host, modules), "a walk of the table for all namespaces at once; evicts no entries"),
     ]
 }
 

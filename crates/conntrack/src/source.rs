@@ -269,12 +269,12 @@ impl ConntrackScan<'_> {
             _ => String::new(),
         };
         let what = options.table.what();
-        let mut explain = vec![format!("{what}{of_all} by {} ({}){filter}", choice.via.name(), choice.why)];
+        let mut explain = vec![format!("{what}{of_all} via {} ({}){filter}", choice.via.name(), choice.why)];
         if let Some(why) = self.walk_refused.as_ref().filter(|_| choice.via != Via::Bpf) {
-            explain.push(format!("not by bpf, which would be cheaper: {why}"));
+            explain.push(format!("not via BPF, which would be cheaper: {why}"));
         }
         if self.is_empty {
-            explain.push("the kernel counts no entry: nothing is read".into());
+            explain.push("the kernel counts no entries: the table is not read".into());
         }
         if host.is_replay() {
             let filters = recorded_filters(&self.source.target);

@@ -568,7 +568,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
             let stats = stats.unwrap();
             assert_eq!((entries.len(), stats.incomplete, &stats.via[..]), (25_000, false, &["bpf", "netlink"][..]));
             assert!(stats.duplicates > 0 && stats.seen == 25_000 + stats.duplicates, "{stats:?}");
-            assert!(stats.why.iter().any(|why| why.text.starts_with("the rest was read by netlink")), "{stats:?}");
+            assert!(stats.why.iter().any(|why| why.text.starts_with("the rest was read via netlink")), "{stats:?}");
         }
         // Before the first row another backend takes over, unless the user insisted on this one.
         let source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
@@ -576,7 +576,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         let stats = source.run(&demand, &mut |_| Next::More).unwrap();
         disarm_all();
         assert!(!stats.incomplete && stats.seen == 25_000 && stats.via == ["netlink"], "{stats:?}");
-        assert!(stats.why.iter().any(|why| why.text.starts_with("read by netlink")), "{stats:?}");
+        assert!(stats.why.iter().any(|why| why.text.starts_with("read via netlink")), "{stats:?}");
         arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
         let error =
             ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache).run(&demand, &mut |_| Next::More);
@@ -644,7 +644,7 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
         disarm_all();
         assert_eq!((found, &stats.via[..]), (whole, &["bpf", "netlink"][..]), "{stats:?}");
         assert!(stats.duplicates > 0 && stats.incomplete, "{stats:?}");
-        assert!(stats.why.iter().any(|why| why.text.contains("nothing leads into")), "{stats:?}");
+        assert!(stats.why.iter().any(|why| why.text.contains("that cannot be reached")), "{stats:?}");
     }
 }
 
@@ -675,7 +675,7 @@ fn root_without_the_rights_netlink_takes_over() {
         let stats = read(&cache, None, &demand, |_| rows += 1);
         assert_eq!((rows, &stats.via[..]), (300, &["netlink"][..]));
         let offer = ConntrackSource::new(&host, options(None)).with_cache(&cache).prepare(&demand).offer();
-        assert!(offer.explain.iter().any(|line| line.contains("not by bpf")), "{offer:?}");
+        assert!(offer.explain.iter().any(|line| line.contains("not via BPF")), "{offer:?}");
         let forced = ConntrackSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
         let error = forced.unwrap_err().to_string();
         assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{error}");

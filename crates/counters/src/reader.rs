@@ -293,8 +293,7 @@ impl<'h> NetnsReading<'h> {
     ) -> Next {
         if self.reading.over > 0 {
             let over = self.reading.over;
-            self.stats
-                .incomplete(over, format!("counters of a namespace beyond the first {COUNTERS_MAX} are left out"));
+            self.stats.incomplete(over, format!("counters of a namespace after the first {COUNTERS_MAX} are left out"));
         }
         let failure = self.first_error.take().filter(|_| !self.has_read && self.netns_id.is_some());
         let next = if failure.is_none() { each(self.netns_id, self.reading, &mut self.stats) } else { Next::More };

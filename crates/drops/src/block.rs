@@ -132,11 +132,11 @@ pub(crate) struct DropReading<'b> {
 impl<'b> DropReading<'b> {
     /// Decodes a block. Survives any bytes without panicking.
     pub(crate) fn decode(bytes: &'b [u8]) -> Result<DropReading<'b>, DropsError> {
-        let cut = DropsError::Malformed("drops are cut short");
+        let cut = DropsError::Malformed("drop records are truncated");
         let (head, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(cut.clone())?;
         let word = |n: usize| u64_at(head, n * 8);
         if word(0) != MAGIC {
-            return Err(DropsError::Malformed("drops of another version"));
+            return Err(DropsError::Malformed("drop records of another version"));
         }
         let flags = word(1);
         let header = RoundHeader {

@@ -41,19 +41,19 @@ pub enum DropsError {
 impl fmt::Display for DropsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DropsError::WithoutBpf => f.write_str("netwren was built without BPF, which counts them"),
+            DropsError::WithoutBpf => f.write_str("netwren was built without BPF"),
             #[cfg(feature = "bpf")]
             DropsError::Bpf(error) => error.fmt(f),
-            DropsError::NoPackets => f.write_str("counters know no single packet"),
+            DropsError::NoPackets => f.write_str("counters show no single packets"),
             DropsError::NoTrace(why) | DropsError::NoMonitor(why) => write!(f, "{why}"),
             DropsError::NoneOf { bpf, trace, net_dm } => {
-                write!(f, "{bpf}; nor by the kernel's trace: {trace}; nor by its drop monitor: {net_dm}")
+                write!(f, "{bpf}; nor via the kernel's trace: {trace}; nor via its drop monitor: {net_dm}")
             }
             DropsError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) => {
                 f.write_str("not in the recording (`netwren drops --record FILE` records them)")
             }
             DropsError::Io(error) => error.fmt(f),
-            DropsError::Malformed(why) => write!(f, "the recording makes no sense: {why}"),
+            DropsError::Malformed(why) => write!(f, "the recording is malformed: {why}"),
         }
     }
 }

@@ -103,11 +103,11 @@ impl EventDecoder {
         block: &[u8],
         mut each: impl FnMut(&DropEvent<'_>, u64) -> bool,
     ) -> Result<EventHeader, DropsError> {
-        let cut = DropsError::Malformed("drops are cut short");
+        let cut = DropsError::Malformed("drop records are truncated");
         let (head, rest) = block.split_at_checked(HEADER_BYTES).ok_or(cut.clone())?;
         let word = |n: usize| u64_at(head, n * 8);
         if word(0) != MAGIC {
-            return Err(DropsError::Malformed("drops of another version"));
+            return Err(DropsError::Malformed("drop records of another version"));
         }
         let [epoch_ns, events, event] = [word(1), word(4), word(5)];
         let header = EventHeader { epoch_ns, lost: word(2), missed: word(3), events, event, flags: word(6) };
@@ -122,7 +122,7 @@ impl EventDecoder {
         };
         let bytes = usize::try_from(event).ok().filter(is_known);
         let mut stack = Vec::new();
-        for event in events.chunks_exact(bytes.ok_or(DropsError::Malformed("drops of a strange length"))?) {
+        for event in events.chunks_exact(bytes.ok_or(DropsError::Malformed("drop records of an unexpected length"))?) {
             let frame = has_frames.then(|| frame_of(event));
             let row = self.row(event, epoch_ns, &mut stack);
             let packet = without_made_numbers(row.packet, via);

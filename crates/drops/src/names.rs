@@ -17,7 +17,7 @@ pub(crate) fn put_name(into: &mut Vec<u8>, kind: u8, number: u64, name: &[u8]) {
 /// Decodes names and survives any bytes without panicking: calls back with kind, number and text of each name. Fails if
 /// they are cut short.
 pub(crate) fn read_names<'b>(mut bytes: &'b [u8], mut each: impl FnMut(u8, u64, &'b [u8])) -> Result<(), DropsError> {
-    const CUT: DropsError = DropsError::Malformed("a name is cut short");
+    const CUT: DropsError = DropsError::Malformed("a name is truncated");
     while !bytes.is_empty() {
         let (head, rest) = bytes.split_first_chunk::<11>().ok_or(CUT)?;
         let [kind, number @ .., low, high] = *head;

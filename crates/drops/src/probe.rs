@@ -10,16 +10,16 @@ pub fn probe(host: &Host) -> Tried {
         Ok(reasons) => reasons,
         Err(why) if is_there(host) => {
             let why = why.words;
-            return Tried::works(format!("by tracefs, reasons and places of all namespaces alone (bpf: {why})"));
+            return Tried::works(format!("via tracefs, only reasons and places, of all namespaces (BPF: {why})"));
         }
         Err(why) => return why,
     };
     let reasons = match reasons {
-        0 => "without reasons (Linux 5.17 has them)".to_owned(),
-        many => format!("by {many} reasons"),
+        0 => "without reasons (Linux 5.17 and later have them)".to_owned(),
+        many => format!("with {many} reasons"),
     };
     let places = if crate::symbols::are_shown(host) { "function" } else { "address (names need CAP_SYSLOG)" };
-    Tried::works(format!("by bpf at the tracepoint kfree_skb, {reasons} and by {places}"))
+    Tried::works(format!("via BPF at the tracepoint kfree_skb, {reasons} and by {places}"))
 }
 
 /// Whether the kernel's drop monitor can be read. Loads no module, and starts nothing.
@@ -27,9 +27,9 @@ pub fn probe_monitor(host: &Host) -> Tried {
     let may = sys::caps::effective().is_ok_and(|held| held.has(sys::caps::Cap::NetAdmin));
     match presence(host) {
         Presence::There if !may => {
-            Tried::fails(sys::Missing::Right, "the drop monitor is there, and needs CAP_NET_ADMIN")
+            Tried::fails(sys::Missing::Right, "the drop monitor is available, and needs CAP_NET_ADMIN")
         }
-        Presence::There => Tried::works("by the drop monitor, of all namespaces, a message for each packet"),
+        Presence::There => Tried::works("via the drop monitor, for all namespaces, one message per packet"),
         Presence::NotLoaded => Tried::fails(sys::Missing::Module, "module drop_monitor is not loaded"),
         Presence::Absent => Tried::fails(sys::Missing::KernelOption, "this kernel has no drop monitor (NET_DM)"),
     }
@@ -43,5 +43,5 @@ fn by_bpf(host: &Host) -> Result<usize, Tried> {
 
 #[cfg(not(feature = "bpf"))]
 fn by_bpf(_: &Host) -> Result<usize, Tried> {
-    Err(Tried::fails(sys::Missing::Build, "netwren was built without BPF, which counts them"))
+    Err(Tried::fails(sys::Missing::Build, "netwren was built without BPF"))
 }

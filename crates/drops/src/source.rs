@@ -94,15 +94,15 @@ struct DropScan<'s, 'h> {
 impl Scan<Drops> for DropScan<'_, '_> {
     fn offer(&self) -> Offer {
         let scope = match self.source.options.scope {
-            DropScope::Netns(inode) => format!("packets of network namespace {inode} alone are counted"),
-            DropScope::AllNetns => "packets of every network namespace are counted".to_owned(),
+            DropScope::Netns(inode) => format!("only packets of network namespace {inode} are counted"),
+            DropScope::AllNetns => "packets of all network namespaces are counted".to_owned(),
         };
         let explain = vec![
             "a BPF program at the tracepoint kfree_skb counts by reason, place, namespace, interface and protocol"
                 .to_owned(),
             scope,
-            "without BPF: the kernel's trace of that tracepoint (tracefs), of every namespace; else the kernel's drop \
-             monitor (NET_DM)"
+            "without BPF: the kernel's trace of that tracepoint (tracefs), for all namespaces; otherwise the kernel's \
+             drop monitor (NET_DM)"
                 .to_owned(),
         ];
         let via = self.source.counter.borrow().as_ref().map_or(DropsVia::Bpf, DropCounter::via);
@@ -171,28 +171,28 @@ impl LeftOut {
 /// namespace come from anywhere on the host, so they do not make the counts of one namespace incomplete.
 pub(crate) fn tell_left_out(routine: u64, unplaced: u64, stats: &mut Accounting) {
     if routine > 0 {
-        stats.add_reason(routine, "a packet was freed in a routine way and is not shown: --all shows them");
+        stats.add_reason(routine, "a routine drop is not shown: --all shows them");
     }
     if unplaced > 0 {
         stats.add_reason(
             unplaced,
-            "a packet was dropped that belongs to no known network namespace, and is not shown: --all-netns shows them",
+            "a dropped packet that belongs to no known network namespace is not shown: --all-netns shows them",
         );
     }
 }
 
 /// Note if the names of functions are hidden.
-pub(crate) const NAMES_HIDDEN: &str = "places are addresses: the kernel hides the names of its functions (needs \
-                                       CAP_SYSLOG, and kernel.kptr_restrict below 2)";
+pub(crate) const NAMES_HIDDEN: &str = "places are shown as addresses: the kernel hides the names of its functions \
+                                       (needs CAP_SYSLOG, and kernel.kptr_restrict below 2)";
 
 /// Note for rows from the kernel's trace.
-const BY_TRACE: &str = "drops are read from the kernel's trace, not by BPF: it knows reason, place and EtherType \
-                        alone, and those of every network namespace are shown";
+const BY_TRACE: &str = "drops are read from the kernel's trace, not via BPF: it reports only reason, place and \
+                        EtherType, and drops of all network namespaces are shown";
 
 /// Note for rows from the kernel's drop monitor.
-const BY_NET_DM: &str = "drops are read from the kernel's drop monitor, not by BPF: it knows no network namespace, \
-                         socket and stack, nothing of packets that had no place for a link-layer header yet (output), \
-                         and those of every network namespace are shown";
+const BY_NET_DM: &str = "drops are read from the kernel's drop monitor, not via BPF: it reports no network namespace, \
+                         socket or stack, and no packets without room for a link-layer header (output), and drops of \
+                         all network namespaces are shown";
 
 /// The note about the limits of an interface.
 pub(crate) fn limits(via: DropsVia) -> Option<&'static str> {
@@ -208,23 +208,23 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
     if header.merged > 0 {
         stats.incomplete(
             header.merged,
-            "a packet is shown by reason and place alone: there are more namespaces, interfaces and protocols than \
-             room for their counts",
+            "a packet is counted only by reason and place: too many namespaces, interfaces and protocols to count each",
         );
     }
     if header.lost > 0 {
         let why = match header.via.is_of_host() {
             true => {
-                "a dropped packet is in no count: they came faster than they could be read, or are of too many kinds"
+                "a dropped packet was not counted: they arrived faster than they could be read, or are of too many \
+                kinds"
             }
-            false => "a dropped packet is in no count: there are more reasons and places than room",
+            false => "a dropped packet was not counted: too many reasons and places",
         };
         stats.incomplete(header.lost, why);
     }
     if header.missed > 0 {
         stats.incomplete(
             header.missed,
-            "a dropped packet is in no count: it was dropped in an interrupt of the counting of another one",
+            "a dropped packet was not counted: it was dropped in an interrupt while another packet was counted",
         );
     }
     if let Some(limits) = limits(header.via) {
@@ -234,6 +234,10 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
         stats.note(NAMES_HIDDEN);
     }
     if header.no_reasons {
-        stats.incomplete(0, "this kernel gives no reasons (Linux 5.17 does): the place tells");
+        stats.incomplete(
+            0,
+            "this kernel gives no drop reasons (Linux 5.17 and later do): the place shows the function \
+            that dropped each packet",
+        );
     }
 }

@@ -101,10 +101,10 @@ fn judged(event: &DropEvent<'_>, is_one: bool, all: bool) -> Judged {
 impl Stream<DropEvents> for DropStream<'_> {
     fn offer(&self, _: &Demand<DropEvents>) -> Offer {
         let explain = vec![
-            "a BPF program at the tracepoint kfree_skb writes each drop into a ring of 4 MiB, of 16 MiB with packets"
+            "a BPF program at the tracepoint kfree_skb writes each drop to a ring of 4 MiB, or 16 MiB with packets"
                 .to_owned(),
-            "the reader is woken when 64 KiB wait, and looks every 10 ms".to_owned(),
-            "without BPF: the kernel's trace of that tracepoint (tracefs), else the kernel's drop monitor (NET_DM)"
+            "the reader is woken when 64 KiB are waiting, and checks every 10 ms".to_owned(),
+            "without BPF: the kernel's trace of that tracepoint (tracefs), otherwise the kernel's drop monitor (NET_DM)"
                 .to_owned(),
         ];
         Offer { backend: self.via.unwrap_or(DropsVia::Bpf).name(), explain, ..Offer::default() }
@@ -150,11 +150,12 @@ impl Stream<DropEvents> for DropStream<'_> {
         if lost > 0 {
             stats.add_reason(
                 lost,
-                "a drop is not shown: they came faster than they could be (without --events they count)",
+                "a drop is not shown: they occurred faster than they could be shown (without --events they are \
+                counted)",
             );
         }
         if missed > 0 {
-            stats.incomplete(missed, "a drop is not shown: it interrupted the telling of another one");
+            stats.incomplete(missed, "a drop is not shown: it interrupted the report of another drop");
         }
         tell_left_out(self.routine, self.unplaced, &mut stats);
         if let Some(error) = self.failure.take() {

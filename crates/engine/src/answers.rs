@@ -21,7 +21,7 @@ impl fmt::Display for Unanswered {
         let Unanswered { field, backend, has_it } = self;
         write!(f, "`{field}` cannot be read by {backend}")?;
         match has_it.as_slice() {
-            [] => f.write_str("; no other backend has it either"),
+            [] => f.write_str("; no other backend can read it either"),
             backends => write!(f, "; --via {} can, or leave --via out", backends.join(" or --via ")),
         }
     }
@@ -54,7 +54,7 @@ impl<T: Table> Plan<T> {
         (!lacking.is_empty()).then(|| {
             let names = lacking.join("`, `");
             format!(
-                "the filter tests `{names}`, which {} does not tell of every row: rows may be missing",
+                "the filter tests `{names}`, which {} does not report for every row: rows may be missing",
                 offer.backend
             )
         })

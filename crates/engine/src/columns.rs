@@ -28,11 +28,11 @@ pub struct UnknownColumn {
 
 impl fmt::Display for UnknownColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown column `{}` of {}", self.name.escape_debug(), self.table)?;
+        write!(f, "unknown column `{}` in {}", self.name.escape_debug(), self.table)?;
         let is_number = !self.name.is_empty() && self.name.bytes().all(|byte| byte.is_ascii_digit());
         match self.hint {
             Some(hint) => write!(f, "; did you mean `{hint}`?"),
-            None if is_number => write!(f, "; --limit {0} (-n {0}) shows so many rows", self.name),
+            None if is_number => write!(f, "; --limit {0} (-n {0}) limits the number of rows", self.name),
             None => write!(f, "; `netwren {} --columns help` lists them", self.table),
         }
     }
@@ -194,7 +194,7 @@ mod tests {
         let say = |spec| resolve(Schema::of::<Sockets>(), Some(spec), Base::Default, true).unwrap_err().to_string();
         assert_eq!(say("state,+rtt_u"), "unknown column `rtt_u` of sockets; did you mean `rtt_us`?");
         assert_eq!(say("-qqqqqq"), "unknown column `qqqqqq` of sockets; `netwren sockets --columns help` lists them");
-        assert_eq!(say("5"), "unknown column `5` of sockets; --limit 5 (-n 5) shows so many rows");
+        assert_eq!(say("5"), "unknown column `5` of sockets; --limit 5 (-n 5) limits the number of rows");
         assert_eq!(say("+"), "unknown column `` of sockets; `netwren sockets --columns help` lists them");
     }
 

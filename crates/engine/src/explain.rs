@@ -40,7 +40,7 @@ pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
 fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
     let mut steps = Vec::new();
     match &plan.work {
-        Work::Stream => steps.push("rows go out as they come".to_owned()),
+        Work::Stream => steps.push("write rows as they arrive".to_owned()),
         Work::Sort(order) => steps.push(format!("keep the rows, order by {}", order_text(plan, &order.keys))),
         Work::Group(Grouping { keys, order, .. }) => {
             let all: Vec<&str> = plan.columns.0.iter().map(|c| &*c.name).collect();
@@ -94,7 +94,7 @@ fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
         (LookupId::Containers, "containers"),
         (LookupId::Pods, "pods"),
         (LookupId::Units, "systemd units"),
-        (LookupId::ContainerPids, "pids in containers"),
+        (LookupId::ContainerPids, "PIDs in containers"),
         (LookupId::Contexts, "security contexts"),
         (LookupId::LocalPorts, "ranges of local ports"),
         (LookupId::PacketDelays, "delays of packet sockets"),

@@ -20,8 +20,8 @@ use std::hash::BuildHasher;
 /// The reason in the footer if groups were folded.
 pub(crate) fn folded_reason() -> String {
     format!(
-        "rows of small groups are counted together, in the line without keys: there were more than {GROUPS_MAX} groups \
-         at a time (use a filter or fewer fields)"
+        "small groups are counted together, in the row without keys: there were more than {GROUPS_MAX} groups at a \
+         time (use a filter or fewer fields)"
     )
 }
 

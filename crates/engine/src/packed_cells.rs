@@ -116,7 +116,7 @@ impl SideTables {
         }
     }
 
-    /// Packs kinds of values that few tables have, separate from the usual ones.
+    /// Packs kinds of values that few tables have, separate from the defaults.
     fn pack_rare(&mut self, value: Value<'_>, out: &mut Vec<u8>) {
         match value {
             Value::Endpoint(addr, port) => {

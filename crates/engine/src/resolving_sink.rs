@@ -215,7 +215,10 @@ impl Sink for ResolvingSink<'_> {
             return self.inner.end(totals);
         }
         let mut totals = totals.clone();
-        let text = format!("more than {} MiB of rows waited for names, the rest did not wait", self.held_max >> 20);
+        let text = format!(
+            "more than {} MiB of rows were waiting for names; the rest is shown without names",
+            self.held_max >> 20
+        );
         totals.add_reason(0, text);
         self.inner.end(&totals)
     }

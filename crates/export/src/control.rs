@@ -109,17 +109,19 @@ fn parent(path: &Path) -> &Path {
 /// Refuses a directory to which others may write: they could replace our socket with their own.
 fn check_directory(path: &Path) -> io::Result<()> {
     let parent = parent(path);
-    let facts = fs::metadata(parent).map_err(|error| named("cannot look at", parent, &error))?;
+    let facts = fs::metadata(parent).map_err(|error| named("cannot inspect", parent, &error))?;
     let is_trusted = facts.uid() == sys::caps::euid() || facts.uid() == 0;
     let others_write = facts.mode() & 0o022 != 0 && facts.mode() & 0o1000 == 0;
     if !is_trusted || others_write {
-        let text =
-            format!("others may write to {}: a socket there could be replaced; take another directory", shown(parent));
+        let text = format!(
+            "other users may write to {}: they could replace a socket there; use another directory",
+            shown(parent)
+        );
         return Err(refused(text));
     }
     // Another user who can rename a parent directory can replace it with their own.
     let place = FilePlace::find(path).and_then(|place| place.check_path());
-    place.map_err(|error| named("cannot listen at", path, &error))
+    place.map_err(|error| named("cannot listen on", path, &error))
 }
 
 fn check_free(path: &Path) -> io::Result<()> {
@@ -128,13 +130,13 @@ fn check_free(path: &Path) -> io::Result<()> {
         found => found?,
     };
     if !facts.file_type().is_socket() || facts.uid() != sys::caps::euid() {
-        return Err(refused(format!("{} is no socket of this user's: take another name", shown(path))));
+        return Err(refused(format!("{} is not a socket of this user: use another name", shown(path))));
     }
     match connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
         _ => Err(io::Error::new(
             ErrorKind::AddrInUse,
-            format!("another process listens at {}: end it first, or take another name", shown(path)),
+            format!("another process listens on {}: end it first, or use another name", shown(path)),
         )),
     }
 }
@@ -145,11 +147,11 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     first.push(format!(".{}", std::process::id()));
     let first = PathBuf::from(first);
     let _ = fs::remove_file(&first);
-    let listener = UnixListener::bind(&first).map_err(|error| named("cannot listen at", path, &error))?;
+    let listener = UnixListener::bind(&first).map_err(|error| named("cannot listen on", path, &error))?;
     let moved = fs::set_permissions(&first, Permissions::from_mode(0o600)).and_then(|()| fs::rename(&first, path));
     if let Err(error) = moved {
         let _ = fs::remove_file(&first);
-        return Err(named("cannot listen at", path, &error));
+        return Err(named("cannot listen on", path, &error));
     }
     Ok(listener)
 }
@@ -181,7 +183,7 @@ fn serve(
     let format = question.strip_prefix(b"status ").and_then(|word| std::str::from_utf8(word).ok());
     match format.and_then(|word| ReportFormat::of(word.trim())) {
         Some(format) => write_until(&mut client, format!("ok\n{}", report().write(format)).as_bytes(), end),
-        None => client.write_all(b"error\nquestions are: status text, status json, status prometheus, take-over\n"),
+        None => client.write_all(b"error\nrequests are: status text, status json, status prometheus, take-over\n"),
     }
 }
 
@@ -202,7 +204,7 @@ fn give_up(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), Uni
 pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
     let until = Instant::now() + 3 * PATIENCE;
     let mut stream = connect(path).map_err(|error| match error.kind() {
-        ErrorKind::ConnectionRefused => named("no run listens any more at", path, &error),
+        ErrorKind::ConnectionRefused => named("no run listens any more on", path, &error),
         _ => named("cannot connect to", path, &error),
     })?;
     let word = match format {
@@ -215,7 +217,7 @@ pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
     let answer = read_until(&mut stream, until).map_err(|error| named("no answer from", path, &error))?;
     match answer.strip_prefix(b"ok\n") {
         Some(report) => Ok(report.split_inclusive(|byte| *byte == b'\n').map(escaped_line).collect()),
-        None => Err(io::Error::new(ErrorKind::InvalidData, format!("{} gave no report", shown(path)))),
+        None => Err(io::Error::new(ErrorKind::InvalidData, format!("{} returned no report", shown(path)))),
     }
 }
 
@@ -265,7 +267,7 @@ fn read_until(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
         stream.set_read_timeout(Some(left(until)?))?;
         match in_time(stream.read(&mut piece))? {
             0 => return Ok(answer),
-            _ if answer.len() >= ANSWER_MAX => return Err(io::Error::other("it sends more than a report has")),
+            _ if answer.len() >= ANSWER_MAX => return Err(io::Error::other("it sends more than a report contains")),
             count => answer.extend_from_slice(piece.get(..count).unwrap_or_default()),
         }
     }
@@ -300,7 +302,7 @@ mod tests {
         stream.write_all(b"shutdown\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("error\nquestions are: status text"), "{answer}");
+        assert!(answer.starts_with("error\nrequests are: status text"), "{answer}");
         drop(control);
         assert!(!path.exists());
         assert!(ask(&path, ReportFormat::Text).unwrap_err().to_string().contains("cannot connect to"));
@@ -371,14 +373,14 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let _control = Control::start(&path, report, Err).unwrap();
         let error = Control::start(&path, report, Err).unwrap_err().to_string();
-        assert!(error.contains("another process listens at"), "{error}");
+        assert!(error.contains("another process listens on"), "{error}");
         let file = dir.path().join("file");
         fs::write(&file, "x").unwrap();
         let error = Control::start(&file, report, Err).unwrap_err().to_string();
-        assert!(error.contains("is no socket of this user's"), "{error}");
+        assert!(error.contains("is not a socket of this user"), "{error}");
         assert_eq!(fs::read(&file).unwrap(), b"x");
         fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
         let error = Control::start(&dir.path().join("new"), report, Err).unwrap_err().to_string();
-        assert!(error.contains("others may write to"), "{error}");
+        assert!(error.contains("other users may write to"), "{error}");
     }
 }

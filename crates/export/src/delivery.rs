@@ -111,7 +111,7 @@ impl OutputState {
         self.ledger.dropped.add(&dropped);
         let ledger = self.ledger;
         if let Err(error) = self.store.checkpoint(&ledger) {
-            self.last_error = Some(format!("cannot keep counts: {error}"));
+            self.last_error = Some(format!("cannot store counts: {error}"));
         }
     }
 }

@@ -191,7 +191,7 @@ impl Output {
         }
         let ledger = state.ledger;
         if let Err(error) = state.store.sync(&ledger) {
-            state.last_error = Some(format!("cannot keep messages: {error}"));
+            state.last_error = Some(format!("cannot store messages: {error}"));
         }
         let dropped = state.store.take_drops();
         state.ledger.dropped.add(&dropped);

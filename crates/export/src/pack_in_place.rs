@@ -34,5 +34,5 @@ pub fn pack_in_place(path: &Path, packer: &Path) -> io::Result<u64> {
 fn run(packer: &Path, path: &Path, from: File, to: &File) -> io::Result<()> {
     let status =
         Command::new(packer).arg0(PACKER).arg(path).env_clear().stdin(from).stdout(to.try_clone()?).status()?;
-    if status.success() { Ok(()) } else { Err(io::Error::other("the packing process failed")) }
+    if status.success() { Ok(()) } else { Err(io::Error::other("the compressing process failed")) }
 }

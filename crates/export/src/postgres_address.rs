@@ -156,12 +156,17 @@ impl PostgresAddress {
             "require_auth" => {
                 let method = |word: &str| AUTH_METHODS.iter().find(|(known, _)| *known == word).map(|(_, is)| *is);
                 let methods: Option<Vec<AuthMethod>> = value.split(',').map(method).collect();
-                self.auth = methods.ok_or("require_auth is scram-sha-256, md5 or password, with commas between")?;
+                self.auth = methods.ok_or("require_auth is scram-sha-256, md5 or password, separated by commas")?;
             }
-            "password" => return Err("no password behind the `?`: PGPASSWORD, passfile=FILE or USER:PASSWORD@".into()),
+            "password" => {
+                return Err("no password after the `?`: use PGPASSWORD, passfile=FILE or USER:PASSWORD@".into());
+            }
             _ => {
                 let key = key.escape_default();
-                return Err(format!("no `{key}` for a database: host, table, schema, sslmode, require_auth, passfile"));
+                return Err(format!(
+                    "unknown key `{key}` for a database: the keys are host, table, schema, sslmode, \
+                    require_auth, passfile"
+                ));
             }
         }
         Ok(())
@@ -216,7 +221,8 @@ fn name(what: &str, text: &str) -> Result<String, String> {
 
 /// Decodes percent-encoding: `%2F` becomes `/`.
 fn decoded(text: &str) -> Result<String, String> {
-    let wrong = || "in a database's URL, % stands before two hexadecimal digits, and bytes are UTF-8 without zeros";
+    let wrong =
+        || "in a database URL, % must be followed by two hexadecimal digits, and bytes must be UTF-8 without zeros";
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {

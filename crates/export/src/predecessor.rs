@@ -60,7 +60,7 @@ impl Predecessor {
                 return Err(named("interrupted while waiting for", path, &ErrorKind::Interrupted.into()));
             }
             if Instant::now() >= until || files.len() > FILES_MAX {
-                return Err(named("no whole answer from", path, &ErrorKind::TimedOut.into()));
+                return Err(named("incomplete answer from", path, &ErrorKind::TimedOut.into()));
             }
             match sys::descriptors::receive_files(&stream, &mut piece, &mut files) {
                 Ok(0) => break,
@@ -75,7 +75,7 @@ impl Predecessor {
         let Some(lines) = text.strip_suffix("end\n") else {
             let why = text.strip_prefix("error\n").unwrap_or("it ended").trim();
             let (path, why) = (shown(path), sys::escaped(why.as_bytes()));
-            return Err(io::Error::other(format!("the run at {path} does not hand over: {why}")));
+            return Err(io::Error::other(format!("the run at {path} does not hand over its groups: {why}")));
         };
         let handed_over = lines.lines().map(str::to_owned).zip(files).collect();
         Ok(Some((Predecessor(stream), handed_over)))

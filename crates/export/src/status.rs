@@ -98,7 +98,7 @@ impl StatusReport {
         }
         match self.lost_in_kernel {
             Some(lost) => _ = writeln!(out, "lost in the kernel: {lost}"),
-            None => out.push_str("lost in the kernel: said when the run ends\n"),
+            None => out.push_str("lost in the kernel: reported when the run ends\n"),
         }
         out
     }
@@ -142,7 +142,7 @@ impl StatusReport {
                 let _ = writeln!(out, "netwren_export_{name}{{output=\"{label}\"}} {}", value(&output.status));
             }
         }
-        out.push_str("# HELP netwren_export_dropped_total Records given up, by reason.\n");
+        out.push_str("# HELP netwren_export_dropped_total Records dropped, by reason.\n");
         out.push_str("# TYPE netwren_export_dropped_total counter\n");
         for output in &self.outputs {
             let label = label(&output.target);
@@ -163,13 +163,13 @@ type Metric = (&'static str, &'static str, &'static str, fn(&Status) -> u64);
 
 const METRICS: [Metric; 9] = [
     ("seen_total", "counter", "Records meant for the output.", |status| status.ledger.seen),
-    ("delivered_total", "counter", "Records that the receiver has.", |status| status.ledger.delivered),
-    ("folded_total", "counter", "Records that an earlier one stands for.", |status| status.ledger.folded),
+    ("delivered_total", "counter", "Records delivered to the receiver.", |status| status.ledger.delivered),
+    ("folded_total", "counter", "Records folded into an earlier one.", |status| status.ledger.folded),
     ("limited_total", "counter", "Records above the allowed rate.", |status| status.ledger.limited),
-    ("resent_total", "counter", "Messages sent again, in no other count.", |status| status.ledger.resent),
-    ("failures_total", "counter", "Failures to open or to write, this run.", |status| status.failures),
-    ("waiting", "gauge", "Records that wait.", |status| status.ledger.waiting()),
-    ("waiting_bytes", "gauge", "Bytes that wait.", |status| status.waiting_bytes),
+    ("resent_total", "counter", "Messages sent again, not included in other counts.", |status| status.ledger.resent),
+    ("failures_total", "counter", "Failures to open or write, in this run.", |status| status.failures),
+    ("waiting", "gauge", "Records in the queue.", |status| status.ledger.waiting()),
+    ("waiting_bytes", "gauge", "Bytes in the queue.", |status| status.waiting_bytes),
     ("open", "gauge", "1 if the receiver can be written to.", |status| status.is_open.into()),
 ];
 

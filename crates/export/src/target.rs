@@ -160,7 +160,7 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Target, String> {
         let Some((scheme, rest)) = text.split_once(':') else {
-            return Err(format!("`{text}` names no receiver: it wants FORMAT:PATH or FORMAT+tcp://HOST:PORT"));
+            return Err(format!("`{text}` is not a receiver: use FORMAT:PATH or FORMAT+tcp://HOST:PORT"));
         };
         if let "postgres" | "postgresql" = scheme {
             let address = Address::Postgres(Box::new(PostgresAddress::parse(rest)?));
@@ -173,7 +173,7 @@ impl FromStr for Target {
         }
         let Some((_, format, wires)) = FORMATS.iter().find(|(known, ..)| *known == word) else {
             let words: Vec<&str> = FORMATS.iter().map(|(word, ..)| *word).collect();
-            return Err(format!("`{word}` is no format of messages; there are {}", words.join(", ")));
+            return Err(format!("`{word}` is not a message format; the formats are {}", words.join(", ")));
         };
         let wire = Wire::of(wire_word).filter(|wire| wires.contains(wire));
         let Some(wire) = wire else {
@@ -197,13 +197,13 @@ impl FromStr for Target {
 fn framing(query: &str) -> Result<Framing, String> {
     let word = query.strip_prefix("framing=");
     let known = word.and_then(|word| FRAMINGS.iter().find(|(known, _)| *known == word));
-    let wrong = || format!("`?{}` is not known: ?framing=newline or ?framing=octet-counting", query.escape_default());
+    let wrong = || format!("`?{}` is unknown: use ?framing=newline or ?framing=octet-counting", query.escape_default());
     known.map(|(_, framing)| *framing).ok_or_else(wrong)
 }
 
 impl Wire {
     fn wanted(self, text: &str, word: &str) -> String {
-        format!("`{text}` names no receiver: it wants {}", self.example(word))
+        format!("`{text}` is not a receiver: use {}", self.example(word))
     }
 }
 
@@ -286,17 +286,17 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_answered_with_what_would() {
         for (text, says) in [
-            ("/var/log/x", "names no receiver"),
-            ("yaml:/x", "`yaml` is no format of messages; there are syslog,"),
+            ("/var/log/x", "is not a receiver"),
+            ("yaml:/x", "`yaml` is not a message format; the formats are syslog,"),
             ("pcap+tcp://a:1", "`pcap+tcp` does not exist; pcap goes to pcap:/PATH"),
             ("syslog:/var/log/x", "syslog goes to syslog+tcp://HOST:PORT, syslog+tls://HOST:PORT"),
-            ("syslog+tcp://log.example", "it wants syslog+tcp://HOST:PORT"),
-            ("syslog+tcp://2001:db8::1:514", "it wants syslog+tcp://HOST:PORT"),
-            ("syslog+tcp://a:0", "it wants"),
-            ("syslog+tcp:a:1", "it wants"),
-            ("syslog+tcp://a:1?framing=x", "`?framing=x` is not known: ?framing=newline or"),
-            ("json+tcp://a:1?framing=newline", "it wants"),
-            ("json:", "it wants json:/PATH"),
+            ("syslog+tcp://log.example", "use syslog+tcp://HOST:PORT"),
+            ("syslog+tcp://2001:db8::1:514", "use syslog+tcp://HOST:PORT"),
+            ("syslog+tcp://a:0", "is not a receiver: use "),
+            ("syslog+tcp:a:1", "is not a receiver: use "),
+            ("syslog+tcp://a:1?framing=x", "`?framing=x` is unknown: use ?framing=newline or"),
+            ("json+tcp://a:1?framing=newline", "is not a receiver: use "),
+            ("json:", "use json:/PATH"),
         ] {
             let said = text.parse::<Target>().unwrap_err();
             assert!(said.contains(says), "{text}: {said}");

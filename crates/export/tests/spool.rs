@@ -351,14 +351,14 @@ fn what_others_may_have_made_is_refused() {
     let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let newest = |root: &Path| segments(root).remove(0);
     let said = refused(|root| mode(root, 0o777));
-    assert!(said.contains("others may write to") && said.contains("chmod go-w"), "{said}");
+    assert!(said.contains("other users may write to") && said.contains("chmod go-w"), "{said}");
     assert!(refused(|root| mode(&place(root), 0o770)).contains("mode 0770"));
     assert!(refused(|root| mode(&newest(root), 0o666)).contains("mode 0666"));
     let said = refused(|root| {
         fs::rename(root, root.with_extension("moved")).unwrap();
         std::os::unix::fs::symlink(root.with_extension("moved"), root).unwrap();
     });
-    assert!(said.contains("is a link, and none is followed"), "{said}");
+    assert!(said.contains("is a link, which netwren does not follow"), "{said}");
     let said = refused(|root| {
         let (path, moved) = (newest(root), root.join("moved"));
         fs::rename(&path, &moved).unwrap();
@@ -366,10 +366,10 @@ fn what_others_may_have_made_is_refused() {
     });
     assert!(said.contains("is a link"), "{said}");
     let said = refused(|root| fs::hard_link(newest(root), root.join("second name")).unwrap());
-    assert!(said.contains("is no part of a spool"), "{said}");
-    assert!(refused(|root| fs::write(place(root).join("notes.txt"), "x").unwrap()).contains("notes.txt is no part"));
+    assert!(said.contains("is not part of a spool"), "{said}");
+    assert!(refused(|root| fs::write(place(root).join("notes.txt"), "x").unwrap()).contains("notes.txt is not part"));
     let said = refused(|root| fs::write(newest(root), "a file of something else, long enough").unwrap());
-    assert!(said.contains("is no part of a spool: move it away"), "{said}");
+    assert!(said.contains("is not part of a spool: move it away"), "{said}");
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn another_version_is_refused_with_what_to_do() {
         fs::write(path, bytes).unwrap();
     };
     let said = refused(|root| newer(segments(root).remove(0), 8));
-    assert!(said.contains("(format 9, unknown to this one): let that version deliver what waits"), "{said}");
+    assert!(said.contains("(format 9, unknown to this one): let that version deliver the queued rows"), "{said}");
     let said = refused(|root| [12, 4096 + 12].into_iter().for_each(|at| newer(place(root).join("position"), at)));
     assert!(said.contains("(format 9, unknown to this one)"), "{said}");
 }
@@ -391,7 +391,7 @@ fn root_what_belongs_to_another_user_is_refused() {
         return;
     }
     let give = |path: &Path| std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
-    assert!(refused(give).contains("belongs to user 65534: a spool must be one's own"));
+    assert!(refused(give).contains("belongs to user 65534: a spool must belong to the user that runs netwren"));
     assert!(refused(|root| give(&place(root))).contains("belongs to user 65534"));
     assert!(refused(|root| give(&segments(root).remove(0))).contains("belongs to user 65534"));
 }
@@ -506,7 +506,7 @@ fn while_the_disk_is_full_messages_wait_in_memory() {
         ));
     }
     let said = spool.trouble().unwrap();
-    assert!(said.contains("messages wait in memory") && said.contains("No space left"), "{said}");
+    assert!(said.contains("messages are queued in memory") && said.contains("No space left"), "{said}");
     spool.let_go(10_000);
     assert_eq!(read_all(&mut spool, 0).len(), 10_000);
     disarm_all();

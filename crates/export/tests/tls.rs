@@ -209,7 +209,7 @@ fn a_receiver_that_demands_a_certificate_gets_ours() {
         let without = output(&address, &files(&authority, None));
         without.push(batch(0, 10), &|| false);
         let said = wrong_with(&without);
-        assert!(said.starts_with(&format!("{address} refuses us without a certificate (--tls-cert")), "{said}");
+        assert!(said.starts_with(&format!("{address} requires a client certificate (--tls-cert")), "{said}");
         drop(without);
         let expired = output(&address, &files(&authority, Some("old")));
         let said = wrong_with(&expired);
@@ -392,7 +392,7 @@ fn files_are_judged_before_anything_is_sent() {
     let key = authority.file("sender.key");
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
     let warned = check_tls(&good).unwrap().join("");
-    assert_eq!(warned, format!("{}: everybody on this host can read this key (mode 0644)", key.display()));
+    assert_eq!(warned, format!("{}: every user of this host can read this key (mode 0644)", key.display()));
 
     let says = |files: &TlsFiles| check_tls(files).unwrap_err().to_string();
     let swapped = TlsFiles { key: Some(authority.file("other.key")), ..good.clone() };
@@ -400,9 +400,9 @@ fn files_are_judged_before_anything_is_sent() {
     let keyless = TlsFiles { key: None, ..good.clone() };
     assert!(says(&keyless).contains("sender.pem: no key in PEM form"), "{}", says(&keyless));
     let alone = TlsFiles { certificate: None, ..good.clone() };
-    assert!(says(&alone).contains("sender.key: a key without its certificate"), "{}", says(&alone));
+    assert!(says(&alone).contains("sender.key: a key is useless without its certificate"), "{}", says(&alone));
     let empty = TlsFiles { authorities: Some(authority.file("settings")), ..good.clone() };
-    assert!(says(&empty).contains("settings: no certificate is in it"), "{}", says(&empty));
+    assert!(says(&empty).contains("settings: it contains no certificate"), "{}", says(&empty));
     let absent = TlsFiles { authorities: Some(authority.file("absent")), ..good };
     assert!(says(&absent).starts_with("cannot read /"), "{}", says(&absent));
 }

@@ -52,17 +52,16 @@ impl fmt::Display for HostError {
         match self {
             HostError::Sys(error) => error.fmt(f),
             HostError::Netlink(error) => error.fmt(f),
-            HostError::Garbled { what, at } => write!(f, "the recorded {what} make no sense at byte {at}"),
+            HostError::Garbled { what, at } => write!(f, "the recorded {what} are malformed at byte {at}"),
             HostError::ManyContainers { wanted, have } => write!(
                 f,
-                "several containers are called `{wanted}`, in different network namespaces: {}; name one by its \
-                 process",
+                "several containers in different network namespaces are called `{wanted}`: {}; use a PID instead",
                 have.join(", ")
             ),
             HostError::NoNetns { wanted, have, missing } => {
                 write!(f, "no network namespace `{wanted}`: ")?;
                 match have.as_slice() {
-                    [] => f.write_str("none has a name here")?,
+                    [] => f.write_str("no namespace has a name here")?,
                     have => write!(f, "have {}", have.join(", "))?,
                 }
                 f.write_str("; a container's name, a PID or a path like /proc/1/ns/net works too")?;

@@ -53,7 +53,7 @@ const TRIES: u32 = 3;
 /// Bound: rules that log to groups. Beyond: further rules are not checked, counted (exit code 3). By: the owner of a
 /// namespace, for that namespace.
 pub const RULES_MAX: usize = 1024;
-/// Bound: jumps between chains of nftables. Beyond: rules beyond count as unreached. By: the owner of a namespace, for
+/// Bound: jumps between nftables chains. Beyond: rules beyond count as unreached. By: the owner of a namespace, for
 /// that namespace.
 const JUMPS_MAX: usize = 65_536;
 
@@ -135,8 +135,8 @@ fn dump(
     // All zeros: every family.
     request.body(&[0; NFGENMSG]);
     let (what, key) = match kind {
-        NFT_MSG_GETCHAIN => ("chains of nftables", format!("nft chains@{netns}")),
-        _ => ("rules of nftables", format!("nft rules@{netns}")),
+        NFT_MSG_GETCHAIN => ("nftables chains", format!("nft chains@{netns}")),
+        _ => ("nftables rules", format!("nft rules@{netns}")),
     };
     let ask = Query { what, protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
     let end = netlink::dump(host, &ask, |part| {

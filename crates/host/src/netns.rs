@@ -327,7 +327,7 @@ mod tests {
         for cut in 1..bytes.len() {
             match parse_names(bytes[..cut].to_vec()) {
                 Ok(names) => assert_eq!((names.len(), cut), (1, 15)),
-                Err(error) => assert!(error.to_string().contains("make no sense at byte "), "{error}"),
+                Err(error) => assert!(error.to_string().contains("are malformed at byte "), "{error}"),
             }
         }
         assert!(parse_inode(b"").is_err() && parse_inode(b"7x").is_err());

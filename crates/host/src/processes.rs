@@ -118,10 +118,14 @@ impl ProcessesReport {
             lines.push(format!("{} {STUCK}", self.stuck));
         }
         if self.over > 0 {
-            lines.push(format!("{} files of processes left out: {} MiB are kept", self.over, TEXTS_BYTES_MAX >> 20));
+            lines.push(format!(
+                "{} files of processes left out: the limit is {} MiB",
+                self.over,
+                TEXTS_BYTES_MAX >> 20
+            ));
         }
         if let Some(error) = &self.ended {
-            lines.push(format!("what surrounds processes is incomplete: {error}"));
+            lines.push(format!("containers and command lines of processes are incomplete: {error}"));
         }
         lines
     }

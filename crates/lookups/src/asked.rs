@@ -82,8 +82,9 @@ fn not_asked(table: &str, missing: &[&str]) -> String {
     let (names, columns) = (shown.join("`, `"), shown.join(","));
     let more = if more > 0 { format!(" and {more} more fields") } else { String::new() };
     format!(
-        "the recording does not hold `{names}`{more} of {table}: they were not asked of the kernel then \
-         (`netwren {table} --columns +{columns} --record FILE` asks for them, `netwren record FILE` for everything)"
+        "the recording does not hold `{names}`{more} of {table}: they were not requested from the kernel then \
+         (`netwren {table} --columns +{columns} --record FILE` requests them, `netwren record FILE` records \
+         everything)"
     )
 }
 
@@ -150,7 +151,7 @@ fn name(id: LookupId) -> &'static str {
         LookupId::Containers => "containers",
         LookupId::Pods => "pods",
         LookupId::Units => "units",
-        LookupId::ContainerPids => "pids in containers",
+        LookupId::ContainerPids => "PIDs in containers",
         LookupId::Contexts => "security contexts",
         LookupId::LocalPorts => "port ranges",
         LookupId::PacketDelays => "measured delays",

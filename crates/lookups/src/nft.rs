@@ -58,8 +58,8 @@ impl fmt::Display for NftError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NftError::Missing => f.write_str(
-                "nft is not installed (looked for in /usr/sbin, /sbin, /usr/bin, /bin): install the package nftables, \
-                 or take the rules to a host that has it",
+                "nft is not installed (not found in /usr/sbin, /sbin, /usr/bin, /bin): install the package nftables, \
+                 or copy the rules to a host that has it",
             ),
             NftError::Io(error) => write!(f, "cannot run nft: {error}"),
             NftError::Refused(words) => write!(f, "nft refused: {}", words.trim_end()),

@@ -35,7 +35,7 @@ impl MeasuredDelays {
             MeasuredDelays::default()
         };
         if session.host().is_replay() {
-            return why_not("no recording holds them".to_owned());
+            return why_not("recordings do not contain them".to_owned());
         }
         let cookies = match cookies(session) {
             Ok(cookies) if cookies.is_empty() => return MeasuredDelays::default(),

@@ -16,7 +16,7 @@ impl PillarCache for sockets::BackendCache {
     }
 
     fn cost_note(&self) -> Option<String> {
-        self.passed_over().map(|why| format!("TCP was not read by bpf: {why}"))
+        self.passed_over().map(|why| format!("TCP was not read via BPF: {why}"))
     }
 }
 

@@ -132,7 +132,7 @@ impl<'s, F> ProcessCache<'s, F> {
     /// Reports missing data.
     pub fn tell(&self, stats: &mut Accounting) {
         if self.missing.get() > 0 {
-            let text = format!("cells of processes are empty: more than {READINGS_MAX} processes at a time");
+            let text = format!("process columns are empty: more than {READINGS_MAX} processes at a time");
             stats.incomplete(self.missing.get(), text);
         }
         if self.stuck.get() > 0 {
@@ -140,8 +140,8 @@ impl<'s, F> ProcessCache<'s, F> {
             stats.add_reason(self.stuck.get(), STUCK);
         }
         if self.gone.get() > 0 {
-            let text = "processes without command lines or containers: they ended before they were read, or are out \
-                        of sight here";
+            let text = "processes without command line or container: they ended before they were read, or are not \
+                        visible here";
             stats.incomplete(self.gone.get(), text);
         }
     }

@@ -47,7 +47,7 @@ fn unpacked(path: &Path, most: u64, is_head: bool) -> Result<Option<File>, TapeE
         return Ok(None);
     }
     let unpacked = unpack(packed, most + u64::from(!is_head));
-    let too_large = || format!("it has more than {most} bytes (unpack it with zstd -d and replay what comes out)");
+    let too_large = || format!("it has more than {most} bytes (decompress it with `zstd -d` and replay the result)");
     let failed =
         |why: String| TapeError::Packed { path: escaped(path.as_os_str().as_encoded_bytes()), why: why.into() };
     match unpacked {

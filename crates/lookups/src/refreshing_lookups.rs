@@ -244,9 +244,10 @@ impl<'s> RefreshingLookups<'s> {
     pub fn tell(&self, stats: &mut Accounting) {
         let places = || self.places.iter().map(|(_, place)| place);
         let share = 100 / SHARE_OF_TIME;
-        let late =
-            |what| format!("cells without the names of new {what}: reading names may take {share} % of the time");
-        let gone = |what| format!("{what} without names: removed before they were read, or out of sight here");
+        let late = |what| {
+            format!("columns without the names of new {what}: reading names may take at most {share} % of the time")
+        };
+        let gone = |what| format!("{what} without names: removed before they were read, or not visible here");
         let parts = "containers, pods or units";
         let all = [
             (self.users.missing(), late("users")),
@@ -442,6 +443,6 @@ mod tests {
         refreshing.tell(&mut stats);
         let said: Vec<(u64, &str)> = stats.why.iter().map(|why| (why.count, &*why.text)).collect();
         assert_eq!((stats.incomplete, said.len(), said[0].0, said[1].0, said[2].0), (true, 3, 3, 2, 7));
-        assert!(said[0].1.starts_with("cells without the names of new cgroups"), "{said:?}");
+        assert!(said[0].1.starts_with("columns without the names of new cgroups"), "{said:?}");
     }
 }

@@ -19,7 +19,7 @@ use sys::netns::Inside;
 use sys::{Errno, Host, Interrupt, NetnsTarget, Share, SysError, TapeError, clock};
 
 /// The message about namespaces that exist but cannot be entered through any visible process.
-const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
+const HIDDEN: &str = "a network namespace was not read: no permission to inspect its processes (needs CAP_SYS_PTRACE)";
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -465,7 +465,7 @@ impl fmt::Display for OpenError {
                 match error.errno {
                     errno if errno.is_denied() => f.write_str(" (needs CAP_SYS_ADMIN)"),
                     // setns(2): the file does not refer to a namespace, or to one of another type.
-                    Errno::INVAL => f.write_str(" (it is no network namespace)"),
+                    Errno::INVAL => f.write_str(" (not a network namespace)"),
                     _ => Ok(()),
                 }
             }

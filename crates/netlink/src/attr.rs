@@ -27,7 +27,7 @@ pub struct AttrError {
 
 impl fmt::Display for AttrError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "attribute {} claims {} bytes, {} are there", self.attr, self.claims, self.has)
+        write!(f, "attribute {} claims {} bytes, {} are present", self.attr, self.claims, self.has)
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(attr.u16(), Ok(u16::from_ne_bytes([0, 1])));
         assert_eq!(attr.u64(), Err(AttrError { attr: 8, claims: 8, has: 6 }));
         assert_eq!(attr.array::<2>(), Ok([0, 1]));
-        assert_eq!(attr.u64().unwrap_err().to_string(), "attribute 8 claims 8 bytes, 6 are there");
+        assert_eq!(attr.u64().unwrap_err().to_string(), "attribute 8 claims 8 bytes, 6 are present");
     }
 
     #[test]

@@ -42,13 +42,13 @@ impl From<AttrError> for DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DecodeError::Short { what, claims, has } => write!(f, "{what} claims {claims} bytes, {has} are there"),
+            DecodeError::Short { what, claims, has } => write!(f, "{what} claims {claims} bytes, {has} are present"),
             DecodeError::Attr { attr, claims, has } => {
-                write!(f, "attribute {attr} claims {claims} bytes, {has} are there")
+                write!(f, "attribute {attr} claims {claims} bytes, {has} are present")
             }
-            DecodeError::Family(family) => write!(f, "address family {family} is unknown here"),
+            DecodeError::Family(family) => write!(f, "unknown address family {family}"),
             DecodeError::Missing(what) => write!(f, "{what} is missing"),
-            DecodeError::Word(word) => write!(f, "{word} is missing or no number"),
+            DecodeError::Word(word) => write!(f, "{word} is missing or not a number"),
         }
     }
 }

@@ -96,10 +96,10 @@ impl fmt::Display for DumpError {
                 Ok(())
             }
             DumpError::Malformed { what, attr: Some(attr), claims, has } => {
-                write!(f, "cannot read {what}: attribute {attr} claims {claims} bytes, {has} are there")
+                write!(f, "cannot read {what}: attribute {attr} claims {claims} bytes, {has} are present")
             }
             DumpError::Malformed { what, attr: None, claims, has } => {
-                write!(f, "cannot read {what}: a message claims {claims} bytes, {has} are there")
+                write!(f, "cannot read {what}: a message claims {claims} bytes, {has} are present")
             }
             DumpError::CutShort { what, messages, errno } => {
                 write!(f, "{what} {} incomplete: {errno}, after {messages} messages", is_or_are(what))
@@ -108,7 +108,7 @@ impl fmt::Display for DumpError {
                 write!(f, "{what} {} incomplete: the kernel dropped messages after {messages}", is_or_are(what))
             }
             DumpError::TooLong { what, attr, bytes } => {
-                write!(f, "cannot ask for {what}: attribute {attr} has {bytes} bytes (use a shorter filter)")
+                write!(f, "cannot request {what}: attribute {attr} has {bytes} bytes (use a shorter filter)")
             }
             DumpError::Io(error) => error.fmt(f),
         }

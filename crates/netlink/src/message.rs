@@ -34,7 +34,7 @@ pub struct MessageError {
 
 impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a message claims {} bytes, {} are there", self.claims, self.has)
+        write!(f, "a message claims {} bytes, {} are present", self.claims, self.has)
     }
 }
 

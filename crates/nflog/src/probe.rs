@@ -12,12 +12,12 @@ pub fn probe(modules: &Modules<'_>) -> Tried {
         return Tried::fails(Missing::Right, "binding a log group needs CAP_NET_ADMIN");
     }
     match modules.presence(PART) {
-        Presence::There => Tried::works("by netlink, each record numbered"),
+        Presence::There => Tried::works("via netlink, with record numbers"),
         Presence::NotLoaded => {
             Tried::fails(Missing::Module, format!("not loaded: {what}; binding a log group makes the kernel load it"))
         }
         Presence::Unknown => {
-            Tried::fails(Missing::Module, format!("not tried: /proc/kallsyms does not say whether {what} is loaded"))
+            Tried::fails(Missing::Module, format!("not tried: /proc/kallsyms does not show whether {what} is loaded"))
         }
     }
 }

@@ -37,7 +37,7 @@ impl GroupTaken {
 impl fmt::Display for GroupTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GroupTaken { group, port, .. } = self;
-        write!(f, "another program has bound group {group} (netlink port {port}): a group has one reader")
+        write!(f, "another program has bound group {group} (netlink port {port}): a group can have one reader only")
     }
 }
 

@@ -6,8 +6,8 @@ use record::rows::{Conntrack, CtTuple, DropEvent, DropEvents, NetfilterHook, Pac
 use record::{Each, Next};
 
 impl PacketTable for DropEvents {
-    const ROWS: &'static str = "dropped packets of here";
-    const EXPLAIN: Option<&'static str> = Some("owners: readings of all sockets and their holders, as drops need them");
+    const ROWS: &'static str = "dropped packets of this host";
+    const EXPLAIN: Option<&'static str> = Some("owners: all sockets and their owners are read when drops need them");
 
     /// Finds the owners of the socket that the kernel names, otherwise of the socket at the local end.
     fn find<R: ReadOwners>(event: &DropEvent<'_>, readings: &mut Readings<R>) -> OwnerAnswer {

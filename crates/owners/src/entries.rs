@@ -9,11 +9,11 @@ use std::hash::RandomState;
 
 /// The note for backends that are elsewhere when only one namespace is read.
 const AWAY: &str = "some entries are between other hosts or network namespaces and have no owner here: --all-netns \
-                    names the processes of backends and of clients in the other namespaces of this host";
+                    shows processes of backends and clients in the other namespaces of this host";
 
 /// The note for an address that several namespaces have.
-const SHARED: &str = "several network namespaces have the address of a backend: which one answers is not known, and \
-                      its owner is not named";
+const SHARED: &str = "several network namespaces have the address of a backend: it is unknown which one answers, and \
+                      no owner is shown";
 
 /// The owners of entries.
 pub struct EntryOwners<'o, P> {

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 const MAX: usize = 1 << 20;
 
 /// The reasons why an event has no owner: the socket is looked up after the event, and may be closed by then.
-const UNKNOWN: &str =
-    "the socket had gone when it was looked for, nobody listens there, or the entry began before we did";
+const UNKNOWN: &str = "the socket was closed before it was looked up, no process listens there, or the entry is \
+                       older than this run";
 
 /// The owners of the entries of events.
 pub struct EventOwners<R: ReadOwners> {
@@ -106,9 +106,9 @@ impl<R: ReadOwners> OwnerTracker<R> {
     /// Adds the counts of events without an owner, and reading errors, to `stats`.
     fn close(&mut self, stats: &mut Accounting) {
         stats.add(&self.readings.close());
-        self.counts.report("events with an end here", UNKNOWN, stats);
+        self.counts.report("events with an endpoint on this host", UNKNOWN, stats);
         if self.unremembered > 0 {
-            let text = format!("entries beyond the first {MAX} have no owner when they end");
+            let text = format!("destroy events of entries after the first {MAX} have no owner");
             stats.incomplete(self.unremembered, text);
         }
     }
@@ -143,7 +143,10 @@ mod tests {
         assert_eq!([pid(NatEventKind::New, 8, 15), pid(NatEventKind::Destroy, 8, 15)], [None; 2]);
         let mut stats = Accounting::default();
         tracker.close(&mut stats);
-        let says = stats.why.iter().any(|why| why.text.starts_with("2 of 5 events with an end here have no owner"));
+        let says = stats
+            .why
+            .iter()
+            .any(|why| why.text.starts_with("2 of 5 events with an endpoint on this host have no owner"));
         assert!(says, "forwarded ones are not counted: {stats:?}");
         assert!(!stats.incomplete && tracker.known.is_empty());
     }

@@ -19,11 +19,11 @@ const FRESH_NS: u64 = 1_000_000_000;
 
 /// The reason why a packet has no owner at an end: the socket is looked up after the packet, and may be closed by
 /// then.
-const UNKNOWN: &str = "have no owner at an end that is here: the socket had gone when it was looked for, or nobody \
+const UNKNOWN: &str = "have no owner at a local endpoint: the socket was closed before it was looked up, or no process \
                        listens there";
 /// The reason why an owner is missing that could have been found.
-const HURRIED: &str = "packets could not wait until their sockets were looked for: too many came, or looking takes \
-                       longer than half a second here";
+const HURRIED: &str = "packets could not wait for the lookup of their sockets: too many arrived, or the lookup takes \
+                       longer than half a second";
 
 /// A source of updates that keeps [`PacketSockets`] current.
 pub trait SocketNews {
@@ -197,7 +197,7 @@ impl<N: SocketNews> Annotate<CapturedPackets> for PacketOwners<N> {
         stats.add(&self.news.close());
         let PacketCounts { here, unknown, hurried, .. } = self.counts;
         if unknown > 0 {
-            stats.add_reason(0, format!("{unknown} of {here} packets to or from here {UNKNOWN}"));
+            stats.add_reason(0, format!("{unknown} of {here} packets to or from this host {UNKNOWN}"));
         }
         if hurried > 0 {
             stats.incomplete(hurried, HURRIED);

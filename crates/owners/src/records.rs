@@ -6,7 +6,7 @@ use record::rows::{Conntrack, CtTuple, LogRecord, LogRecords};
 use record::{Each, Next};
 
 impl PacketTable for LogRecords {
-    const ROWS: &'static str = "records of packets to or from here";
+    const ROWS: &'static str = "records of packets to or from this host";
     const EXPLAIN: Option<&'static str> = None;
 
     fn find<R: ReadOwners>(record: &LogRecord<'_>, readings: &mut Readings<R>) -> OwnerAnswer {

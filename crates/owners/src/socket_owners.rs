@@ -47,7 +47,11 @@ impl<T: PacketTable, R: ReadOwners> Annotate<T> for SocketOwners<R> {
 
     fn close(&mut self, stats: &mut Accounting) {
         stats.add(&self.readings.close());
-        self.counts.report(T::ROWS, "the socket had gone when it was looked for, or nobody listens there", stats);
+        self.counts.report(
+            T::ROWS,
+            "the socket was closed before it was looked up, or no process listens there",
+            stats,
+        );
     }
 }
 

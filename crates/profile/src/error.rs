@@ -23,7 +23,7 @@ pub enum ProfileError {
 impl ProfileError {
     /// Converts to the error of a source of samples.
     pub fn of_samples(self) -> SourceError {
-        self.of("what CPUs do in the kernel")
+        self.of("CPU time in the kernel")
     }
 
     /// Converts to the error of a source of stages.
@@ -62,14 +62,14 @@ impl ProfileError {
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ProfileError::WithoutBpf => f.write_str("netwren was built without BPF, which measures them"),
+            ProfileError::WithoutBpf => f.write_str("netwren was built without BPF, which is needed to measure them"),
             #[cfg(feature = "bpf")]
             ProfileError::Bpf(error) => error.fmt(f),
             ProfileError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) => {
                 f.write_str("not in the recording (the same command with `--record FILE` records them)")
             }
             ProfileError::Io(error) => error.fmt(f),
-            ProfileError::Malformed(why) => write!(f, "the recording makes no sense: {why}"),
+            ProfileError::Malformed(why) => write!(f, "the recording is malformed: {why}"),
         }
     }
 }

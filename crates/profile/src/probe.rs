@@ -10,7 +10,7 @@ pub fn probe_sampling(host: &Host) -> Tried {
             let by = sampler.backend();
             let why = sampler.fallen.iter().map(|why| format!("; {why}")).collect::<String>();
             let names = if sys::symbols::are_shown(host) { "" } else { "; not grouped (names need CAP_SYSLOG)" };
-            let words = format!("by {}{names}{why}", by.name());
+            let words = format!("via {}{names}{why}", by.name());
             match sampler.lacking {
                 Some(missing) if by == SamplerBackend::Proc => Tried::fails(missing, words),
                 _ => Tried::works(words),
@@ -24,7 +24,7 @@ pub fn probe_sampling(host: &Host) -> Tried {
 #[cfg(feature = "bpf")]
 pub fn probe_stages() -> Tried {
     match bpf::PathStages::try_load() {
-        Ok(()) => Tried::works("by bpf programs at netfilter's hooks, for as long as it runs"),
+        Ok(()) => Tried::works("via BPF programs at netfilter's hooks, while it runs"),
         Err(error) => error.tried(),
     }
 }

@@ -31,8 +31,8 @@ pub trait Reasons: Copy {
 /// record::reasons! {
 ///     /// The reason why a record has no rule.
 ///     enum NoRule {
-///         Unknown = Note("records of no rule that nft lists"),
-///         Late = Incomplete("records without their rule: rules changed faster than they may be listed"),
+///         Unknown = Note("records that match no rule listed by nft"),
+///         Late = Incomplete("records without their rule: rules changed too often to list them each time"),
 ///     }
 /// }
 /// ```

@@ -69,7 +69,7 @@ pub fn footer(stats: &Accounting) {
 pub fn footer_lines(stats: &Accounting) -> Vec<String> {
     let mut lines = Vec::new();
     let counted: Vec<String> =
-        [("lost", stats.lost), ("unreadable", stats.failed), ("shown once though read twice", stats.duplicates)]
+        [("lost", stats.lost), ("unreadable", stats.failed), ("read twice and shown once", stats.duplicates)]
             .iter()
             .filter(|(_, n)| *n > 0)
             .map(|(word, n)| format!("{n} {word}"))
@@ -86,7 +86,7 @@ pub fn footer_lines(stats: &Accounting) -> Vec<String> {
         });
     }
     if stats.incomplete && stats.why.is_empty() {
-        lines.push("the result may not be whole".to_owned());
+        lines.push("the result may be incomplete".to_owned());
     }
     lines
 }

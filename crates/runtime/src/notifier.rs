@@ -36,14 +36,15 @@ impl Notifier {
             status: Box::new(status),
         };
         let thread = thread::Builder::new().name("netwren-notify".to_owned()).spawn(move || reporter.run());
-        let thread = thread.map_err(|error| say(&format!("the service manager hears no more: {error}"))).ok();
+        let thread =
+            thread.map_err(|error| say(&format!("the service manager can no longer be notified: {error}"))).ok();
         Some(Notifier { run: Arc::clone(run), is_ending, thread })
     }
 
     /// Reports that the run is ending, while it delivers its queues.
     pub fn stopping(&self) {
         self.is_ending.store(true, Relaxed);
-        tell(&self.run, "STOPPING=1\nSTATUS=delivers what waits, then ends\n");
+        tell(&self.run, "STOPPING=1\nSTATUS=delivers the queued rows, then exits\n");
     }
 }
 

@@ -47,7 +47,9 @@ impl NeededRights {
         if let Some(run) = run {
             let caps = self.caps;
             let dropped = run.at_origin(move || rights::forbid_new().and_then(|()| rights::keep_only(caps)));
-            self.note(dropped.and_then(|dropped| dropped).err().map(|error| format!("capabilities stay: {error}")));
+            self.note(
+                dropped.and_then(|dropped| dropped).err().map(|error| format!("capabilities are not dropped: {error}")),
+            );
         }
         let others = if self.is_verbose { rights::threads_with_more(self.caps) } else { 0 };
         self.note((others > 0).then(|| format!("{others} other threads keep their capabilities")));
@@ -65,17 +67,17 @@ impl NeededRights {
         if let Some(account) = &self.account {
             rights::become_user(&account.ids)
                 .map_err(|error| format!("cannot become {}: {}", account.name, error.errno))?;
-            self.note(Some(format!("this is user {} now", account.name)));
+            self.note(Some(format!("now running as user {}", account.name)));
         }
         Ok(())
     }
 
     fn keep_needed(&self) {
         self.note(Some(match rights::keep_only(self.caps) {
-            Err(error) => format!("capabilities stay: {error}"),
-            Ok((_, false)) => "there were no capabilities to give up".to_owned(),
-            Ok((CapSet(0), true)) => "all capabilities were given up".to_owned(),
-            Ok((left, true)) => format!("capabilities were given up but {}", names(left)),
+            Err(error) => format!("capabilities are not dropped: {error}"),
+            Ok((_, false)) => "there were no capabilities to drop".to_owned(),
+            Ok((CapSet(0), true)) => "all capabilities were dropped".to_owned(),
+            Ok((left, true)) => format!("all capabilities were dropped except {}", names(left)),
         }));
     }
 
@@ -101,7 +103,7 @@ impl NeededRights {
                 Ok(Some(_)) => {
                     let paths = writable.iter().chain(&makeable);
                     let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
-                    format!("no file can be opened for writing but below {}", names.join(", "))
+                    format!("no file can be opened for writing except below {}", names.join(", "))
                 }
             },
         ));
@@ -115,7 +117,7 @@ impl NeededRights {
         self.note(Some(match rights::restrict_calls(groups) {
             Err(error) => format!("all system calls can still be made: {error}"),
             Ok(false) => "all system calls can still be made: this kernel has no seccomp".to_owned(),
-            Ok(true) => "system calls that are not needed are refused".to_owned(),
+            Ok(true) => "unneeded system calls are blocked".to_owned(),
         }));
     }
 

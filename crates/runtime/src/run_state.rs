@@ -39,7 +39,7 @@ impl RunState {
     /// network namespace, because an abstract `NOTIFY_SOCKET` belongs to the first namespace.
     pub fn begin() -> Arc<RunState> {
         let manager = Manager::of_environment().unwrap_or_else(|error| {
-            say(&format!("the service manager is not told anything: {error}"));
+            say(&format!("the service manager is not notified: {error}"));
             None
         });
         Arc::new(RunState { manager, ..RunState::default() })

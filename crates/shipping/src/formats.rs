@@ -235,7 +235,10 @@ pub(crate) fn writer<T: Shipped>(
     });
     writer.ok_or_else(|| {
         let (table, word) = (T::NAME, target.format.word());
-        format!("{word} is no format for the table {table}: json, syslog, syslog-rfc3164 and databases are for all")
+        format!(
+            "{word} does not support the table {table}: json, syslog, syslog-rfc3164 and databases support all \
+            tables"
+        )
     })
 }
 
@@ -269,7 +272,7 @@ impl RowWriter<LogRecords> for IpRecords {
     }
 
     fn lacks_place(&self) -> Option<&'static str> {
-        Some("they are not IP (ARP, say), and pcap has one link type: ship them as pcapng")
+        Some("they are not IP (but ARP, for example), and pcap has a single link type: ship them as pcapng")
     }
 
     fn file_header(&mut self) -> Vec<u8> {

@@ -97,7 +97,7 @@ impl<T: Shipped> Shipment<T> {
         let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         for output in outputs.iter().filter(|output| ship.repeats.fold.is_some() && !output.has_words) {
             say(&format!(
-                "{}: gets every row; its format cannot say that one stands for others (--fold)",
+                "{}: receives every row; its format cannot store the count of folded rows (--fold)",
                 output.target
             ));
         }
@@ -119,7 +119,7 @@ impl<T: Shipped> Shipment<T> {
         let unfolded = self.gate.as_ref().map_or(0, |gate| gate.unfolded());
         if unfolded > 0 {
             let most = export::FOLD_KEYS_MAX;
-            say(&format!("{unfolded} rows were not folded: more than {most} different ones at a time (--fold)"));
+            say(&format!("{unfolded} rows were not folded: more than {most} different rows at a time (--fold)"));
         }
         self.say_forgotten();
         for (count, words) in self.outputs.iter().filter_map(Shipper::left_out) {
@@ -168,7 +168,7 @@ impl<T: Shipped> Shipment<T> {
         let used: Vec<String> = self.outputs.iter().map(|shipper| shipper.target.to_string()).collect();
         for other in Spool::others(&spool.dir, &used).unwrap_or_default() {
             let (waiting, target, path) = (other.waiting, &other.target, other.path.display());
-            say(&format!("{waiting} messages wait for {target}, to which this run does not ship, in {path}"));
+            say(&format!("{waiting} messages are queued in {path} for {target}, to which this run does not ship"));
         }
     }
 }
@@ -262,7 +262,7 @@ fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError
     let Some(spool) = &ship.spool else {
         if !matches!(target.address, Address::File(_)) {
             let mib = ship.queue_max >> 20;
-            say(&format!("{target}: up to {mib} MiB wait in memory while it is away (--spool DIR: on disk)"));
+            say(&format!("{target}: queues up to {mib} MiB in memory while it is unavailable (--spool DIR: on disk)"));
         }
         return Ok(Box::new(MemoryStore::new(ship.queue_max)));
     };

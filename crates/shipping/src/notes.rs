@@ -18,7 +18,7 @@ fn words_of(reason: &str) -> &'static str {
     match reason {
         "full" => "dropped because the queue was full (--queue-max, --when-full)",
         "age" => "dropped because they waited too long (--spool-age)",
-        "lost" => "lost by a crash or in a damaged spool",
+        "lost" => "lost in a crash or a damaged spool",
         "end" => "not delivered when the run ended",
         _ => "too long for a datagram",
     }
@@ -27,8 +27,8 @@ fn words_of(reason: &str) -> &'static str {
 /// The message for a notice of the output to `target`.
 pub(super) fn sentence(target: &str, notice: &OutputNotice) -> String {
     match notice {
-        OutputNotice::Away(error) => format!("{target}: {error}; rows wait until it is back"),
-        OutputNotice::Back(after) => format!("{target}: back after {:.1} s", after.as_secs_f64()),
+        OutputNotice::Away(error) => format!("{target}: {error}; rows are queued until it is available"),
+        OutputNotice::Back(after) => format!("{target}: available again after {:.1} s", after.as_secs_f64()),
         OutputNotice::Dropped { reason, count, error } => {
             let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
             format!("{target}: {count} rows so far {}{why}", words_of(reason))
@@ -48,7 +48,7 @@ pub(super) fn status_line(outputs: impl Iterator<Item = Status>) -> String {
         dropped += ledger.dropped.reasons().iter().map(|(_, count)| count).sum::<u64>();
         away += u32::from(!is_open);
     }
-    let away = if away > 0 { format!(", receivers away {away}") } else { String::new() };
+    let away = if away > 0 { format!(", unavailable receivers {away}") } else { String::new() };
     format!("seen {seen}, delivered {delivered}, waiting {waiting}, dropped {dropped}{away}")
 }
 

@@ -18,7 +18,7 @@ pub fn pack(name: &OsStr) -> Exit {
         Ok(()) => Exit::Ok,
         Err(error) => {
             let name = sys::escaped(name.as_encoded_bytes());
-            messages::say(&format!("cannot pack {name}: {error}: it stays as it is"));
+            messages::say(&format!("cannot compress {name}: {error}: the file is left uncompressed"));
             Exit::Failed
         }
     }

@@ -98,13 +98,13 @@ impl<T: super::Shipped> Shipment<T> {
                     begun.push(target.to_string());
                     self.outputs.push(shipper);
                 }
-                Err(error) => say(&format!("{target} is not shipped to: {error}")),
+                Err(error) => say(&format!("not shipping to {target}: {error}")),
             }
         }
         self.settings = new.clone();
         self.watch();
         for (word, names) in [("ended", names), ("begun", begun)].into_iter().filter(|(_, names)| !names.is_empty()) {
-            say(&format!("configuration read anew: {word}: {}", names.join(", ")));
+            say(&format!("configuration reloaded: {word}: {}", names.join(", ")));
         }
     }
 

@@ -98,7 +98,7 @@ pub(crate) fn cut_hole(rendered: &mut Vec<u8>, start: usize, gap: Option<Range<u
 fn into_sink_error(error: std::io::Error) -> SinkError {
     match error.kind() {
         ErrorKind::BrokenPipe => SinkError::Closed,
-        ErrorKind::WriteZero => SinkError::Io("the output takes no more bytes".into()),
+        ErrorKind::WriteZero => SinkError::Io("the output accepts no more bytes".into()),
         _ => SinkError::Io(Box::new(error)),
     }
 }

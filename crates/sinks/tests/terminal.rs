@@ -154,7 +154,10 @@ fn the_last_line_names_the_columns_that_left() {
     let rows = [row(b"nginx", 1)];
     let text = drawn(room(60), &columns, &rows);
     let said = text.lines().skip_while(|line| !line.starts_with("column")).collect::<Vec<_>>().join(" ");
-    assert!(said.contains("; keep one by --columns +") && said.ends_with("; see all by -o plain | less -S"), "{text}");
+    assert!(
+        said.contains("; keep one with --columns +") && said.ends_with("; show all with -o plain | less -S"),
+        "{text}"
+    );
     let named = Room { named: vec!["path"], ..room(60) };
     assert!(drawn(named, &columns, &rows).contains("  path"), "a column that is named stays");
     let groups = Room { can_be_named: false, see_by: "", ..room(60) };

@@ -27,7 +27,7 @@ use crate::pushdown::{PushdownContext, Split, TableFilter, split};
 use crate::source::{SocketSource, explain_table};
 
 /// The note if only the walk reaches a namespace.
-const UNREACHABLE: &str = "nothing leads into a network namespace: of its sockets only TCP was read";
+const UNREACHABLE: &str = "a network namespace cannot be entered: only its TCP sockets were read";
 
 /// The sockets of several namespaces, one after the other in the order of `ways`.
 #[derive(Debug)]
@@ -122,12 +122,12 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
             }
         }
         if source.cache.why_no_walk().is_some() || !cfg!(feature = "bpf") {
-            explain.push("without bpf, network namespaces that only a socket keeps alive are not found".into());
+            explain.push("without BPF, network namespaces that only a socket keeps alive are not found".into());
         }
         if !offer.explain.is_empty() {
             explain.append(&mut offer.explain);
             let many = source.ways.len();
-            explain.push(format!("by netlink and proc in each of {many} network namespaces, one after the other"));
+            explain.push(format!("via netlink and proc in each of {many} network namespaces, one after the other"));
         }
         Offer { explain, ..offer }
     }

@@ -178,8 +178,8 @@ fn decide(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
             (Via::Bpf, "the recording has it", None)
         }
         (Some(Recorded { netlink: true, .. }), _) => (Via::Netlink, "the recording has it", None),
-        (Some(_), _) => (Via::Proc, "the recording has it by no other", None),
-        (None, Some(Via::Bpf)) if !tcp => (Via::Netlink, "only TCP is read by bpf", None),
+        (Some(_), _) => (Via::Proc, "the recording has it only this way", None),
+        (None, Some(Via::Bpf)) if !tcp => (Via::Netlink, "only TCP is read via BPF", None),
         (None, Some(via)) => (via, "as asked", None),
         (None, None) => by_cost(facts),
     }
@@ -196,7 +196,7 @@ fn by_cost(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
     match (facts.walk)() {
         Walk::Pays(why) => (Via::Bpf, why, None),
         Walk::TooFew => (Via::Netlink, "the cheapest", None),
-        Walk::No(why) => (Via::Netlink, "the cheapest that works", Some(why)),
+        Walk::No(why) => (Via::Netlink, "the cheapest one that works", Some(why)),
     }
 }
 

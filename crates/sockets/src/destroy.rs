@@ -234,9 +234,9 @@ impl fmt::Display for Closing {
             Closing::Aborted => "aborted: the program gets ECONNABORTED",
             Closing::StillOpen => "still open: the program got an error and keeps the port, end the program to free it",
             Closing::ConnectionLives => {
-                "still open: one subflow was aborted, the MPTCP connection goes on (end the program to close it)"
+                "still open: one subflow was aborted, the MPTCP connection continues (end the program to close it)"
             }
-            Closing::Gone => "gone before they could be closed",
+            Closing::Gone => "no longer there when they were to be closed",
             Closing::Hidden => "not found by the kernel under their addresses (bound only, or too many share one)",
             Closing::Unsupported => {
                 "the kernel has no way to close them (their state, or CONFIG_INET_DIAG_DESTROY is off)"
@@ -395,7 +395,7 @@ pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> Tried {
     if !sys::caps::effective().is_ok_and(|set| set.has(sys::caps::Cap::NetAdmin)) {
         return Tried::fails(Missing::Right, "needs CAP_NET_ADMIN");
     }
-    Tried::works(format!("{} sockets, by SOCK_DESTROY", closable.join(" and ")))
+    Tried::works(format!("{} sockets, via SOCK_DESTROY", closable.join(" and ")))
 }
 
 // A request that reaches the kernel's code for closing sockets but cannot close one. Its address matches no socket that

@@ -64,7 +64,7 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
         },
         Proto::Unix => (tried(unix_diag::request(0, 0)), "one dump"),
         Proto::Packet => (tried(packet_diag::request(0)), "one dump"),
-        Proto::Netlink => (tried(netlink_diag::request(0)), "one dump for every protocol"),
+        Proto::Netlink => (tried(netlink_diag::request(0)), "one dump for each protocol"),
         Proto::Vsock => (tried(vsock_diag::request(0)), "one dump"),
         Proto::Tipc => (tried(tipc_diag::request(0)), "one dump"),
         Proto::Xdp => (tried(xdp_diag::request(0)), "one dump"),
@@ -108,7 +108,7 @@ fn not_asked(modules: &Modules<'_>, proto: Proto) -> Option<String> {
             Some(format!("not loaded (module {module}, {config}); reading {name} sockets makes the kernel load it"))
         }
         Presence::Unknown => Some(format!(
-            "not tried: /proc/kallsyms does not say whether the module {module} ({config}) is loaded; reading {name} \
+            "not tried: /proc/kallsyms does not show whether the module {module} ({config}) is loaded; reading {name} \
              sockets makes the kernel load it"
         )),
     }
@@ -136,7 +136,7 @@ fn by_proc(host: &Host, proto: Proto) -> Probe {
         (Err(error), _) => Tried::refused(Some(error.errno), error.to_string()),
         (Ok(_), Proto::Unix) => Tried::works("without peers, queues, owners' uids and cookies"),
         (Ok(_), Proto::Packet) => Tried::works("without rings, fanout, memberships, filters, memory and cookies"),
-        (Ok(_), Proto::Netlink) => Tried::works("without memory and cookies, of the groups the first 32"),
+        (Ok(_), Proto::Netlink) => Tried::works("without memory and cookies, and only the first 32 groups"),
         (Ok(_), _) => Tried::works("without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits"),
     };
     Probe { proto, via: Via::Proc, tried }
@@ -190,7 +190,7 @@ mod tests {
             tried.map(|probe| (probe.proto, probe.tried.words)).collect::<Vec<_>>()
         };
         sys::fault::arm("socket", 0, 100, sys::fault::Fault::Fails(Errno::ACCES));
-        assert_eq!(netlink("not tried: /proc/kallsyms does not say"), []);
+        assert_eq!(netlink("not tried: /proc/kallsyms does not show"), []);
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t raw_dump\n").unwrap();
         assert_eq!(netlink("not loaded (module "), []);
         let closing = crate::probe_closing(&host, &Modules::new(&host));

@@ -151,10 +151,12 @@ impl<'h> SocketSource<'h> {
         match self.cache().loaded(parts) {
             Some(Program::Walk) => (WORTH_WALKING, "the program is loaded"),
             Some(Program::Iterator) => (WORTH_ITERATING, "the program is loaded"),
-            None if self.cache().was_refused() => (WORTH_LOADING_ITERATOR, "so many sockets that an iterator pays"),
-            None if repeated => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
-            None if one_port => (WORTH_LOADING_FOR_ONE_PORT, "so many sockets that loading a program pays"),
-            None => (WORTH_LOADING, "so many sockets that loading a program pays"),
+            None if self.cache().was_refused() => (WORTH_LOADING_ITERATOR, "enough sockets to justify an iterator"),
+            None if repeated => {
+                (WORTH_LOADING_FOR_MANY, "many sockets, read repeatedly: loading a program is justified")
+            }
+            None if one_port => (WORTH_LOADING_FOR_ONE_PORT, "enough sockets to justify loading a program"),
+            None => (WORTH_LOADING, "enough sockets to justify loading a program"),
         }
     }
 }
@@ -220,7 +222,7 @@ impl Scan<Sockets> for SocketScan<'_> {
         let ReadPlan { host, options, ref tables, .. } = self.plan;
         let mut explain: Vec<String> = tables.iter().map(|table| explain_table(&table.choice, &table.filter)).collect();
         if tables.is_empty() {
-            explain.push("no table can have such rows: nothing is read".into());
+            explain.push("no table can contain such rows: nothing is read".into());
         }
         explain.extend(self.recorded_filters.iter().map(|note| format!("recorded with a {note}")));
         let lacks = tables.iter().fold(0, |lacks, table| lacks | table.choice.lacks);
@@ -245,10 +247,10 @@ pub(crate) fn explain_table(choice: &Choice, filter: &TableFilter) -> String {
     let kernel = match (choice.via, words.is_empty()) {
         (Via::Netlink, false) => format!("; the kernel filters {words}"),
         (Via::Bpf, false) => {
-            format!("; filtered by {words}, the program does what concerns states, families and ports")
+            format!("; filtered by {words}; the program tests states, families and ports")
         }
         _ => String::new(),
     };
     let no_walk = choice.no_walk.map(|why| format!("; {why}")).unwrap_or_default();
-    format!("{} sockets by {} ({}{no_walk}){kernel}", filter.proto.name(), choice.via.name(), choice.why)
+    format!("{} sockets via {} ({}{no_walk}){kernel}", filter.proto.name(), choice.via.name(), choice.why)
 }

@@ -35,7 +35,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub fn open_regular(path: &Path) -> io::Result<File> {
     match open_fd(path)? {
         (fd, stat) if stat.is_file() => Ok(File::from(OwnedFd::from(fd))),
-        _ => Err(refused("it is no regular file".to_owned())),
+        _ => Err(refused("it is not a regular file".to_owned())),
     }
 }
 
@@ -44,7 +44,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (fd, stat) = open_fd(path)?;
     let is_stream = stat.is_fifo() || stat.is_null() || term::is_terminal(fd.as_raw_fd());
     if !stat.is_file() && !is_stream {
-        return Err(refused("it is no regular file".to_owned()));
+        return Err(refused("it is not a regular file".to_owned()));
     }
     read_open(&fd, stat, most)
 }
@@ -54,10 +54,13 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn read_trusted(path: &Path, most: u64) -> io::Result<(Vec<u8>, Stat)> {
     let (fd, stat) = open_fd(path)?;
     if !stat.is_file() {
-        return Err(refused("it is no regular file".to_owned()));
+        return Err(refused("it is not a regular file".to_owned()));
     }
     if stat.uid != 0 && stat.uid != caps::euid() {
-        return Err(refused(format!("it belongs to user {}: it must be root's or one's own", stat.uid)));
+        return Err(refused(format!(
+            "it belongs to user {}: it must belong to root or to the user that runs netwren",
+            stat.uid
+        )));
     }
     if stat.mode & OTHERS_WRITE != 0 {
         let mode = stat.mode & 0o7777;
@@ -141,7 +144,11 @@ mod tests {
         File::create(at("sparse")).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&at("sparse"), 4 << 20).unwrap_err().to_string(), "it has more than 4 MiB");
         for endless in ["/dev/zero", "/dev/urandom", "/"] {
-            assert_eq!(read(Path::new(endless), 1024).unwrap_err().to_string(), "it is no regular file", "{endless}");
+            assert_eq!(
+                read(Path::new(endless), 1024).unwrap_err().to_string(),
+                "it is not a regular file",
+                "{endless}"
+            );
         }
         assert_eq!(read(Path::new("/dev/null"), 1024).unwrap(), b"");
         // Files of /proc report a size of 0.
@@ -164,7 +171,7 @@ mod tests {
         };
         assert_eq!(written("exec >\"$1\"; echo a; sleep 0.05; echo b"), Ok("a\nb\n".to_owned()));
         assert_eq!(written("yes >\"$1\""), Err("it has more than 1 MiB".to_owned()));
-        assert_eq!(read_trusted(&fifo, 1).unwrap_err().to_string(), "it is no regular file");
+        assert_eq!(read_trusted(&fifo, 1).unwrap_err().to_string(), "it is not a regular file");
     }
 
     #[test]
@@ -182,9 +189,12 @@ mod tests {
             assert_eq!(with_mode(mode), Err(says));
         }
         if chown(&path, Some(65_534), None).is_ok() {
-            assert_eq!(with_mode(0o600), Err("it belongs to user 65534: it must be root's or one's own".to_owned()));
+            assert_eq!(
+                with_mode(0o600),
+                Err("it belongs to user 65534: it must belong to root or to the user that runs netwren".to_owned())
+            );
             assert_eq!(read(&path, 1).unwrap(), b"a", "data is no configuration");
         }
-        assert_eq!(read_trusted(Path::new("/dev/zero"), 9).unwrap_err().to_string(), "it is no regular file");
+        assert_eq!(read_trusted(Path::new("/dev/zero"), 9).unwrap_err().to_string(), "it is not a regular file");
     }
 }

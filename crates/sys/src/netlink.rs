@@ -110,12 +110,12 @@ impl NetlinkSocket {
         };
         let (family, of) = (number(libc::SO_DOMAIN), number(libc::SO_PROTOCOL));
         if family != Ok(libc::AF_NETLINK) || of != Ok(protocol) {
-            return Err(format!("it is no {}", shown(protocol)));
+            return Err(format!("it is not a {}", shown(protocol)));
         }
         let netns = netns_holder::netns_of(&fd).and_then(|netns| fs::stat_fd(&netns));
         let inode = netns.map_err(|errno| format!("its network namespace cannot be read: {errno}"))?.inode;
         if inode != netns_inode {
-            return Err(format!("it is of another network namespace ({inode}, not {netns_inode})"));
+            return Err(format!("it belongs to another network namespace ({inode}, not {netns_inode})"));
         }
         Ok(NetlinkSocket { fd, protocol, alarms: AtomicU32::new(0) })
     }

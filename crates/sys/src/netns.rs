@@ -336,7 +336,7 @@ impl Drop for Inside {
         if let Err(error) = set(&before) {
             // Continuing would read another namespace's tables and present them as ours: the one thing worse than
             // stopping. It happens only if a privilege was lost between entering and leaving.
-            eprintln!("netwren: cannot return to the own network namespace: {error}");
+            eprintln!("netwren: cannot return to the original network namespace: {error}");
             std::process::abort();
         }
     }

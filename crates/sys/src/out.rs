@@ -20,7 +20,7 @@ pub enum OutError {
 impl fmt::Display for OutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OutError::Closed => f.write_str("the reader of the output has gone"),
+            OutError::Closed => f.write_str("the reader of the output has closed it"),
             OutError::Failed(error) => error.fmt(f),
         }
     }

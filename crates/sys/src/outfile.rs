@@ -96,7 +96,7 @@ impl FilePlace {
     pub fn find(path: &Path) -> io::Result<FilePlace> {
         let name = match path.components().next_back() {
             Some(Component::Normal(name)) => name.to_owned(),
-            _ => return Err(refused("it names no file".to_owned())),
+            _ => return Err(refused("it does not name a file".to_owned())),
         };
         let (dir, exposed) = walk(path.parent().unwrap_or(Path::new("")))?;
         Ok(FilePlace { folder: Folder::of(dir), name, exposed })
@@ -160,7 +160,9 @@ impl FilePlace {
     pub fn check_path(&self) -> io::Result<()> {
         let Some(dir) = &self.exposed else { return Ok(()) };
         let dir = crate::escaped(dir.as_os_str().as_bytes());
-        Err(refused(format!("other users can replace files in {dir}: take a directory of one's own")))
+        Err(refused(format!(
+            "other users can replace files in {dir}: use a directory that only this user can write to"
+        )))
     }
 }
 
@@ -225,7 +227,7 @@ impl Folder {
         if stat.is_file() && stat.uid == caps::euid() && stat.links == 1 {
             return Ok(File::from(OwnedFd::from(fd)));
         }
-        Err(refused("it is no file of this user alone".to_owned()))
+        Err(refused("other users can access this file".to_owned()))
     }
 
     /// Returns the error of a failed open for writing: of a FIFO without a reader, or of an unsupported object.
@@ -237,8 +239,8 @@ impl Folder {
     }
 }
 
-const IS_LINK: &str = "it is a symbolic link: name the file that it leads to";
-const NO_FILE: &str = "it is no regular file";
+const IS_LINK: &str = "it is a symbolic link: name its target";
+const NO_FILE: &str = "it is not a regular file";
 
 fn refused(text: String) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, text)
@@ -401,7 +403,7 @@ fn walk(path: &Path) -> io::Result<(Fd, Option<PathBuf>)> {
             let link = shown.join(&step);
             if !is_trusted(stat.uid) {
                 let link = crate::escaped(link.as_os_str().as_bytes());
-                let text = format!("{link} is a link of user {}: name the directory that it leads to", stat.uid);
+                let text = format!("{link} is a link of user {}: name its target directory", stat.uid);
                 return Err(refused(text));
             }
             let target = target_of(&next)?;
@@ -539,7 +541,11 @@ mod tests {
         assert_eq!(std::fs::read(at("precious")).unwrap(), b"precious");
         assert_eq!(std::fs::read(at("one")).unwrap(), b"precious");
         for name in ["/", "", "..", "a/.."] {
-            assert_eq!(said(open(Path::new(name), Opening::regular(Contents::New))), "it names no file", "{name}");
+            assert_eq!(
+                said(open(Path::new(name), Opening::regular(Contents::New))),
+                "it does not name a file",
+                "{name}"
+            );
         }
     }
 
@@ -597,10 +603,7 @@ mod tests {
         if is_root() {
             lchown(at("ours"), NOBODY, None).unwrap();
             let refused = said(through("ours"));
-            assert!(
-                refused.ends_with("/ours is a link of user 65534: name the directory that it leads to"),
-                "{refused}"
-            );
+            assert!(refused.ends_with("/ours is a link of user 65534: name its target directory"), "{refused}");
             chown(at("real"), NOBODY, None).unwrap();
             assert!(FilePlace::find(&at("real/file")).unwrap().check_path().is_err());
         }

@@ -95,19 +95,21 @@ impl fmt::Display for FileFault {
                 write!(f, "neither pcap nor pcapng: it begins with {a:02x} {b:02x} {c:02x} {d:02x}")
             }
             FileFault::Version(major, minor) => {
-                write!(f, "pcap of version {major}.{minor}, which nobody has described")
+                write!(f, "unknown pcap version {major}.{minor}")
             }
             FileFault::Truncated { what, needed, got } => {
-                write!(f, "the file ends within {what}: {got} bytes are there of {needed}")
+                write!(f, "the file ends within {what}: {got} of {needed} bytes")
             }
-            FileFault::PacketTooLong { claims } => write!(f, "a packet claims to have {claims} bytes"),
-            FileFault::BlockLength(length) => write!(f, "a block claims to have {length} bytes"),
+            FileFault::PacketTooLong { claims } => write!(f, "a packet claims a length of {claims} bytes"),
+            FileFault::BlockLength(length) => write!(f, "a block claims a length of {length} bytes"),
             FileFault::LengthsDiffer(first, last) => {
-                write!(f, "a block has {first} bytes by its begin and {last} by its end")
+                write!(f, "a block has a length of {first} bytes at its start and {last} at its end")
             }
-            FileFault::BlockTooShort { kind } => write!(f, "a block of type {kind} is shorter than what is in it"),
-            FileFault::UnknownIface(number) => write!(f, "a packet of interface {number}, which is not described"),
-            FileFault::ManyIfaces => f.write_str("more interfaces than are remembered"),
+            FileFault::BlockTooShort { kind } => write!(f, "a block of type {kind} is shorter than its contents"),
+            FileFault::UnknownIface(number) => {
+                write!(f, "a packet of interface {number}, which the file does not describe")
+            }
+            FileFault::ManyIfaces => f.write_str("too many interfaces"),
         }
     }
 }

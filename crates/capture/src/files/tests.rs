@@ -205,10 +205,10 @@ fn broken_files_say_where() {
     let whole = pcap(false, 0xa1b2_c3d4);
     for (bytes, packets, says) in [
         (&whole[..], 2, ""),
-        (&whole[..whole.len() - 1], 1, "x, byte 44: the file ends within a packet: 4 bytes are there of 5"),
-        (&whole[..50], 1, "x, byte 44: the file ends within the header of a packet: 6 bytes are there of 16"),
+        (&whole[..whole.len() - 1], 1, "x, byte 44: the file ends within a packet: 4 of 5 bytes"),
+        (&whole[..50], 1, "x, byte 44: the file ends within the header of a packet: 6 of 16 bytes"),
         (&whole[..24], 0, ""),
-        (&whole[..20], 0, "x, byte 0: the file ends within its header: 20 bytes are there of 24"),
+        (&whole[..20], 0, "x, byte 0: the file ends within its header: 20 of 24 bytes"),
         (&whole[..2], 0, "x: neither pcap nor pcapng: it begins with d4 c3 00 00"),
         (b"", 0, "x: the file is empty"),
         (b"GET / HTTP", 0, "x: neither pcap nor pcapng: it begins with 47 45 54 20"),
@@ -218,7 +218,7 @@ fn broken_files_say_where() {
     }
     let mut long = whole.clone();
     long[44 + 8..44 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(read(&long).1, "x, byte 44: a packet claims to have 4294967295 bytes");
+    assert_eq!(read(&long).1, "x, byte 44: a packet claims a length of 4294967295 bytes");
     let begin = |made: &mut Made| _ = made.section().iface(1, &[]).packet(0, 1, 1, b"x");
     let broken = |then: &dyn Fn(&mut Made)| {
         let mut made = Made(Vec::new(), false);
@@ -231,24 +231,21 @@ fn broken_files_say_where() {
     assert_eq!(broken(&|_| {}), "");
     assert_eq!(
         broken(&|made| _ = made.packet(7, 1, 1, b"x")),
-        "x, byte 84: a packet of interface 7, which is not described"
+        "x, byte 84: a packet of interface 7, which the file does not describe"
     );
-    assert_eq!(broken(&|made| _ = made.u32(6).u32(13)), "x, byte 84: a block claims to have 13 bytes");
-    assert_eq!(broken(&|made| _ = made.u32(6).u32(1 << 31)), "x, byte 84: a block claims to have 2147483648 bytes");
+    assert_eq!(broken(&|made| _ = made.u32(6).u32(13)), "x, byte 84: a block claims a length of 13 bytes");
+    assert_eq!(broken(&|made| _ = made.u32(6).u32(1 << 31)), "x, byte 84: a block claims a length of 2147483648 bytes");
     assert_eq!(
         broken(&|made| _ = made.u32(6).u32(16).u32(0)),
-        "x, byte 84: the file ends within a block: 12 bytes are there of 16"
+        "x, byte 84: the file ends within a block: 12 of 16 bytes"
     );
     assert_eq!(
         broken(&|made| _ = made.u32(6).u32(16).u32(0).u32(20)),
-        "x, byte 84: a block has 16 bytes by its begin and 20 by its end"
+        "x, byte 84: a block has a length of 16 bytes at its start and 20 at its end"
     );
     let short = |made: &mut Made| _ = made.block(6, |body| _ = body.u32(0).u32(0).u32(0).u32(99).u32(99));
-    assert_eq!(broken(&short), "x, byte 84: a block of type 6 is shorter than what is in it");
-    assert_eq!(
-        broken(&|made| _ = made.u16(6)),
-        "x, byte 84: the file ends within the header of a block: 2 bytes are there of 8"
-    );
+    assert_eq!(broken(&short), "x, byte 84: a block of type 6 is shorter than its contents");
+    assert_eq!(broken(&|made| _ = made.u16(6)), "x, byte 84: the file ends within the header of a block: 2 of 8 bytes");
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -70,7 +70,7 @@ impl OpenRing {
     /// A note for the start, if the interface is down.
     pub(super) fn caveat(&self) -> Option<String> {
         let iface = self.iface.as_ref().filter(|iface| iface.health == Health::Down)?;
-        Some(format!("{} is down: it is captured once it is up", escaped(&iface.name)))
+        Some(format!("{} is down: capturing starts when it is up", escaped(&iface.name)))
     }
 
     /// Requests time stamps of this clock; returns a sentence if it is unavailable.
@@ -80,9 +80,9 @@ impl OpenRing {
         let name = iface.map_or_else(|| "all interfaces".into(), escaped);
         Some(match error.errno {
             errno if errno == sys::Errno::OPNOTSUPP => {
-                format!("{name}: the driver has no such time stamps of its adapter: the host's are taken")
+                format!("{name}: the driver has no such timestamps of the network card: using the host's")
             }
-            errno => format!("{name}: no time stamps of the adapter, the host's are taken: {errno}"),
+            errno => format!("{name}: no timestamps of the network card, using the host's: {errno}"),
         })
     }
 
@@ -93,13 +93,13 @@ impl OpenRing {
         let Some(iface) = &mut self.iface else { return };
         if let Some(link) = place.links.present(iface.index) {
             if link.name != iface.name {
-                say(&format!("{} is called {} now: it is captured on", escaped(&iface.name), escaped(&link.name)));
+                say(&format!("{} was renamed to {}: capturing continues", escaped(&iface.name), escaped(&link.name)));
                 iface.name.clone_from(&link.name);
             }
             let health = if link.is_up { Health::Up } else { Health::Down };
             match (iface.health, health) {
                 (Health::Up, Health::Down) => {
-                    say(&format!("{} went down: it is captured again once it is up", escaped(&iface.name)));
+                    say(&format!("{} went down: capturing continues when it is up", escaped(&iface.name)));
                 }
                 (Health::Down, Health::Up) => say(&format!("{} is up", escaped(&iface.name))),
                 _ => {}
@@ -109,7 +109,8 @@ impl OpenRing {
         }
         if iface.health != Health::Gone {
             iface.health = Health::Gone;
-            say(&format!("{} is gone: one of that name is captured once it is there", escaped(&iface.name)));
+            let name = escaped(&iface.name);
+            say(&format!("{name} was removed: capturing continues when an interface of that name appears"));
         }
         let Some(link) = place.links.named(&iface.name) else { return };
         if let Err(error) = self.ring.bind(link.index) {
@@ -118,7 +119,7 @@ impl OpenRing {
         if self.promiscuous {
             let _ = self.ring.see_all(link.index);
         }
-        say(&format!("{} is there again", escaped(&iface.name)));
+        say(&format!("{} has reappeared", escaped(&iface.name)));
         iface.index = link.index;
         iface.health = if link.is_up { Health::Up } else { Health::Down };
         while self.ring.take_error().is_some() {}

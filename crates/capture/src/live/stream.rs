@@ -169,7 +169,7 @@ impl<'h> PacketStream<'h> {
         let is_small = |ring: &&OpenRing| places.get(ring.at).is_some_and(|at| ring.ring.bytes() < at.place.ring_bytes);
         let small = rings.iter().filter(is_small).map(|ring| ring.ring.bytes()).min();
         if let Some(bytes) = small {
-            (follow.say)(&format!("the kernel has memory for a ring of {} KiB only", bytes >> 10));
+            (follow.say)(&format!("the kernel has memory only for a ring of {} KiB", bytes >> 10));
         }
         rings.iter().filter_map(OpenRing::caveat).for_each(|caveat| (follow.say)(&caveat));
         if follow.clock != StampClock::Host {
@@ -558,7 +558,7 @@ fn open_rings(
     if let Some(missing) = ifaces.iter().find(|name| !is_open(name)) {
         let names: Vec<Box<str>> = places.iter().flat_map(|place| place.links.names()).take(NAMES_MAX).collect();
         let text =
-            format!("there is no interface {}; there are {}", sys::escaped(missing.as_bytes()), names.join(", "));
+            format!("there is no interface {}; available: {}", sys::escaped(missing.as_bytes()), names.join(", "));
         return Err(SourceError { what: WHAT, fault: SourceFault::Io, cause: text.into() });
     }
     Ok(rings)
@@ -578,9 +578,9 @@ fn refused(error: SysError) -> SourceError {
 impl Stream<CapturedPackets> for PacketStream<'_> {
     fn offer(&self, _: &Demand<CapturedPackets>) -> Offer {
         let bytes: usize = self.rings.iter().map(|ring| ring.ring.bytes()).sum();
-        let line = format!("packets by AF_PACKET: {} rings, {} KiB together", self.rings.len(), bytes >> 10);
+        let line = format!("packets via AF_PACKET: {} rings, {} KiB in total", self.rings.len(), bytes >> 10);
         let program = match self.instructions {
-            0 => "no filter in the kernel: it takes all packets whole".to_owned(),
+            0 => "no filter in the kernel: all packets are captured whole".to_owned(),
             instructions => format!("the kernel's filter has {instructions} instructions"),
         };
         Offer { backend: BACKEND, explain: vec![line, program], ..Offer::default() }
@@ -619,9 +619,13 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
         let Shortage { left_out, reduced } = self.shortage;
         let unopened = format!("were not captured ({})", self.unopened.why.as_deref().unwrap_or_default());
         for (count, is_missing, what) in [
-            (left_out, true, "were left out for want of memory or descriptors (raise with --buffer-total, ulimit -n)"),
+            (
+                left_out,
+                true,
+                "were left out for lack of memory or file descriptors (raise with --buffer-total, ulimit -n)",
+            ),
             (self.unopened.count, true, &unopened),
-            (reduced, false, "had smaller rings: --buffer-total was shared out"),
+            (reduced, false, "had smaller rings: they share --buffer-total"),
         ] {
             if count > 0 {
                 stats.incomplete |= is_missing;
@@ -629,7 +633,7 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
             }
         }
         if report.truncated > 0 {
-            stats.incomplete(report.truncated, "long packets cut: no room for all of them (raise with --buffer)");
+            stats.incomplete(report.truncated, "long packets were truncated: not enough room (raise with --buffer)");
         }
         stats
     }

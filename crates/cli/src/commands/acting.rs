@@ -67,7 +67,7 @@ pub(super) fn asked(words: &ParsedWords<'_>, verb: &Verb, order: &'static str) -
     request.shown.order = Some(order);
     match (request.shown.filter.trim().is_empty(), words.has("all")) {
         (true, false) => Err(format!("which {}? Without a filter `{}` needs --all", verb.things, words.command.name)),
-        (false, true) => Err("--all and a filter exclude each other".to_owned()),
+        (false, true) => Err("--all cannot be used with a filter".to_owned()),
         _ => Ok((request, words.has("yes"))),
     }
 }
@@ -81,7 +81,7 @@ fn tell<A: Act>(act: &A, rows: ActedRows, stats: &mut Accounting) {
         return stats.add_reason(0, format!("no {thing} matches: nothing to {infinitive}"));
     }
     if !yes {
-        let text = format!("{things} that would be {past}: {shown}; nothing was done, --yes {present} them");
+        let text = format!("{things} that would be {past}: {shown}; nothing was changed, --yes {present} them");
         return stats.add_reason(0, text);
     }
     stats.add_reason(0, format!("{things} {past}: {} of {shown}", act.done()));

@@ -18,7 +18,7 @@ pub(super) fn buffer_total(line: &ParsedWords<'_>) -> Result<u64, String> {
         return Ok(BUFFER_TOTAL);
     };
     if !line.has("all-netns") {
-        return Err("--buffer-total goes with --all-netns: it is shared out among network namespaces".to_owned());
+        return Err("--buffer-total needs --all-netns: it is shared among network namespaces".to_owned());
     }
     let bytes = parser::bytes(text).filter(|bytes| (1 << 20..=1 << 40).contains(bytes));
     bytes.ok_or_else(|| format!("--buffer-total takes 1MiB to 1TiB, not `{text}`"))

@@ -212,7 +212,7 @@ pub(super) fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterRea
                 stats.used(via.name());
             }
             if let Some(why) = &found.without {
-                stats.incomplete(1, format!("no counters of connection tracking: {why}"));
+                stats.incomplete(1, format!("conntrack counters are not available: {why}"));
             }
             add_stats(reading, &found);
         }
@@ -220,7 +220,7 @@ pub(super) fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterRea
         Err(StatsError::Unreadable(error)) if error.errno == Errno::NOT_RECORDED => {
             stats.unanswered("the recording does not hold the counters of connection tracking");
         }
-        Err(error) => stats.incomplete(1, format!("no counters of connection tracking: {error}")),
+        Err(error) => stats.incomplete(1, format!("conntrack counters are not available: {error}")),
     }
 }
 

@@ -18,16 +18,15 @@ pub(super) struct Hints {
 impl Hints {
     /// Hints of a command that shows rows, from one or all namespaces.
     pub(super) const OF_LISTS: Hints = Hints {
-        container: "nothing matches in this network namespace; most containers have one of their own: --all-netns \
-                    reads these, too",
-        address: "nothing matches in this network namespace, but in others: --all-netns shows it",
+        container: "no match in this network namespace; most containers have their own: --all-netns reads all of them",
+        address: "no match in this network namespace, but in others: --all-netns shows them",
     };
     /// Hints of a command that acts, which works on one namespace only.
     pub(super) const OF_ACTIONS: Hints = Hints {
-        container: "nothing matches in this network namespace; most containers have one of their own: the list shows \
-                    them with --all-netns, --netns NAME acts in one",
-        address: "nothing matches in this network namespace, but in others: the list shows it with --all-netns, \
-                  --netns NAME acts in one",
+        container: "no match in this network namespace; most containers have their own: the list shows them with \
+                    --all-netns, --netns NAME acts in one",
+        address: "no match in this network namespace, but in others: the list shows them with --all-netns, --netns \
+                  NAME acts in one",
     };
 
     /// Adds the hint at containers if the only namespace read had no match. Reads nothing.
@@ -67,7 +66,10 @@ impl Hints {
 pub(super) fn add_replay_note(run: &mut Run, request: &Request, session: &Session) {
     let recorded = session.namespaces().filter(|_| session.host().is_replay() && !request.all_netns);
     if let Some(count) = recorded.map(|namespaces| namespaces.list().len()).filter(|count| *count > 1) {
-        let words = format!("rows are of all {count} network namespaces of the recording: --all-netns shows of which");
+        let words = format!(
+            "the rows cover all {count} network namespaces of the recording: --all-netns shows the \
+            namespace of each"
+        );
         run.stats.add_reason(0, words);
     }
 }

@@ -226,14 +226,14 @@ fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<Ne
         let Some(netns_addresses) = &mut netns_addresses else { return };
         match host::addresses::read(host, netns_id, None, &mut |addr| netns_addresses.add(netns_id, addr)) {
             Err(error) if !error.is_not_recorded() => {
-                stats.add_reason(1, format!("{error}; connections with that namespace stay two flows"));
+                stats.add_reason(1, format!("{error}; connections with that namespace are shown as two flows"));
             }
             _ => {}
         }
     });
     let left_out = netns_addresses.as_ref().map_or(0, NetnsAddresses::left_out);
     if left_out > 0 {
-        stats.add_reason(left_out, "too many addresses: connections with the others stay two flows");
+        stats.add_reason(left_out, "too many addresses: connections with the remaining ones are shown as two flows");
     }
     (ranges, netns_addresses)
 }

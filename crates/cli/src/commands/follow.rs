@@ -34,11 +34,11 @@ const OWNED: [&str; 9] =
     ["process", "pid", "cmdline", "container_pid", "container", "pod", "unit", "cgroup", "cgroup_id"];
 
 /// The message about missing owners. The exit code is the same as for lists with unreadable owners.
-const NO_OWNERS: &str = "owners of connections are missing: without BPF the kernel does not tell them (--no-owner \
-                         leaves their columns out)";
+const NO_OWNERS: &str = "owners of connections are missing: the kernel reports them only via BPF (--no-owner leaves \
+                         their columns out)";
 
 /// The message for reasons of closings that could not be read.
-const NO_REASONS: &str = "the reasons why connections ended are missing: without BPF the kernel does not tell them";
+const NO_REASONS: &str = "the reasons why connections ended are missing: the kernel reports them only via BPF";
 
 /// Runs `netwren sockets --follow`.
 pub(super) fn sockets(request: &Request) -> Outcome {

@@ -191,7 +191,7 @@ impl Act for Closer<'_> {
             let proto = proto.name();
             stats.add_reason(
                 0,
-                format!("{proto} sockets are left alone, only TCP and UDP ones can be closed: {count} match"),
+                format!("{proto} sockets are not closed, only TCP and UDP sockets can be closed: {count} match"),
             );
         }
     }
@@ -245,11 +245,11 @@ mod tests {
         assert!(parse("--all").unwrap().0.shown.filter.is_empty());
         for (line, says) in [
             ("--yes", "needs --all"),
-            ("--all state = listen", "exclude each other"),
+            ("--all state = listen", "cannot be used with"),
             ("--all --replay f", "a recording has no sockets"),
-            ("--all --watch", "--watch does not go with"),
-            ("--all --by state", "--by does not go with"),
-            ("--all --record f", "--record does not go with"),
+            ("--all --watch", "--watch cannot be used with"),
+            ("--all --by state", "--by cannot be used with"),
+            ("--all --record f", "--record cannot be used with"),
         ] {
             assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
         }

@@ -48,7 +48,7 @@ struct Made<'r, 'b, T: Table> {
 
 impl<T: Table> Source<T> for Made<'_, '_, T> {
     fn prepare(&self, _demand: &Demand<T>) -> Box<dyn Scan<T> + '_> {
-        full_scan::<T, _>("netwren", "rows that the command makes", |each| {
+        full_scan::<T, _>("netwren", "rows that the command creates", |each| {
             let mut stats = Accounting::default();
             for row in self.rows {
                 stats.seen += 1;

@@ -47,10 +47,7 @@ impl fmt::Display for PlanError {
                 hint.map_or(Ok(()), |hint| write!(f, "; did you mean `{hint}`?"))
             }
             PlanError::OneRound { place, name } => {
-                write!(
-                    f,
-                    "{place} cannot take `{name}` of one round: it compares a round with the one before, add --watch"
-                )
+                write!(f, "{place} cannot use `{name}` in a single round: it compares two rounds, add --watch")
             }
         }
     }
@@ -405,11 +402,11 @@ mod tests {
     #[test]
     fn issue_10_rates_need_rounds() {
         for (line, place) in [
-            ("--by process --sum bytes_out_per_s", "--sum cannot take `bytes_out_per_s`"),
-            ("--by change", "--by cannot take `change`"),
-            ("--by process --avg recv_q,retrans_per_s", "--avg cannot take `retrans_per_s`"),
-            ("--sort bytes_in_per_s:desc", "--sort cannot take `bytes_in_per_s`"),
-            ("proto = tcp and not (change = new or state = listen)", "the filter cannot take `change`"),
+            ("--by process --sum bytes_out_per_s", "--sum cannot use `bytes_out_per_s`"),
+            ("--by change", "--by cannot use `change`"),
+            ("--by process --avg recv_q,retrans_per_s", "--avg cannot use `retrans_per_s`"),
+            ("--sort bytes_in_per_s:desc", "--sort cannot use `bytes_in_per_s`"),
+            ("proto = tcp and not (change = new or state = listen)", "the filter cannot use `change`"),
         ] {
             let says = wrong(line);
             assert!(says.starts_with(place) && says.ends_with("add --watch"), "{line}: {says}");

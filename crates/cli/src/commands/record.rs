@@ -90,7 +90,7 @@ struct Counted {
 fn asked(words: &ParsedWords<'_>) -> Result<RecordRequest, String> {
     let length = words.seconds("for", PERIODS_S)?;
     if length.is_some() && words.has("once") {
-        return Err("--for and --once exclude each other".to_owned());
+        return Err("--for cannot be used with --once".to_owned());
     }
     let size_max = match words.value("max-size") {
         None => SIZE_MAX,
@@ -152,7 +152,7 @@ fn packed(file: &Path, stats: &mut Accounting) -> String {
     match export::pack_in_place(file, Path::new("/proc/self/exe")) {
         Ok(after) => format!("{} ({} unpacked)", size(after), size(before)),
         Err(error) => {
-            stats.add_reason(1, format!("the recording is not packed: {error}"));
+            stats.add_reason(1, format!("the recording is not compressed: {error}"));
             size(before)
         }
     }
@@ -167,7 +167,7 @@ fn announce(asked: &RecordRequest) {
     };
     say(&match asked.length {
         Duration::ZERO => format!("recording one round of {what} in {file}"),
-        length => format!("recording {what} in {file}, a round a second, {}", long_work::until(Some(length))),
+        length => format!("recording {what} in {file}, one round per second, {}", long_work::until(Some(length))),
     });
 }
 
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(parse("f --max-size 16MiB").unwrap().size_max, 16 << 20);
         for (line, says) in [
             ("", "<FILE>"),
-            ("f --once --for 1", "exclude each other"),
+            ("f --once --for 1", "cannot be used with"),
             ("f --for ever", "--for takes seconds"),
             ("f --max-size 1", "--max-size takes bytes"),
             ("f --max-size much", "--max-size takes bytes"),

@@ -26,14 +26,16 @@ impl<T: Shipped> Reloading<'_, T> {
     fn reload(&mut self, reread: &Reread<'_>) {
         let request = match reread() {
             Ok(request) => request,
-            Err(why) => return say(&format!("the configuration is not taken, what was before goes on: {why}")),
+            Err(why) => {
+                return say(&format!("the new configuration is rejected, the previous one stays in effect: {why}"));
+            }
         };
         let Some(ship) = &request.ship else {
-            return say("the configuration is not taken, what was before goes on: it has no `to`");
+            return say("the new configuration is rejected, the previous one stays in effect: it has no `to`");
         };
         match Shipment::<T>::check(ship, self.columns) {
             Ok(()) => self.shipment.reload(ship, self.columns, self.run),
-            Err(why) => say(&format!("the configuration is not taken, what was before goes on: {why}")),
+            Err(why) => say(&format!("the new configuration is rejected, the previous one stays in effect: {why}")),
         }
     }
 }

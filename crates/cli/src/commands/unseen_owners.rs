@@ -10,7 +10,7 @@ const INIT_PID_NS: &[u8] = b"pid:[4026531836]";
 
 /// Lists the places that can hold a socket without any process that leads there.
 const WITHOUT_DESCRIPTOR: &str =
-    "the kernel's own, in an io_uring that could not be read, in flight over a unix socket (SCM_RIGHTS)";
+    "used by the kernel itself, in an io_uring that could not be read, in flight over a unix socket (SCM_RIGHTS)";
 
 /// Unix sockets that are looked at for descriptors in flight: 5 µs each.
 ///
@@ -52,15 +52,15 @@ pub(super) fn report(
     let is_initial = host.read_link("/proc/self/ns/pid", &mut link).is_err() || link == INIT_PID_NS;
     stats.incomplete |= !is_initial;
     let why = match (is_initial, partial) {
-        (false, _) => "those of processes outside this pid namespace",
-        (true, true) => "those of processes that could not be read",
+        (false, _) => "owned by processes outside this PID namespace",
+        (true, true) => "owned by processes that could not be read",
         (true, false) => "opened after the processes were read",
     };
     let causes = format!("{WITHOUT_DESCRIPTOR}, or {why}");
     let sockets = listening_sockets(count.unknown, "has", "have");
     let text = match in_flight(&receivers()) {
-        None => format!("{sockets} no process that can be seen: {causes}"),
-        Some(in_flight) => format!("{sockets} no process that can be seen: {in_flight}; other causes: {causes}"),
+        None => format!("{sockets} no visible process: {causes}"),
+        Some(in_flight) => format!("{sockets} no visible process: {in_flight}; other causes: {causes}"),
     };
     stats.add_reason(0, text);
 }
@@ -153,13 +153,13 @@ mod tests {
     fn issue_10_one_line_says_how_many_and_why() {
         let first = Some("pid:[4026531836]");
         assert_eq!(report_of(first, unknown(0), true, &[]), (Vec::new(), false));
-        let one = format!("1 listening socket has no process that can be seen: {WITHOUT_DESCRIPTOR}, or ");
-        let many = format!("2 listening sockets have no process that can be seen: {WITHOUT_DESCRIPTOR}, or ");
+        let one = format!("1 listening socket has no visible process: {WITHOUT_DESCRIPTOR}, or ");
+        let many = format!("2 listening sockets have no visible process: {WITHOUT_DESCRIPTOR}, or ");
         for (link, count, partial, text, incomplete) in [
             (first, 1, false, format!("{one}opened after the processes were read"), false),
             (None, 1, false, format!("{one}opened after the processes were read"), false),
-            (first, 2, true, format!("{many}those of processes that could not be read"), false),
-            (Some("pid:[7]"), 2, true, format!("{many}those of processes outside this pid namespace"), true),
+            (first, 2, true, format!("{many}owned by processes that could not be read"), false),
+            (Some("pid:[7]"), 2, true, format!("{many}owned by processes outside this PID namespace"), true),
         ] {
             assert_eq!(report_of(link, unknown(count), partial, &[]), (vec![text], incomplete));
         }

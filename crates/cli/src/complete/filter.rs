@@ -7,12 +7,12 @@ use record::{FieldInfo, Kind, Show};
 
 /// Words for ends that are proposed with the fields, if a table supports them.
 const ENDS: [(&str, &str); 6] = [
-    ("port", "the port of either end"),
-    ("addr", "the address of either end"),
-    ("local", "our end: address, port or both"),
-    ("peer", "the other end: address, port or both"),
-    ("source", "the end that sends: address, port or both"),
-    ("destination", "the end that is sent to: address, port or both"),
+    ("port", "port of either endpoint"),
+    ("addr", "address of either endpoint"),
+    ("local", "local endpoint: address, port or both"),
+    ("peer", "peer: address, port or both"),
+    ("source", "source: address, port or both"),
+    ("destination", "destination: address, port or both"),
 ];
 
 /// The next element of the filter.
@@ -71,7 +71,7 @@ fn of_fields(command: &'static Command, word: &str) -> Vec<Proposal> {
     let is_proposed = |field: &&FieldInfo| !word.is_empty() || field.show != Show::Asked;
     let words = fields.iter().filter(is_proposed).map(|field| Proposal::new(field.name, field.doc));
     let words = ends.map(|(word, about)| Proposal::new(*word, *about)).chain(words);
-    words.chain([Proposal::new("not", "the comparison behind does not hold")]).collect()
+    words.chain([Proposal::new("not", "negates the comparison that follows")]).collect()
 }
 
 fn kind_of(command: &'static Command, name: &str) -> Option<Kind> {

@@ -29,7 +29,7 @@ pub(super) fn proposals(option: &str, fields: &[FieldInfo], current: &str) -> Pr
         .collect();
     if option == "columns" && written.is_empty() {
         words.push(Proposal::new("all", "every field"));
-        words.push(Proposal::new("help", "explains the fields"));
+        words.push(Proposal::new("help", "describe the fields"));
     }
     if option == "sort" {
         words.push(Proposal::new("count", "with --by: the number of rows").behind(written));

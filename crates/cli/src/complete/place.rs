@@ -89,10 +89,8 @@ fn below(line: &TypedLine) -> Vec<Proposal> {
     let commands = COMMANDS.iter().filter(|command| command.is_below(above));
     let mut words: Vec<Proposal> = commands.map(|command| Proposal::new(command.word(), command.about)).collect();
     if above.is_empty() {
-        words.extend(
-            faces::FACES.iter().map(|face| face.name).map(|name| Proposal::new(name, format!("as {name} has it"))),
-        );
-        words.push(Proposal::new("help", "help of a command, of filters, of columns"));
+        words.extend(faces::FACES.iter().map(|face| face.name).map(|name| Proposal::new(name, format!("from {name}"))));
+        words.push(Proposal::new("help", "help on a command, filters or columns"));
     }
     words
 }
@@ -104,7 +102,7 @@ fn help_topics(before: &[String]) -> Vec<Proposal> {
     let commands = commands.map(|command| Proposal::new(command.name, command.about));
     match before.get(1).map(String::as_str) {
         None => {
-            let topics = [("filters", "the language of filters"), ("columns", "the fields of a table")];
+            let topics = [("filters", "the filter language"), ("columns", "the fields of a table")];
             topics.into_iter().map(|(word, about)| Proposal::new(word, about)).chain(commands).collect()
         }
         Some("columns") if before.len() == 2 => commands.collect(),

@@ -74,7 +74,7 @@ fn flag(key: &str, command: &Command) -> Result<&'static Flag, String> {
         return Ok(flag);
     }
     if OF_A_RUN.contains(&key) {
-        return Err(format!("`{key}` goes on the command line: it is about one run"));
+        return Err(format!("`{key}` belongs on the command line: it concerns a single run"));
     }
     let known = FLAGS.iter().filter(goes).map(|flag| flag.long).chain([FILTER.long]);
     let hint = nearest(&key.replace('_', "-"), known).map(|near| format!("; did you mean `{near}`?"));

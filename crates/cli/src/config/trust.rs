@@ -26,7 +26,7 @@ impl Access {
     pub(super) fn warns_of(self, settings: &[Setting]) -> Option<String> {
         let is_readable = self.mode & OTHERS_READ != 0 || self.mode & GROUP_READS != 0 && !self.is_own_group;
         let secret = settings.iter().find_map(secret).filter(|_| is_readable)?;
-        let who = if self.mode & OTHERS_READ != 0 { "everybody on this host" } else { "its group" };
+        let who = if self.mode & OTHERS_READ != 0 { "every user of this host" } else { "its group" };
         Some(format!("{who} can read this file, which {secret} (mode {:04o}; chmod 600)", self.mode & 0o7777))
     }
 }
@@ -48,7 +48,7 @@ fn secret(setting: &Setting) -> Option<&'static str> {
 pub(super) fn read(path: &Path) -> Result<(String, Access), String> {
     let failed = |words: &dyn std::fmt::Display| format!("cannot read {}: {words}", shown(path));
     let (bytes, stat) = infile::read_trusted(path, BYTES_MAX).map_err(|error| failed(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| failed(&"it is no text in UTF-8"))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed(&"it is not UTF-8 text"))?;
     let is_own_group = stat.gid == 0 || stat.gid == sys::caps::egid();
     Ok((text, Access { mode: stat.mode, is_own_group }))
 }

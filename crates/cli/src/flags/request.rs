@@ -287,7 +287,7 @@ impl Request {
         };
         request.check()?;
         if request.ship.is_some() && request.follow.is_none() && words.command.scope.meets(Scope::FOLLOW) {
-            return Err("--to ships rows as they come: it needs --follow".to_owned());
+            return Err("--to ships a stream of rows: it needs --follow".to_owned());
         }
         Ok(request)
     }
@@ -324,28 +324,28 @@ impl Request {
 
     fn check(&self) -> Result<(), String> {
         if self.replay.is_some() && self.record.is_some() {
-            return Err("--record and --replay exclude each other".to_owned());
+            return Err("--record cannot be used with --replay".to_owned());
         }
         if self.replay.is_some() && self.netns.is_some() {
-            return Err("a recording holds the namespaces it was made in: leave out --netns".to_owned());
+            return Err("a recording has a fixed set of namespaces: leave out --netns".to_owned());
         }
         if self.all_netns && self.netns.is_some() {
-            return Err("--netns and --all-netns exclude each other".to_owned());
+            return Err("--netns cannot be used with --all-netns".to_owned());
         }
         if self.follow.is_some() && self.repeat != Repeat::Once {
-            return Err("--follow and --watch exclude each other".to_owned());
+            return Err("--follow cannot be used with --watch".to_owned());
         }
         if self.follow.is_some() && (self.shown.by.is_some() || self.shown.sort.is_some()) {
-            return Err("--follow shows rows as they come: leave out --by and --sort".to_owned());
+            return Err("--follow shows rows as they occur: leave out --by and --sort".to_owned());
         }
         if self.follow.is_some() && self.via == Some(record::Via::Proc) {
             return Err("/proc reports no events: --via takes netlink or bpf with --follow".to_owned());
         }
         if self.no_hooks && self.follow.is_none() {
-            return Err("--no-hooks needs --follow: nothing else has hooks".to_owned());
+            return Err("--no-hooks needs --follow, which uses the hooks".to_owned());
         }
         if self.ship.is_some() && self.resolve.is_some() {
-            return Err("--resolve does not go with --to: names of hosts arrive later than rows".to_owned());
+            return Err("--resolve cannot be used with --to: host names arrive later than rows".to_owned());
         }
         if self.shown.by.is_none() && self.shown.aggregates.iter().any(Option::is_some) {
             return Err("--sum, --max and --avg need --by".to_owned());
@@ -435,7 +435,7 @@ fn narrowed(mut filter: String, words: &ParsedWords<'_>) -> Result<String, Strin
         let values = list.split(',').map(str::trim).filter(|value| !value.is_empty());
         let values: Vec<String> = values.map(|value| short_value(field, value)).collect::<Result<_, _>>()?;
         if values.is_empty() {
-            return Err(format!("--{field} takes names, as in --{field} a,b"));
+            return Err(format!("--{field} takes names, such as --{field} a,b"));
         }
         let test = format!("{field} in ({})", values.join(", "));
         filter = if filter.trim().is_empty() { test } else { format!("({filter}) and {test}") };
@@ -544,10 +544,10 @@ mod tests {
     #[test]
     fn what_cannot_be_together_is_said() {
         for (line, says) in [
-            ("--record a --replay b", "exclude each other"),
-            ("--all-netns --netns a", "exclude each other"),
-            ("--follow --watch", "exclude each other"),
-            ("--follow --sort pid", "as they come"),
+            ("--record a --replay b", "cannot be used with"),
+            ("--all-netns --netns a", "cannot be used with"),
+            ("--follow --watch", "cannot be used with"),
+            ("--follow --sort pid", "as they occur"),
             ("--follow --via proc", "/proc reports no events"),
             ("--sum recv_q", "need --by"),
             ("--no-hooks", "needs --follow"),

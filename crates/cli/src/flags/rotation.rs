@@ -11,14 +11,14 @@ const ROTATE_MIN: u64 = 1 << 20;
 /// `--rotate-size`
 pub(crate) fn rotate_size(text: &str) -> Result<u64, String> {
     let bytes = parser::bytes(text).filter(|bytes| *bytes >= ROTATE_MIN);
-    bytes.ok_or_else(|| format!("--rotate-size takes a size from 1MiB on, as 100MiB, not `{text}`"))
+    bytes.ok_or_else(|| format!("--rotate-size takes a size of at least 1MiB, such as 100MiB, not `{text}`"))
 }
 
 /// `--rotate-age`, with a minimum in seconds.
 pub(crate) fn rotate_age(text: &str, least_s: u64) -> Result<Duration, String> {
     let least = if least_s < 60 { "1s" } else { "1m" };
     let age = age(text).filter(|age| age.as_secs() >= least_s);
-    age.ok_or_else(|| format!("--rotate-age takes {least} to 3650d, as 90m, 12h or 1d, not `{text}`"))
+    age.ok_or_else(|| format!("--rotate-age takes {least} to 3650d, such as 90m, 12h or 1d, not `{text}`"))
 }
 
 /// `--rotate-keep`

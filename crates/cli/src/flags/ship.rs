@@ -31,7 +31,7 @@ const ROTATE_KEEP: u32 = 7;
 fn spool(words: &ParsedWords<'_>) -> Result<Option<SpoolRequest>, String> {
     let Some(dir) = words.file("spool") else {
         let alone = ["spool-max", "spool-age", "spool-sync"].into_iter().find(|flag| words.is_given(flag));
-        return alone.map_or(Ok(None), |flag| Err(format!("--{flag} goes with --spool DIR")));
+        return alone.map_or(Ok(None), |flag| Err(format!("--{flag} needs --spool DIR")));
     };
     let bytes_max = words.value("spool-max").map_or(Some(SPOOL_MAX), parser::bytes);
     let bytes_max = bytes_max.filter(|bytes| *bytes >= SPOOL_MIN);
@@ -42,7 +42,7 @@ fn spool(words: &ParsedWords<'_>) -> Result<Option<SpoolRequest>, String> {
     };
     Ok(Some(SpoolRequest {
         dir: dir.to_owned(),
-        bytes_max: bytes_max.ok_or("--spool-max takes a size from 16MiB on, as 10GiB")?,
+        bytes_max: bytes_max.ok_or("--spool-max takes a size of at least 16MiB, such as 10GiB")?,
         age_max: words.seconds("spool-age", 1.0..=1e9)?,
         sync,
     }))
@@ -55,7 +55,7 @@ pub(crate) fn ship_request(words: &ParsedWords<'_>) -> Result<Option<ShipRequest
         let target: Target = text.parse().map_err(|error| format!("--to: {error}"))?;
         let is_same = |other: &Target| other.address == target.address || other.to_string() == target.to_string();
         if targets.iter().any(is_same) {
-            return Err(format!("--to {target}: two outputs to one receiver would be mixed up"));
+            return Err(format!("--to {target}: two outputs to one receiver would be mixed"));
         }
         targets.push(target);
     }
@@ -72,7 +72,7 @@ pub(crate) fn ship_request(words: &ParsedWords<'_>) -> Result<Option<ShipRequest
     }
     let by_tls = targets.iter().any(|target| matches!(target.address, Address::Tls(_) | Address::Postgres(_)));
     if let Some(flag) = TLS_FLAGS.into_iter().find(|flag| !by_tls && words.is_given(flag)) {
-        return Err(format!("--{flag} goes with a receiver by TLS: --to FORMAT+tls://HOST:PORT"));
+        return Err(format!("--{flag} needs a TLS receiver: --to FORMAT+tls://HOST:PORT"));
     }
     let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
     Ok(Some(ShipRequest {
@@ -97,23 +97,24 @@ const RATE_MAX: u64 = 1_000_000;
 fn repeats(words: &ParsedWords<'_>, targets: &[Target]) -> Result<RepeatRequest, String> {
     let fold = words.value("fold").map(|text| {
         let time = seconds(text).filter(|seconds| FOLD_S.contains(seconds)).map(Duration::from_secs);
-        time.ok_or_else(|| format!("--fold takes 1s to 1h, as 10s or 5m, not `{text}`"))
+        time.ok_or_else(|| format!("--fold takes 1s to 1h, such as 10s or 5m, not `{text}`"))
     });
     let fold = fold.transpose()?;
     let without = targets.iter().filter(|target| !has_words(target.format)).count();
     if fold.is_some() && without == targets.len() {
-        return Err("--fold: no target of this run can say that a row stands for others: json, syslog, logemu and \
-                    databases can; packet files and the formats of ulogd2 stay as they are"
+        return Err("--fold: no target of this run can store the count of folded rows: json, syslog, logemu and \
+                    databases can; packet files and the formats of ulogd2 cannot"
             .to_owned());
     }
     let rate = words.value("rate").map(|text| {
-        let rate = rate(text)
-            .ok_or_else(|| format!("--rate takes RECORDS/TIME[:BURST], as 100/s, 6000/m or 100/s:500, not `{text}`"));
+        let rate = rate(text).ok_or_else(|| {
+            format!("--rate takes RECORDS/TIME[:BURST], such as 100/s, 6000/m or 100/s:500, not `{text}`")
+        });
         rate.map(|rate| (rate, words.value("rate-by").map_or(RateBy::Rule, RateBy::of)))
     });
     let rate = rate.transpose()?;
     if rate.is_none() && words.is_given("rate-by") {
-        return Err("--rate-by goes with --rate RECORDS/TIME".to_owned());
+        return Err("--rate-by needs --rate RECORDS/TIME".to_owned());
     }
     Ok(RepeatRequest { fold, rate })
 }
@@ -144,12 +145,12 @@ fn rate(text: &str) -> Option<Rate> {
 fn rotation(words: &ParsedWords<'_>, targets: &[Target]) -> Result<Option<Rotation>, String> {
     let Some(given) = ROTATE_FLAGS.into_iter().find(|flag| words.is_given(flag)) else { return Ok(None) };
     if !targets.iter().any(|target| matches!(target.address, Address::File(_))) {
-        return Err(format!("--{given} goes with a file: --to FORMAT:PATH"));
+        return Err(format!("--{given} needs a file: --to FORMAT:PATH"));
     }
     let bytes_max = words.value("rotate-size").map(rotate_size).transpose()?;
     let age_max = words.value("rotate-age").map(|text| rotate_age(text, 60)).transpose()?;
     if bytes_max.is_none() && age_max.is_none() {
-        return Err(format!("--{given} needs --rotate-size or --rotate-age: nothing says when to rotate"));
+        return Err(format!("--{given} needs --rotate-size or --rotate-age, which start new files"));
     }
     let keep = words.value("rotate-keep").map_or(Ok(ROTATE_KEEP), rotate_keep)?;
     let packer = words.is_given("rotate-zstd").then_some(PACKER);
@@ -159,7 +160,7 @@ fn rotation(words: &ParsedWords<'_>, targets: &[Target]) -> Result<Option<Rotati
 fn queue_max(text: &str) -> Result<usize, String> {
     let bytes = parser::bytes(text).filter(|bytes| *bytes >= QUEUE_MIN);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    bytes.ok_or_else(|| format!("--queue-max takes a size from 4MiB on, as 64MiB, not `{text}`"))
+    bytes.ok_or_else(|| format!("--queue-max takes a size of at least 4MiB, such as 64MiB, not `{text}`"))
 }
 
 #[cfg(test)]

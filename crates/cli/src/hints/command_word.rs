@@ -37,7 +37,7 @@ pub(crate) fn unknown_command(word: &str, commands: Commands) -> String {
         first().chain(faces::FACES.iter().map(|face| face.name)).find(|name| is_slip(word.as_bytes(), name.as_bytes()))
     };
     match known.or_else(slip) {
-        Some(line) => format!("`{shown}` is not a command\nperhaps: netwren {line}"),
+        Some(line) => format!("`{shown}` is not a command\ndid you mean: netwren {line}"),
         None => {
             let names: Vec<&str> = first().collect();
             format!("`{shown}` is not a command; the commands are {}", names.join(", "))

@@ -1,6 +1,6 @@
 //! Proposals in error messages about the command line.
 //!
-//! A line `perhaps: netwren …` is a command that this program accepts. The line is parsed as a run would parse it
+//! A line `did you mean: netwren …` is a command that this program accepts. The line is parsed as a run would parse it
 //! before it is shown, and left out if that fails ([`own_line`], [`other_tool`]).
 
 mod command_word;
@@ -40,5 +40,5 @@ fn format_of_output(words: &[OsString], command: &'static Command, commands: Com
     let is_output = |flag: &&crate::flags::defs::Flag| flag.long == "output" && flag.scope.meets(command.scope);
     let Takes::Word(formats) = FLAGS.iter().find(is_output)?.takes else { return None };
     let formats = formats.join(", ");
-    Some(format!("-o takes a format: {formats}; switches of {tool} go with `netwren {tool}`\nperhaps: {line}"))
+    Some(format!("-o takes a format: {formats}; use `netwren {tool}` for the switches of {tool}\ndid you mean: {line}"))
 }

@@ -11,19 +11,19 @@ use std::ffi::OsString;
 /// Options of other tools, each with advice on what to do here. Advice is used only if the command takes the flag that
 /// its text starts with.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("--dry-run", "without --yes nothing is done, only shown: leave it out"),
+    ("--dry-run", "without --yes, changes are only shown: leave it out"),
     ("--list", "rows are listed without an option: leave it out"),
-    ("--count", "--by FIELD counts rows by a field, --limit N ends after N of them"),
-    ("--group-by", "--by FIELD makes a row for each value of a field"),
-    ("--order", "--sort FIELD orders by a field"),
-    ("--order-by", "--sort FIELD orders by a field"),
-    ("--duration", "--for SECONDS ends after so long"),
-    ("--timeout", "--for SECONDS ends after so long"),
-    ("--time", "--for SECONDS ends after so long"),
-    ("--filter", "the filter stands without an option: leave it out"),
+    ("--count", "--by FIELD counts rows by a field, --limit N stops after N rows"),
+    ("--group-by", "--by FIELD makes one row per value of a field"),
+    ("--order", "--sort FIELD sorts by a field"),
+    ("--order-by", "--sort FIELD sorts by a field"),
+    ("--duration", "--for SECONDS sets the duration"),
+    ("--timeout", "--for SECONDS sets the duration"),
+    ("--time", "--for SECONDS sets the duration"),
+    ("--filter", "a filter needs no option: leave it out"),
     ("--format", "-o chooses the format"),
     ("--fields", "--columns chooses the columns"),
-    ("--numeric", "addresses and ports are numbers unless --resolve asks for names: leave it out"),
+    ("--numeric", "addresses and ports are numeric by default (--resolve shows names): leave it out"),
 ];
 
 /// Returns the message for `word`, which `command` does not take; `words` are all words that were given.
@@ -51,7 +51,7 @@ impl GivenOption<'_> {
     /// Returns the message: what is wrong, why, and the correct line.
     fn because(&self, text: &str, line: Option<String>) -> String {
         let (command, word) = (self.command.name, self.word.escape_debug());
-        let line = line.map_or_else(String::new, |line| format!("\nperhaps: {line}"));
+        let line = line.map_or_else(String::new, |line| format!("\ndid you mean: {line}"));
         format!("`netwren {command}` has no option {word}: {text}{line}")
     }
 
@@ -59,8 +59,8 @@ impl GivenOption<'_> {
         if other_tool::has(self.word, self.command) {
             let line = other_tool::line(self.words, self.command, self.commands);
             return Some(match other_tool::of(self.command) {
-                Some(tool) => self.because(&format!("switches of {tool} go with `netwren {tool}`"), line),
-                None => self.because("the filter chooses", line),
+                Some(tool) => self.because(&format!("use `netwren {tool}` for the switches of {tool}"), line),
+                None => self.because("the filter selects", line),
             });
         }
         let letter = self.word.chars().nth(1)?;
@@ -101,7 +101,7 @@ impl GivenOption<'_> {
         let takes = |other: &&&Command| FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(other.scope));
         let others: Vec<String> = self.commands.iter().filter(takes).map(|other| format!("`{}`", other.name)).collect();
         let belongs = if others.is_empty() { "`netwren` alone".to_owned() } else { others.join(", ") };
-        format!("--{long} does not go with `{}`: it belongs to {belongs}", self.command.name)
+        format!("--{long} cannot be used with `{}`: it belongs to {belongs}", self.command.name)
     }
 
     /// Returns the message about an option that is a field of the filter.

@@ -106,7 +106,9 @@ impl Scan<Nat> for AllNetnsScan<'_, '_> {
         let many = self.all.ways.len();
         // The first line describes the backend; the others describe this one namespace.
         offer.explain.truncate(1);
-        offer.explain.push(format!("in each of {many} network namespaces, one after the other, each by its own size"));
+        offer
+            .explain
+            .push(format!("in each of {many} network namespaces, one after the other, chosen by the size of each"));
         // Each namespace chooses its own backend, so the engine must apply the whole filter.
         offer.pushed.clear();
         offer
@@ -143,7 +145,7 @@ impl AllNetnsScan<'_, '_> {
                 // Only the walk reads namespaces that no path leads into.
                 Ok(walked) if handed_out.borrow().is_finishing() => {
                     stats = walked;
-                    stats.incomplete(0, "of network namespaces that nothing leads into entries may be missing");
+                    stats.incomplete(0, "entries of network namespaces that cannot be reached may be missing");
                 }
                 // Falls back to one namespace after the other if the walk turns out to be unavailable.
                 Err(error) if all.options.via.is_none() && !all.host.is_replay() => {

@@ -24,9 +24,8 @@ use crate::table::{CtTable, NetnsRef};
 /// 3). By: root.
 const RESIZED_RETRIES: u32 = 3;
 const RESIZED_ONCE: &str =
-    "the hash table of connection tracking was resized while it was read: entries may be missing or doubled";
-const RESIZED: &str =
-    "the hash table of connection tracking was resized again and again while it was read: entries may be missing";
+    "the conntrack hash table was resized while it was read: entries may be missing or duplicated";
+const RESIZED: &str = "the conntrack hash table was resized repeatedly while it was read: entries may be missing";
 
 /// The table to read, and the means to read it.
 #[derive(Debug, Clone)]
@@ -122,13 +121,13 @@ impl TableReader<'_, '_, '_, '_> {
             }
             Err(error) if rows.stats.rows() > 0 && rows.handed_out.is_noting() => {
                 rows.stats.used(Via::Bpf.name());
-                rows.stats.note(format!("the rest was read by netlink: {error}"));
+                rows.stats.note(format!("the rest was read via netlink: {error}"));
                 rows.handed_out.finish();
                 if target.all { Ok(()) } else { self.by_netlink_or_proc(kernel) }
             }
             Err(error) if rows.stats.rows() > 0 || !target.is_followed() => Err(ReadFailure::Walk(error)),
             Err(error) => {
-                rows.stats.note(format!("read by netlink: {error}"));
+                rows.stats.note(format!("read via netlink: {error}"));
                 self.by_netlink_or_proc(kernel)
             }
         }
@@ -150,7 +149,9 @@ impl TableReader<'_, '_, '_, '_> {
             {
                 match self.by_proc() {
                     Ok(()) => {
-                        self.rows.stats.note(format!("read from /proc/net/nf_conntrack, which knows less: {error}"));
+                        self.rows
+                            .stats
+                            .note(format!("read from /proc/net/nf_conntrack, which has fewer fields: {error}"));
                         Ok(())
                     }
                     Err(proc) => Err(ReadFailure::NetlinkAndProc(error, proc)),

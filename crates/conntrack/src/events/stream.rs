@@ -215,7 +215,7 @@ impl<'h> NatEventStream<'h> {
     /// A warning for the user at the start; `None` if all is well.
     pub fn caveat(&self) -> Option<String> {
         (self.settings.events == Some(0) && matches!(self.backend, EventBackend::Netlink(_))).then(|| {
-            "this namespace tells of no events: net.netfilter.nf_conntrack_events is 0 (1 or 2 turn them on for new \
+            "this namespace reports no events: net.netfilter.nf_conntrack_events is 0 (1 or 2 enables them for new \
              entries)"
                 .to_owned()
         })
@@ -312,8 +312,7 @@ impl<'h> NatEventStream<'h> {
                     Alive::Whole | Alive::Stopped => break,
                     Alive::Changed if pass < PASSES => {}
                     Alive::Changed => {
-                        self.notes
-                            .incomplete(1, "a table changed while it was dumped: entries that live may be missing");
+                        self.notes.incomplete(1, "a table changed while it was dumped: current entries may be missing");
                     }
                     Alive::Failed(error) => {
                         self.notes.incomplete(1, format!("dumps after events were lost: {error}"));
@@ -359,15 +358,15 @@ impl<'h> NatEventStream<'h> {
         let by_netlink = matches!(self.backend, EventBackend::Netlink(_));
         let before = count.filter(|count| by_netlink && *count > 0 && events == Some(2) && !self.wanted.only_new());
         if let Some(before) = before {
-            let text = "entries were there before: of those made while nobody listened nothing is told \
-                        (net.netfilter.nf_conntrack_events is 2)";
+            let text = "entries already existed: the kernel reports no events of entries created while no program \
+                        listened (net.netfilter.nf_conntrack_events is 2)";
             stats.add_reason(before, text);
         }
         if self.counts.destroy > 0 && acct == Some(0) {
             stats.add_reason(0, "bytes and packets are not counted here (net.netfilter.nf_conntrack_acct is 0)");
         }
         if let Some(start_times) = self.start_times.as_ref().filter(|start_times| start_times.unremembered > 0) {
-            let text = format!("entries beyond the first {} have no duration", start_times::MAX);
+            let text = format!("entries after the first {} have no duration", start_times::MAX);
             stats.incomplete(start_times.unremembered, text);
         }
         if !by_netlink {
@@ -379,23 +378,25 @@ impl<'h> NatEventStream<'h> {
             }
         }
         if self.resync.is_some() && !self.wanted.has(NatEventKind::Live) {
-            stats.add_reason(0, "--resync shows nothing: the filter leaves out rows whose event is live");
+            stats.add_reason(0, "--resync shows no rows: the filter excludes the event live");
         }
         let Counts { new, update, destroy, live } = self.counts;
-        let dumped = if live > 0 { format!(", {live} found alive") } else { String::new() };
-        stats.add_reason(0, format!("{new} new entries, {update} updates, {destroy} ended{dumped}"));
+        let dumped = if live > 0 { format!(", {live} found by dumps") } else { String::new() };
+        stats.add_reason(0, format!("{new} new entries, {update} updates, {destroy} destroyed{dumped}"));
     }
 }
 
 impl Stream<NatEvents> for NatEventStream<'_> {
     fn offer(&self, demand: &Demand<NatEvents>) -> Offer {
         let (backend, lacks, line) = match self.backend {
-            EventBackend::Bpf(_) => {
-                (BPF, LACKS_BPF, format!("new entries by bpf: the packet that makes an entry reports it; {NOT_BY_BPF}"))
-            }
+            EventBackend::Bpf(_) => (
+                BPF,
+                LACKS_BPF,
+                format!("new entries via BPF, reported by the packet that creates the entry; {NOT_BY_BPF}"),
+            ),
             EventBackend::Netlink(_) => {
-                let why = self.shut.as_ref().map_or(String::new(), |why| format!("; not by bpf: {why}"));
-                (NETLINK, 0, format!("events by netlink: the kernel's multicast groups of ctnetlink{why}"))
+                let why = self.shut.as_ref().map_or(String::new(), |why| format!("; not via BPF: {why}"));
+                (NETLINK, 0, format!("events via netlink: the kernel's ctnetlink multicast groups{why}"))
             }
         };
         let backends = [(BPF, LACKS_BPF), (NETLINK, 0)].map(|(backend, lacks)| BackendLacks { backend, lacks });
@@ -456,12 +457,12 @@ fn asked(host: &Host, wanted: WantedEvents) -> Accounting {
 }
 
 /// The entries that the BPF program does not see.
-const NOT_BY_BPF: &str = "bpf tells of entries that a packet makes, not of those that a process makes (conntrack -I, \
-                          conntrackd): --via netlink tells of both";
+const NOT_BY_BPF: &str = "BPF reports entries created by packets, not by processes (conntrack -I, conntrackd): --via \
+                          netlink reports both";
 
 /// The footnote for entries that the kernel refused after BPF had reported them.
-const REFUSED: &str = "an entry was refused after bpf had told of it, and its packet dropped (`insert_failed`: no \
-                       source port is left, or its hash chain is too long)";
+const REFUSED: &str = "an entry was rejected after BPF had reported it, and its packet dropped (`insert_failed`: no \
+                       free source port, or its hash chain is too long)";
 
 /// `insert_failed` of the calling thread's namespace.
 fn refused(netns_id: u64) -> Option<u64> {
@@ -499,7 +500,7 @@ fn open_bpf_if_better<'h>(
     }
 }
 
-const ONLY_NEW: &str = "BPF reports new entries of one namespace: ask for `event = new`";
+const ONLY_NEW: &str = "BPF reports new entries of one namespace: use `event = new`";
 
 /// Why the BPF backend did not open.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -531,7 +532,7 @@ fn open_bpf<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) 
 }
 
 fn unsupported(cause: Cause) -> SourceError {
-    SourceError { what: "new entries of connection tracking by BPF", fault: SourceFault::Unsupported, cause }
+    SourceError { what: "new conntrack entries via BPF", fault: SourceFault::Unsupported, cause }
 }
 
 fn error_of(error: &SysError) -> SourceError {
@@ -556,8 +557,8 @@ pub fn probe_events(host: &Host, modules: &Modules<'_>) -> Tried {
         return Tried::refused(Some(error.errno), error.to_string());
     }
     match open_bpf(host, 0, PROBED_BYTES, &|| true) {
-        Ok(_) => Tried::works("by netlink; new entries also by bpf"),
-        Err(why) => Tried::works(format!("by netlink; new entries not by bpf: {why}")),
+        Ok(_) => Tried::works("via netlink; new entries also via BPF"),
+        Err(why) => Tried::works(format!("via netlink; new entries not via BPF: {why}")),
     }
 }
 

@@ -79,7 +79,7 @@ impl<'h> StatSource<'h> {
             }
         }
         if memory.backwards() > 0 {
-            stats.add_reason(memory.backwards(), "a counter went backwards: no difference is shown for it");
+            stats.add_reason(memory.backwards(), "a counter decreased: its difference is unknown");
         }
     }
 }
@@ -104,12 +104,12 @@ impl Scan<NatStats> for StatScan<'_, '_> {
             if may_ask { StatVia::Netlink } else { StatVia::Proc }
         });
         let counters = match via {
-            StatVia::Netlink => "counters by ctnetlink (GET_STATS, GET_STATS_CPU)",
+            StatVia::Netlink => "counters via ctnetlink (GET_STATS, GET_STATS_CPU)",
             StatVia::Proc => "counters from /proc/net/stat/nf_conntrack",
         };
         let mut explain = vec![format!("{counters}; sizes from /proc/sys/net/netfilter")];
         if self.need & stat_need::SETTINGS != 0 {
-            explain.push("settings from /proc/sys/net/netfilter, a file each".to_owned());
+            explain.push("settings from /proc/sys/net/netfilter, one file each".to_owned());
         }
         let many = self.source.ways.len();
         if many > 1 {
@@ -150,7 +150,7 @@ fn note(stats: &Stats, acct: &mut Accounting) {
         acct.used(via.name());
     }
     if let Some(why) = &stats.without {
-        acct.incomplete(1, format!("no counters: {why}"));
+        acct.incomplete(1, format!("counters are not available: {why}"));
     }
 }
 

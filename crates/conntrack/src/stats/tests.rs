@@ -162,7 +162,7 @@ fn rounds_with_a_reset_have_no_negative_growth() {
     assert_eq!(round_of([15, 20], false, &memory).0, ["kept 35 5"]);
     let (rows, stats) = round_of([1, 21], false, &memory);
     assert_eq!(rows, ["kept 22 -"]);
-    assert_eq!(stats.why[0].text, "a counter went backwards: no difference is shown for it");
+    assert_eq!(stats.why[0].text, "a counter decreased: its difference is unknown");
     assert_eq!(round_of([2, 22], false, &memory).0, ["kept 24 2"]);
     let memory = std::cell::RefCell::default();
     assert_eq!(round_of([u32::MAX, 20], true, &memory).0, ["- 4294967295 -", "- 20 -"]);

@@ -29,7 +29,7 @@ const MESSAGE_BYTES: usize = 68 << 10;
 /// The name of the family in messages to the user.
 const WHAT: &str = "the drop monitor";
 
-const NOT_HERE: &str = "the drop monitor (NET_DM) is not here: only the first network namespace can have it";
+const NOT_HERE: &str = "the drop monitor (NET_DM) is not available here: only the first network namespace can use it";
 
 /// The family's network namespace and number.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Family {
         let mut found = None;
         self.ask(&self.request(NET_DM_CMD_CONFIG_GET), &mut |message| found = found.or(config(message)))
             .map_err(|error| no(error.to_string()))?;
-        found.ok_or_else(|| no("the drop monitor does not tell its settings (Linux 5.4 does)"))
+        found.ok_or_else(|| no("the drop monitor does not report its settings (Linux 5.4 and later do)"))
     }
 
     fn configure(&self, to: MonitorConfig) -> Result<(), DumpError> {
@@ -294,7 +294,7 @@ impl Family {
 
 /// The error text if another program uses the monitor.
 fn busy(host: &Host, listeners: &[u32]) -> String {
-    const ONE: &str = "the drop monitor is on already, and has one user at a time";
+    const ONE: &str = "the drop monitor is already on, and can have only one user at a time";
     let name = |port: &u32| {
         let mut comm = Vec::new();
         let read = sys::fs::read_file(&host.proc_path(&format!("{port}/comm")), &mut comm);
@@ -303,8 +303,10 @@ fn busy(host: &Host, listeners: &[u32]) -> String {
         if read.is_ok() { format!("{port} ({comm})") } else { port.to_string() }
     };
     match listeners {
-        [] => format!("{ONE}: nobody listens, so a program that was killed may have left it (dropwatch: start, stop)"),
-        ports => format!("{ONE}: netlink port {} listens", ports.iter().map(name).collect::<Vec<_>>().join(", ")),
+        [] => {
+            format!("{ONE}: no program is listening, so a killed program may have left it on (dropwatch: start, stop)")
+        }
+        ports => format!("{ONE}: netlink port {} is listening", ports.iter().map(name).collect::<Vec<_>>().join(", ")),
     }
 }
 

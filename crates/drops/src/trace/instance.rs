@@ -68,11 +68,11 @@ impl TraceInstance {
             let denied = denied.filter(|error| error.kind() == io::ErrorKind::PermissionDenied);
             DropsError::NoTrace(match denied {
                 Some(error) => format!("/sys/kernel/tracing: {}", failed("open", Path::new(""), &error).errno).into(),
-                None => "tracefs is not there (mount -t tracefs tracefs /sys/kernel/tracing)".into(),
+                None => "tracefs is not mounted (mount -t tracefs tracefs /sys/kernel/tracing)".into(),
             })
         })?;
         remove_stale(host, root);
-        let own = identity(&host.proc_path("self/stat")).ok_or(DropsError::NoTrace("/proc is not there".into()))?;
+        let own = identity(&host.proc_path("self/stat")).ok_or(DropsError::NoTrace("/proc is not mounted".into()))?;
         let path = root.join(format!("{PREFIX}{own}"));
         fs::create_dir(&path).map_err(|error| failed("mkdir", &path, &error))?;
         let place = InstanceDirectory(path);
@@ -82,7 +82,7 @@ impl TraceInstance {
     fn begin(place: InstanceDirectory) -> Result<TraceInstance, DropsError> {
         let event = place.0.join(EVENT);
         let text = fs::read_to_string(event.join("format")).map_err(|error| failed("read", &event, &error))?;
-        let format = format::parse(&text).ok_or(DropsError::NoTrace("the tracepoint's format is not known".into()))?;
+        let format = format::parse(&text).ok_or(DropsError::NoTrace("the tracepoint's format is unknown".into()))?;
         for (file, value) in [("trace_clock", "mono"), ("buffer_size_kb", BUFFER_KB)] {
             let path = place.0.join(file);
             fs::write(&path, value).map_err(|error| failed("write", &path, &error))?;

@@ -288,7 +288,10 @@ impl<T: DiffTable> DiffState<T> {
         });
         stats.seen += gone;
         if self.left_out > 0 {
-            let words = format!("more than {} rows: the others have no rates and are not missed", self.rows_max);
+            let words = format!(
+                "more than {} rows: the others have no rates, and their disappearance is not reported",
+                self.rows_max
+            );
             stats.add_reason(self.left_out, words);
         }
         Ok(stats)

@@ -148,7 +148,10 @@ fn a_full_memory_is_told() {
         let watching = DiffSource::new(&source, &memory, at);
         plan(request(&["cookie", "change"], "")).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         let why = &sink.totals.unwrap().why;
-        assert_eq!((why[0].count, &*why[0].text), (2, "more than 2 rows: the others have no rates and are not missed"));
+        assert_eq!(
+            (why[0].count, &*why[0].text),
+            (2, "more than 2 rows: the others have no rates, and their disappearance is not reported")
+        );
         assert_eq!(sink.rows[2..], ["3 -", "4 -"]);
     }
     assert_eq!(memory.borrow().rows.len(), 2);

@@ -102,7 +102,7 @@ impl Binder<'_> {
         let mut parts = Vec::new();
         if let Some(null) = self.test.values.iter().find(|v| v.is_null()) {
             let Some(op) = self.equality() else {
-                let message = format!("null can be asked for by `=` and `!=` only, not by `{}`", self.test.cmp);
+                let message = format!("null can be compared only with `=` and `!=`, not with `{}`", self.test.cmp);
                 return Err(FilterError::new(self.text, null.span, Fault::BadOperator, message));
             };
             parts.push(self.one(op, Operand::Null));
@@ -161,9 +161,9 @@ impl Binder<'_> {
     fn of_kind(&self, kind: Kind, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
         match kind {
             Kind::Owners => {
-                return Err(self.misfit("a list of owners; compare `process`, `pid` or `fd`, or ask `= null`"));
+                return Err(self.misfit("a list of owners; compare `process`, `pid` or `fd`, or use `= null`"));
             }
-            Kind::Objects(_) => return Err(self.misfit("a list; compare a member (`list.member`), or ask `= null`")),
+            Kind::Objects(_) => return Err(self.misfit("a list; compare a member (`list.member`), or use `= null`")),
             _ => {}
         }
         if self.test.cmp.is_match() {
@@ -201,7 +201,7 @@ impl Binder<'_> {
         let Some((other, other_kind)) = word.and_then(|word| field_of(self.table, word)) else { return Ok(None) };
         if std::mem::discriminant(&kind) != std::mem::discriminant(&other_kind) {
             let (here, there) = (kind_in_words(kind), kind_in_words(other_kind));
-            let message = format!("`{}` is of the kind {here}, this of the kind {there}", self.test.name);
+            let message = format!("`{}` has the type {here}, this field has the type {there}", self.test.name);
             return Err(self.bad(value, &message));
         }
         let op = self.ordering().or(self.equality()).unwrap_or(Op::Eq);
@@ -213,8 +213,8 @@ impl Binder<'_> {
         if !matches!(kind, Kind::Text | Kind::Texts | Kind::Name(_) | Kind::Words(_)) {
             let what = match kind {
                 Kind::Addr | Kind::Endpoint => "an address; use `in` with a prefix",
-                Kind::Time => "a time; there are = != < <= > >=",
-                _ => "no text",
+                Kind::Time => "a time; its operators are = != < <= > >=",
+                _ => "not text",
             };
             return Err(self.misfit(what));
         }
@@ -234,10 +234,10 @@ impl Binder<'_> {
     /// Builds a comparison with `<`, `<=`, `>` or `>=`. Only numbers, times and addresses have an order.
     fn ordered(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let what = match kind {
-            Kind::Text | Kind::Texts | Kind::Name(_) => "text, which has no order here; there are = != in ~ !~",
-            Kind::Bool => "true or false; there are = and !=",
-            Kind::Words(_) => "a list of words; there are = != in ~ !~",
-            Kind::Endpoint => "an address and a port; there are = != in, not in",
+            Kind::Text | Kind::Texts | Kind::Name(_) => "text, which has no order; its operators are = != in ~ !~",
+            Kind::Bool => "true or false; its operators are = and !=",
+            Kind::Words(_) => "a list of words; its operators are = != in ~ !~",
+            Kind::Endpoint => "an address and a port; its operators are = != in, not in",
             _ => "",
         };
         if !what.is_empty() {
@@ -246,7 +246,7 @@ impl Binder<'_> {
         let Some(value) = values.first() else { return Err(self.misfit("a number")) };
         if kind == Kind::Addr {
             let addr = value.as_str().and_then(literal::address);
-            let addr = addr.ok_or_else(|| self.bad(value, "no address to compare with"))?;
+            let addr = addr.ok_or_else(|| self.bad(value, "not an address"))?;
             return Ok(self.one(op, Operand::Addr(addr)));
         }
         let operand = if kind == Kind::Time { self.time(value)? } else { Operand::Number(self.number(kind, value)?) };
@@ -287,13 +287,15 @@ impl Binder<'_> {
     fn bad_address(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
         if text.split_once('%').is_some_and(|(addr, _)| literal::prefix(addr).is_some()) {
-            let message = format!("{} does not know the interface of an address: leave it out", self.table.name());
+            let message = format!("addresses of {} have no interface: leave it out", self.table.name());
             return self.bad(value, &message);
         }
         let side = self.test.name.strip_suffix("_addr");
         match side.filter(|_| endpoint::parse(text).is_some()) {
-            Some(side) => self.bad(value, "an address with a port goes with the whole end").hint(Some(side)),
-            None => self.bad(value, "no address and no prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
+            Some(side) => {
+                self.bad(value, "an address with a port can be compared only with an endpoint").hint(Some(side))
+            }
+            None => self.bad(value, "neither an address nor a prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
         }
     }
 
@@ -302,7 +304,7 @@ impl Binder<'_> {
         match &*value.bytes {
             b"true" | b"yes" => Ok(true),
             b"false" | b"no" => Ok(false),
-            _ => Err(self.bad(value, "true or false is wanted here")),
+            _ => Err(self.bad(value, "expected true or false")),
         }
     }
 
@@ -319,8 +321,8 @@ impl Binder<'_> {
             return Ok(words);
         }
         let hint = nearest(&word, names.iter().copied());
-        let list = if hint.is_none() { format!("; there are {}", names.join(" ")) } else { String::new() };
-        let message = format!("`{}` has no word `{}`{list}", self.test.name, written.escape_debug());
+        let list = if hint.is_none() { format!("; its values are {}", names.join(" ")) } else { String::new() };
+        let message = format!("`{}` has no value `{}`{list}", self.test.name, written.escape_debug());
         Err(FilterError::new(self.text, value.span, Fault::UnknownWord, message).hint(hint))
     }
 
@@ -363,7 +365,7 @@ impl Binder<'_> {
     fn no_pattern(&self, value: &Literal) -> FilterError {
         let pattern = meant_as::regex_of(&value.bytes);
         let sign = if self.equality() == Some(Op::Ne) { "!~" } else { "~" };
-        let message = format!("`{}` compares the whole text, where `*` stands for itself", self.test.cmp);
+        let message = format!("`{}` compares the whole text and treats `*` literally", self.test.cmp);
         self.bad(value, &message).hint(Some(&format!("{} {sign} \"{pattern}\"", self.test.name)))
     }
 
@@ -422,10 +424,10 @@ impl Binder<'_> {
     /// Builds the operand of `value/mask`: the bits under the mask must equal the value.
     fn masked(&self, at: &Literal, value: &str, mask: &str) -> Result<Operand, FilterError> {
         let (Ok(value), Ok(mask)) = (literal::plain(value), literal::plain(mask)) else {
-            return Err(self.bad(at, "a value and a mask are wanted here (0x10/0xf0)"));
+            return Err(self.bad(at, "expected a value and a mask (0x10/0xf0)"));
         };
         if value & !mask != 0 {
-            return Err(self.bad(at, "the value has bits that its mask has not"));
+            return Err(self.bad(at, "the value has bits outside its mask"));
         }
         Ok(Operand::Masked { value, mask })
     }
@@ -441,10 +443,10 @@ impl Binder<'_> {
         match read {
             Ok(n) if kind == Kind::Port && n > u64::from(u16::MAX) => Err(self.bad(at, "ports end at 65535")),
             Ok(n) => Ok(n),
-            Err(BadNumber::TooBig) => Err(self.bad(at, "this number is too big")),
+            Err(BadNumber::TooBig) => Err(self.bad(at, "this number is too large")),
             Err(BadNumber::TooFine) => {
                 let unit = if kind.unit().is_empty() { "ones" } else { kind.unit() };
-                Err(self.bad(at, &format!("`{}` counts whole {unit}", self.test.name)))
+                Err(self.bad(at, &format!("`{}` is in whole {unit}", self.test.name)))
             }
             Err(BadNumber::NoNumber) => Err(self.bad(at, &no_number(kind, self.unit))),
         }
@@ -453,7 +455,7 @@ impl Binder<'_> {
     /// Builds the comparison for `local` and `peer`: `self.field` is the address, `port` the port.
     fn endpoint(&self, port: usize) -> Result<Expr, FilterError> {
         let Some(op) = self.equality() else {
-            return Err(self.misfit("an address and a port; there are = != in, not in"));
+            return Err(self.misfit("an address and a port; its operators are = != in, not in"));
         };
         let mut parts = Vec::new();
         let mut prefixes = Vec::new();
@@ -477,15 +479,15 @@ impl Binder<'_> {
     /// Explains the form of an address with a port. A bare number was probably meant as a port.
     fn bad_endpoint(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
-        let error =
-            self.bad(value, "no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)");
+        let error = self
+            .bad(value, "neither an address nor a port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)");
         let is_port = literal::plain(text).is_ok();
         error.hint(is_port.then(|| format!(":{text}")).as_deref())
     }
 
     /// The error for an operator that does not fit the field, which is `what`.
     fn misfit(&self, what: &str) -> FilterError {
-        let message = format!("`{}` does not fit: `{}` is {what}", self.test.cmp, self.test.name);
+        let message = format!("`{}` cannot be used: `{}` is {what}", self.test.cmp, self.test.name);
         FilterError::new(self.text, self.test.cmp_span, Fault::BadOperator, message)
     }
 
@@ -498,8 +500,8 @@ impl Binder<'_> {
 /// Describes the numbers that a field of this kind and unit takes.
 fn no_number(kind: Kind, unit: Option<Unit>) -> String {
     match (kind, unit) {
-        (Kind::Port, _) => "a port is a number from 0 to 65535, or a name of /etc/services".to_owned(),
-        (_, Some(unit)) => format!("a number is wanted here ({})", unit.examples()),
-        (_, None) => "a number is wanted here (1000, 0x1f)".to_owned(),
+        (Kind::Port, _) => "a port is a number from 0 to 65535, or a name from /etc/services".to_owned(),
+        (_, Some(unit)) => format!("expected a number ({})", unit.examples()),
+        (_, None) => "expected a number (1000, 0x1f)".to_owned(),
     }
 }

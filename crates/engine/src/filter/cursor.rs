@@ -115,9 +115,8 @@ impl<'t> Cursor<'t> {
         let word = self.slice(span);
         if word.is_empty() || ["and", "or", "not"].iter().any(|k| word.eq_ignore_ascii_case(k)) {
             let span = if word.is_empty() { here } else { span };
-            let message = format!(
-                "a value is missing after `{after}`; text with signs and the words of the language are put in quotes"
-            );
+            let message =
+                format!("a value is missing after `{after}`; put text with special characters and keywords in quotes");
             return Err(FilterError::new(self.text, span, Fault::Syntax, message));
         }
         self.at = span.end;
@@ -132,7 +131,7 @@ impl<'t> Cursor<'t> {
             let from = self.at;
             let Some(c) = self.next_char() else {
                 let span = Span { start, end: start + 1 };
-                return Err(FilterError::new(self.text, span, Fault::Syntax, format!("this {quote} is never closed")));
+                return Err(FilterError::new(self.text, span, Fault::Syntax, format!("this {quote} is not closed")));
             };
             if c == quote {
                 break;
@@ -193,7 +192,7 @@ impl<'t> Cursor<'t> {
 
     fn bad_escape(&self, from: usize) -> FilterError {
         let span = Span { start: from, end: self.at };
-        let message = "unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}";
+        let message = "unknown escape; valid ones are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}";
         FilterError::new(self.text, span, Fault::Syntax, message)
     }
 }

@@ -99,7 +99,7 @@ impl fmt::Display for FilterError {
         let (text, offset) = self.window();
         write!(f, "\n  {text}\n  {:offset$}{:^<len$}", "", "", len = self.len.min(SHOWN_AROUND))?;
         match &self.command {
-            Some(command) => write!(f, "\nperhaps: {command}"),
+            Some(command) => write!(f, "\ndid you mean: {command}"),
             None => Ok(()),
         }
     }

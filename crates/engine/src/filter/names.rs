@@ -46,7 +46,7 @@ pub(super) fn meaning(table: Schema, text: &str, test: &Comparison) -> Result<Me
     match candidate.and_then(|i| table.field(i)) {
         Some(_) if test.values.iter().all(Literal::is_null) => Ok(Meaning::Field(candidate.unwrap_or(0))),
         Some(field) => {
-            let message = format!("`{}` needs a value with a unit here", test.name);
+            let message = format!("`{}` needs a value with a unit", test.name);
             Err(FilterError::new(text, test.name_span, Fault::BadValue, message).hint(Some(field.name)))
         }
         None => Err(unknown(table, text, test)),

@@ -11,7 +11,7 @@ use super::error::{Fault, FilterError, Span};
 pub fn parse(text: &str) -> Result<Ast, FilterError> {
     if text.len() > FilterError::TEXT_MAX {
         let shown: String = text.chars().take(100).collect();
-        let message = format!("the filter has {} bytes; at most {} are read", text.len(), FilterError::TEXT_MAX);
+        let message = format!("the filter has {} bytes; the limit is {}", text.len(), FilterError::TEXT_MAX);
         return Err(FilterError::new(&shown, Span { start: 0, end: 1 }, Fault::TooLong, message));
     }
     let mut parser = Parser { text, cursor: Cursor::new(text), depth: 0 };
@@ -71,7 +71,7 @@ impl Parser<'_> {
         }
         self.depth += 1;
         if self.depth > FilterError::DEPTH_MAX {
-            let message = format!("nested deeper than {} levels", FilterError::DEPTH_MAX);
+            let message = format!("nested more than {} levels deep", FilterError::DEPTH_MAX);
             return Err(FilterError::new(self.text, here, Fault::TooDeep, message));
         }
         let node = if negated { Node::Not(Box::new(self.not()?)) } else { self.bracketed(here)? };
@@ -86,7 +86,7 @@ impl Parser<'_> {
             return Ok(inner);
         }
         if self.cursor.at_end() {
-            return Err(FilterError::new(self.text, opened, Fault::Syntax, "this bracket is never closed"));
+            return Err(FilterError::new(self.text, opened, Fault::Syntax, "this bracket is not closed"));
         }
         Err(self.unexpected())
     }
@@ -103,18 +103,19 @@ impl Parser<'_> {
         self.cursor.take(name_span);
         let Some((cmp, cmp_span)) = self.cursor.comparison() else {
             let here = if self.cursor.at_end() { name_span } else { self.cursor.next_word() };
-            let message = format!("an operator is missing after `{name}`; there are = != < <= > >= ~ !~ in, not in");
+            let message =
+                format!("an operator is missing after `{name}`; the operators are = != < <= > >= ~ !~ in, not in");
             return Err(FilterError::new(self.text, here, Fault::Syntax, message));
         };
         let opened = self.cursor.here();
         let is_list = self.cursor.eat("(");
         if is_list && cmp.is_match() {
-            let message = "a regular expression with brackets, blanks or signs is put in quotes";
+            let message = "put a regular expression with brackets, spaces or signs in quotes";
             return Err(FilterError::new(self.text, opened, Fault::Syntax, message));
         }
         if is_list && !matches!(cmp, Cmp::In | Cmp::NotIn) {
             let word = if cmp == Cmp::Ne { "not in" } else { "in" };
-            let message = format!("a list goes with `in` and `not in`, not with `{cmp}`");
+            let message = format!("a list can be used only with `in` and `not in`, not with `{cmp}`");
             return Err(FilterError::new(self.text, cmp_span, Fault::Syntax, message).hint(Some(word)));
         }
         let mut values = vec![self.cursor.value(cmp)?];
@@ -123,7 +124,7 @@ impl Parser<'_> {
         }
         if is_list && !self.cursor.eat(")") {
             if self.cursor.at_end() {
-                return Err(FilterError::new(self.text, opened, Fault::Syntax, "this list is never closed"));
+                return Err(FilterError::new(self.text, opened, Fault::Syntax, "this list is not closed"));
             }
             let here = self.cursor.next_word();
             return Err(FilterError::new(self.text, here, Fault::Syntax, "expected `,` or `)` in the list"));
@@ -135,8 +136,8 @@ impl Parser<'_> {
     fn unexpected(&mut self) -> FilterError {
         let here = self.cursor.next_word();
         let message = match self.cursor.slice(here) {
-            ")" => "this bracket was never opened".to_owned(),
-            word => format!("expected `and` or `or` before `{word}`; a value with blanks or signs needs quotes"),
+            ")" => "this bracket has no opening bracket".to_owned(),
+            word => format!("expected `and` or `or` before `{word}`; a value with spaces or signs needs quotes"),
         };
         FilterError::new(self.text, here, Fault::Syntax, message)
     }

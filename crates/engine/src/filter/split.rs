@@ -19,8 +19,8 @@ pub fn split(ast: &Ast, is_first: impl Fn(&str) -> bool) -> Result<(Ast, Ast), F
         });
         if let (Some((early, _)), Some((late, span))) = (&before, &after) {
             let message = format!(
-                "`{early}` is tested before rows are folded and `{late}` after it: \
-                 they can be joined by `and`, not by `or` or under one `not`"
+                "`{early}` is tested before rows are folded and `{late}` afterwards: combine them with `and`, not with \
+                 `or` or under one `not`"
             );
             return Err(FilterError::new(&ast.text, *span, Fault::Mixed, message));
         }

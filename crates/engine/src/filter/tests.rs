@@ -75,7 +75,7 @@ fn issue_15_two_fields_are_compared() {
     ]);
     let other_kind = bound::<Sockets>("rtt_us > pid");
     assert!(
-        other_kind.contains("column 10: `rtt_us` is of the kind microseconds, this of the kind number"),
+        other_kind.contains("column 10: `rtt_us` has the type microseconds, this field has the type number"),
         "{other_kind}"
     );
     let Expr::Test(test) = bind(Schema::of::<Sockets>(), &parse("accept_q > accept_q_max").unwrap()).unwrap() else {
@@ -187,9 +187,9 @@ fn issue_10_service_names_stand_for_ports() {
         );
     }
     for (filter, error) in [
-        ("local_port = htps", "a port is a number from 0 to 65535, or a name of /etc/services"),
-        ("local_port < shell", "a port is a number from 0 to 65535, or a name of /etc/services"),
-        ("local = 10.1.2.3:htps", "no address and no port"),
+        ("local_port = htps", "a port is a number from 0 to 65535, or a name from /etc/services"),
+        ("local_port < shell", "a port is a number from 0 to 65535, or a name from /etc/services"),
+        ("local = 10.1.2.3:htps", "neither an address nor a port"),
     ] {
         let numbered = name_ports(Schema::of::<Sockets>(), &parse(filter).unwrap(), &mut ports_of);
         assert!(bind(Schema::of::<Sockets>(), &numbered).unwrap_err().to_string().contains(error), "{filter}");
@@ -267,8 +267,8 @@ fn an_address_may_have_its_interface() {
     let bound = |text: &str| bind(Schema::of::<record::rows::LogRecords>(), &parse(text).unwrap()).unwrap();
     assert_eq!(bound("src = fe80::2%eth0"), bound("src = fe80::2 and (iif = eth0 or oif = eth0)"));
     let nat = bind(Schema::of::<record::rows::Nat>(), &parse("orig_src = fe80::2%eth0").unwrap());
-    assert!(nat.unwrap_err().to_string().contains("nat does not know the interface of an address: leave it out"));
-    assert!(message("peer_addr = fe80::x%eth0").contains("no address and no prefix"));
+    assert!(nat.unwrap_err().to_string().contains("addresses of nat have no interface: leave it out"));
+    assert!(message("peer_addr = fe80::x%eth0").contains("neither an address nor a prefix"));
 }
 
 #[test]
@@ -282,18 +282,15 @@ fn a_name_may_leave_out_its_unit() {
         ("timer = null", "timer = null"),
         (
             "timer in (1s, keepalive)",
-            "filter, column 11: `timer` has no word `1s`; there are off retransmit keepalive timewait probe unknown\n  \
+            "filter, column 11: `timer` has no value `1s`; its values are off retransmit keepalive timewait probe unknown\n  \
              timer in (1s, keepalive)\n            ^^",
         ),
         ("pacing > 10Mbps", "pacing_bps > 10000000"),
         ("backlog > 1MiB", "backlog_bytes > 1048576"),
-        (
-            "rtt > 20",
-            "filter, column 1: `rtt` needs a value with a unit here; did you mean `rtt_us`?\n  rtt > 20\n  ^^^",
-        ),
+        ("rtt > 20", "filter, column 1: `rtt` needs a value with a unit; did you mean `rtt_us`?\n  rtt > 20\n  ^^^"),
         (
             "rtt > \"20ms\"",
-            "filter, column 1: `rtt` needs a value with a unit here; did you mean `rtt_us`?\n  rtt > \"20ms\"\n  ^^^",
+            "filter, column 1: `rtt` needs a value with a unit; did you mean `rtt_us`?\n  rtt > \"20ms\"\n  ^^^",
         ),
     ]);
     assert_eq!(bound::<Flows>("established > 5"), "established > 5");
@@ -318,12 +315,12 @@ fn mistakes_are_shown_at_their_place() {
         ),
         (
             "state = estblished",
-            "filter, column 9: `state` has no word `estblished`; did you mean `established`?\n  state = \
+            "filter, column 9: `state` has no value `estblished`; did you mean `established`?\n  state = \
              estblished\n          ^^^^^^^^^^",
         ),
         (
             "process = \"ä\" an pid = 1",
-            "filter, column 15: expected `and` or `or` before `an`; a value with blanks or signs needs quotes\n  \
+            "filter, column 15: expected `and` or `or` before `an`; a value with spaces or signs needs quotes\n  \
              process = \"ä\" an pid = 1\n                ^^",
         ),
     ]);
@@ -333,66 +330,72 @@ fn mistakes_are_shown_at_their_place() {
 fn mistakes_in_words() {
     for (text, expected) in [
         ("qqqq = 1", "1: unknown field `qqqq`; `netwren sockets --columns help` lists them"),
-        ("pid", "1: an operator is missing after `pid`; there are = != < <= > >= ~ !~ in, not in"),
-        ("pid ? 1", "5: an operator is missing after `pid`; there are = != < <= > >= ~ !~ in, not in"),
-        ("pid =", "6: a value is missing after `=`; text with signs and the words of the language are put in quotes"),
+        ("pid", "1: an operator is missing after `pid`; the operators are = != < <= > >= ~ !~ in, not in"),
+        ("pid ? 1", "5: an operator is missing after `pid`; the operators are = != < <= > >= ~ !~ in, not in"),
+        ("pid =", "6: a value is missing after `=`; put text with special characters and keywords in quotes"),
         (
             "pid = AND uid = 1",
-            "7: a value is missing after `=`; text with signs and the words of the language are put in quotes",
+            "7: a value is missing after `=`; put text with special characters and keywords in quotes",
         ),
         ("= 1", "1: a field name is missing here"),
         ("pid = 1 and", "12: a field name is missing here"),
         ("and", "1: a field name is missing here"),
         ("1 = pid", "1: a field name is missing here"),
-        ("(pid = 1", "1: this bracket is never closed"),
-        ("pid = 1)", "8: this bracket was never opened"),
-        ("(pid = 1 uid = 2)", "10: expected `and` or `or` before `uid`; a value with blanks or signs needs quotes"),
-        ("pid in (1", "8: this list is never closed"),
+        ("(pid = 1", "1: this bracket is not closed"),
+        ("pid = 1)", "8: this bracket has no opening bracket"),
+        ("(pid = 1 uid = 2)", "10: expected `and` or `or` before `uid`; a value with spaces or signs needs quotes"),
+        ("pid in (1", "8: this list is not closed"),
         ("pid in (1 2)", "11: expected `,` or `)` in the list"),
-        (
-            "pid in ()",
-            "9: a value is missing after `in`; text with signs and the words of the language are put in quotes",
-        ),
-        ("pid = (1, 2)", "5: a list goes with `in` and `not in`, not with `=`; did you mean `in`?"),
-        ("pid != (1, 2)", "5: a list goes with `in` and `not in`, not with `!=`; did you mean `not in`?"),
-        ("process ~ (?i)x", "11: a regular expression with brackets, blanks or signs is put in quotes"),
-        ("process = \"abc", "11: this \" is never closed"),
-        ("process = \"a\\q\"", "13: unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
-        ("process = \"\\xg0\"", "12: unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
-        ("process = \"\\u{d800}\"", "12: unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
-        ("pid > null", "7: null can be asked for by `=` and `!=` only, not by `>`"),
-        ("process < x", "9: `<` does not fit: `process` is text, which has no order here; there are = != in ~ !~"),
-        ("v6only > true", "8: `>` does not fit: `v6only` is true or false; there are = and !="),
-        ("v6only = maybe", "10: true or false is wanted here"),
-        ("pid ~ 1", "5: `~` does not fit: `pid` is no text"),
-        ("peer_addr ~ 10", "11: `~` does not fit: `peer_addr` is an address; use `in` with a prefix"),
+        ("pid in ()", "9: a value is missing after `in`; put text with special characters and keywords in quotes"),
+        ("pid = (1, 2)", "5: a list can be used only with `in` and `not in`, not with `=`; did you mean `in`?"),
+        ("pid != (1, 2)", "5: a list can be used only with `in` and `not in`, not with `!=`; did you mean `not in`?"),
+        ("process ~ (?i)x", "11: put a regular expression with brackets, spaces or signs in quotes"),
+        ("process = \"abc", "11: this \" is not closed"),
+        ("process = \"a\\q\"", "13: unknown escape; valid ones are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
+        ("process = \"\\xg0\"", "12: unknown escape; valid ones are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
+        ("process = \"\\u{d800}\"", "12: unknown escape; valid ones are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
+        ("pid > null", "7: null can be compared only with `=` and `!=`, not with `>`"),
+        ("process < x", "9: `<` cannot be used: `process` is text, which has no order; its operators are = != in ~ !~"),
+        ("v6only > true", "8: `>` cannot be used: `v6only` is true or false; its operators are = and !="),
+        ("v6only = maybe", "10: expected true or false"),
+        ("pid ~ 1", "5: `~` cannot be used: `pid` is not text"),
+        ("peer_addr ~ 10", "11: `~` cannot be used: `peer_addr` is an address; use `in` with a prefix"),
         (
             "owners = 1",
-            "8: `=` does not fit: `owners` is a list of owners; compare `process`, `pid` or `fd`, or ask `= null`",
+            "8: `=` cannot be used: `owners` is a list of owners; compare `process`, `pid` or `fd`, or use `= null`",
         ),
         ("process ~ \"(\"", "11: bad regular expression: unclosed group"),
         ("process ~ \"(a{1000}){1000}\"", "11: bad regular expression: it compiles to more than 1048576 bytes"),
         ("local_port = 70000", "14: ports end at 65535"),
-        ("local_port = https", "14: a port is a number from 0 to 65535, or a name of /etc/services"),
+        ("local_port = https", "14: a port is a number from 0 to 65535, or a name from /etc/services"),
         ("local_port in (1, 9-3)", "19: this range ends before it starts"),
-        ("pid = -1", "7: a number is wanted here (1000, 0x1f)"),
-        ("pid = 99999999999999999999", "7: this number is too big"),
-        ("recv_q > 99999999999T", "10: this number is too big"),
-        ("recv_q > 5parsecs", "10: a number is wanted here (512, 10k, 1MiB, 1.5GB)"),
-        ("timer_ms > 5us", "12: `timer_ms` counts whole milliseconds"),
-        ("recv_q > 0.5", "10: `recv_q` counts whole bytes"),
-        ("mark = 0x11/0x10", "8: the value has bits that its mask has not"),
-        ("mark = 0x11/x", "8: a value and a mask are wanted here (0x10/0xf0)"),
-        ("peer_addr = 10.1.2.3:443", "13: an address with a port goes with the whole end; did you mean `peer`?"),
-        ("peer_addr = 10.0.0.0/33", "13: no address and no prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
-        ("peer_addr < 10.0.0.0/8", "13: no address to compare with"),
+        ("pid = -1", "7: expected a number (1000, 0x1f)"),
+        ("pid = 99999999999999999999", "7: this number is too large"),
+        ("recv_q > 99999999999T", "10: this number is too large"),
+        ("recv_q > 5parsecs", "10: expected a number (512, 10k, 1MiB, 1.5GB)"),
+        ("timer_ms > 5us", "12: `timer_ms` is in whole milliseconds"),
+        ("recv_q > 0.5", "10: `recv_q` is in whole bytes"),
+        ("mark = 0x11/0x10", "8: the value has bits outside its mask"),
+        ("mark = 0x11/x", "8: expected a value and a mask (0x10/0xf0)"),
+        (
+            "peer_addr = 10.1.2.3:443",
+            "13: an address with a port can be compared only with an endpoint; did you mean `peer`?",
+        ),
+        ("peer_addr = 10.0.0.0/33", "13: neither an address nor a prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
+        ("peer_addr < 10.0.0.0/8", "13: not an address"),
         (
             "peer = 443",
-            "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443); did you mean \
-             `:443`?",
+            "8: neither an address nor a port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443); did you \
+             mean `:443`?",
         ),
-        ("peer = :70000", "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)"),
-        ("peer < 10.0.0.1", "6: `<` does not fit: `peer` is an address and a port; there are = != in, not in"),
+        (
+            "peer = :70000",
+            "8: neither an address nor a port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)",
+        ),
+        (
+            "peer < 10.0.0.1",
+            "6: `<` cannot be used: `peer` is an address and a port; its operators are = != in, not in",
+        ),
     ] {
         assert_eq!(message(text), expected, "{text}");
     }
@@ -484,7 +487,7 @@ fn a_filter_splits_between_two_tables() {
         split(&parse("uid = 1 and (pid = 1 or connections > 5)").unwrap(), |name| knows(Schema::of::<Sockets>(), name))
             .unwrap_err();
     assert_eq!((mixed.fault, mixed.column, mixed.len), (Fault::Mixed, 25, 11));
-    assert!(mixed.message.starts_with("`pid` is tested before rows are folded and `connections` after it"));
+    assert!(mixed.message.starts_with("`pid` is tested before rows are folded and `connections` afterwards"));
 }
 
 #[test]
@@ -593,12 +596,12 @@ fn values_are_taken_as_other_tools_write_them() {
     let nat = |text: &str| bound::<record::rows::Nat>(text);
     assert_eq!(nat("zone = 0"), "zone = null or zone = 0");
     assert_eq!(nat("state = ESTAB"), "state = established");
-    assert!(nat("state = connected").contains("`state` has no word `connected`"), "{}", nat("state = connected"));
+    assert!(nat("state = connected").contains("`state` has no value `connected`"), "{}", nat("state = connected"));
 }
 
 #[test]
 fn whole_texts_are_no_patterns() {
-    let message = "filter, column 11: `=` compares the whole text, where `*` stands for itself; did you mean \
+    let message = "filter, column 11: `=` compares the whole text and treats `*` literally; did you mean \
                    `process ~ \"^we\"`?\n  process = we*\n            ^^^";
     check(&[("process = we*", message), ("process = \"we*\"", "process = \"we*\"")]);
     assert!(bound::<Sockets>("process != *we").contains("did you mean `process !~ \"we$\"`?"));

@@ -40,7 +40,7 @@ impl fmt::Display for PlanError {
                     None => f.write_str("; `--columns help` lists the fields"),
                 }
             }
-            PlanError::Unfit { option, name, why } => write!(f, "{option} cannot take `{name}`: {why}"),
+            PlanError::Unfit { option, name, why } => write!(f, "{option} cannot use `{name}`: {why}"),
             PlanError::Pattern(bad) => bad.fmt(f),
         }
     }

@@ -47,9 +47,9 @@ impl KeyPart {
     pub(super) fn of_field(field: &FieldInfo, prefix: Option<PrefixLengths>) -> Result<KeyPart, &'static str> {
         match (field.kind, prefix) {
             (Kind::Addr | Kind::Endpoint, Some(lengths)) => Ok(KeyPart::Prefix(lengths)),
-            (_, Some(_)) => Err("only an address has a network"),
-            (Kind::Owners, None) => Err("a list of owners makes no group; take `process` or `pid`"),
-            (kind, None) if kind.is_list() => Err("a list makes no group"),
+            (_, Some(_)) => Err("only an address can be grouped by network"),
+            (Kind::Owners, None) => Err("a list of owners cannot be grouped; use `process` or `pid`"),
+            (kind, None) if kind.is_list() => Err("a list cannot be grouped"),
             (Kind::Endpoint, None) if words::CLIENTS.contains(&field.name) => Ok(KeyPart::Addr),
             (_, None) => Ok(KeyPart::Whole),
         }

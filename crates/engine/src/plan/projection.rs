@@ -94,7 +94,7 @@ fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Pr
     for (fold, name) in &request.folds {
         let option = option_of(*fold);
         let [index] = find(table, option, name)?[..] else {
-            return Err(PlanError::Unfit { option, name: name.clone(), why: "it stands for several fields" });
+            return Err(PlanError::Unfit { option, name: name.clone(), why: "it means several fields" });
         };
         let Some(field) = table.field(index) else { continue };
         fits(*fold, &field)?;
@@ -134,7 +134,7 @@ fn keys(table: Schema, by: &[Box<str>]) -> Result<(Vec<usize>, Vec<KeyPart>), Pl
                     parts.push(part);
                 }
                 Some(place) if parts.get(place) == Some(&part) => {}
-                Some(_) => return Err(unfit("its field is already a key, with another length")),
+                Some(_) => return Err(unfit("its field is already a key with another prefix length")),
             }
         }
     }
@@ -153,7 +153,7 @@ fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) ->
         if places.is_empty() {
             return Err(match PlanError::unknown("--sort", &sort.name, columns.0.iter().map(|c| &*c.name)) {
                 PlanError::UnknownField { option, name, hint: None } if table.index_of(&name).is_some() => {
-                    PlanError::Unfit { option, name, why: "it is no column of these groups" }
+                    PlanError::Unfit { option, name, why: "it is not a column of these groups" }
                 }
                 unknown => unknown,
             });
@@ -195,7 +195,7 @@ fn fits(fold: Fold, field: &FieldInfo) -> Result<(), PlanError> {
     if fits {
         return Ok(());
     }
-    let why = if field.kind.is_number() { "an identifier is no quantity" } else { "it is no number" };
+    let why = if field.kind.is_number() { "an identifier is not a quantity" } else { "it is not a number" };
     Err(PlanError::Unfit { option: option_of(fold), name: field.name.into(), why })
 }
 

@@ -22,7 +22,7 @@ fn what_does_not_fit_is_refused() {
     );
     assert_eq!(
         error(|r| r.by = vec!["owners".into()]),
-        "--by cannot take `owners`: a list of owners makes no group; take `process` or `pid`"
+        "--by cannot use `owners`: a list of owners cannot be grouped; use `process` or `pid`"
     );
     assert_eq!(
         error(|r| r.sort = Sort::parse_list("rtt_u")),
@@ -34,9 +34,9 @@ fn what_does_not_fit_is_refused() {
     );
     assert_eq!(
         error(|r| r.folds = vec![(Fold::Sum, "pid".into())]),
-        "--sum cannot take `pid`: an identifier is no quantity"
+        "--sum cannot use `pid`: an identifier is not a quantity"
     );
-    assert_eq!(error(|r| r.folds = vec![(Fold::Max, "state".into())]), "--max cannot take `state`: it is no number");
+    assert_eq!(error(|r| r.folds = vec![(Fold::Max, "state".into())]), "--max cannot use `state`: it is not a number");
     assert_eq!(
         error(|r| {
             r.by = vec!["state".into()];
@@ -50,7 +50,7 @@ fn what_does_not_fit_is_refused() {
             r.by = vec!["state".into()];
             r.sort = Sort::parse_list("process");
         }),
-        "--sort cannot take `process`: it is no column of these groups"
+        "--sort cannot use `process`: it is not a column of these groups"
     );
     let bad = Test { field: 0, op: record::Op::Match, operand: record::Operand::Regex("(".into()) };
     assert_eq!(error(|r| r.conjuncts = vec![Expr::Test(bad)]), "bad regular expression `(`: unclosed group");
@@ -195,11 +195,11 @@ fn an_end_is_grouped_by_its_address_and_an_address_by_its_network() {
     }
     let wrong = |by: &str| names::<Sockets>(by).unwrap_err();
     assert!(
-        wrong("peer/129").starts_with("--by cannot take `peer/129`: a network is FIELD/BITS"),
+        wrong("peer/129").starts_with("--by cannot use `peer/129`: a network is FIELD/BITS"),
         "{}",
         wrong("peer/129")
     );
-    assert_eq!(wrong("state/8"), "--by cannot take `state/8`: only an address has a network");
+    assert_eq!(wrong("state/8"), "--by cannot use `state/8`: only an address can be grouped by network");
     assert_eq!(wrong("peer_a/8"), "unknown field `peer_a` in --by; did you mean `peer_addr`?");
     assert!(wrong("peer/8,peer_addr/16").contains("already a key"), "{}", wrong("peer/8,peer_addr/16"));
 }
@@ -229,7 +229,7 @@ fn issue_15_words_stand_for_fields_in_groups_and_orders() {
     let Work::Group(grouping) = &plan.work else { panic!("groups") };
     assert_eq!(grouping.order.keys, [(1, true), (2, true)]);
     let several = error(|r| r.folds = vec![(Fold::Max, "port".into())]);
-    assert_eq!(several, "--max cannot take `port`: it stands for several fields");
+    assert_eq!(several, "--max cannot use `port`: it means several fields");
 }
 
 #[test]

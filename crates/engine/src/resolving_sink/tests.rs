@@ -83,7 +83,7 @@ fn full_memory_lets_rows_pass_and_says_so() {
     assert_eq!(inner.rows, ["10.0.0.1 0 -", "10.0.0.1 1 -", "10.0.0.1 2 -", "10.0.0.1 3 -", "10.0.0.1 4 -"]);
     assert_eq!(names.settled, 0);
     let why = inner.totals.unwrap().why;
-    assert!(why.len() == 1 && why[0].text.contains("waited for names"), "{why:?}");
+    assert!(why.len() == 1 && why[0].text.contains("were waiting for names"), "{why:?}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn groups_of_streams_are_bounded() {
     assert!(rows[0].starts_with("- "), "the line of the others is visible: {}", rows[0]);
     assert!(run.stats.is_partial());
     let [why] = &run.stats.why[..] else { panic!("{:?}", run.stats.why) };
-    assert_eq!((why.count, why.text.contains("the line without keys")), (count(&rows[0]), true));
+    assert_eq!((why.count, why.text.contains("the row without keys")), (count(&rows[0]), true));
 }
 
 /// The host itself bounds the size of its own tables.

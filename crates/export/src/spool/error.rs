@@ -84,28 +84,33 @@ impl fmt::Display for SpoolError {
             SpoolError::InUse { path, pid } => {
                 write!(f, "the spool {} is in use by ", shown(path))?;
                 match pid {
-                    Some(pid) => write!(f, "process {pid}: end it first, or take another directory"),
-                    None => write!(f, "another process: end it first, or take another directory"),
+                    Some(pid) => write!(f, "process {pid}: end it first, or use another directory"),
+                    None => write!(f, "another process: end it first, or use another directory"),
                 }
             }
             SpoolError::Owner { path, uid } => {
-                write!(f, "{} belongs to user {uid}: a spool must be one's own; take another directory", shown(path))
+                write!(
+                    f,
+                    "{} belongs to user {uid}: a spool must belong to the user that runs netwren; use another \
+                    directory",
+                    shown(path)
+                )
             }
             SpoolError::Writable { path, mode } => write!(
                 f,
-                "others may write to {0} (mode {mode:04o}): run `chmod go-w {0}`, or take another directory",
+                "other users may write to {0} (mode {mode:04o}): run `chmod go-w {0}`, or use another directory",
                 shown(path)
             ),
             SpoolError::Link { path } => {
-                write!(f, "{} is a link, and none is followed: name the directory itself", shown(path))
+                write!(f, "{} is a link, which netwren does not follow: name the directory itself", shown(path))
             }
             SpoolError::Foreign { path } => {
-                write!(f, "{} is no part of a spool: move it away, or take another directory", shown(path))
+                write!(f, "{} is not part of a spool: move it away, or use another directory", shown(path))
             }
             SpoolError::Version { path, found } => write!(
                 f,
                 "{} was written by another version of netwren (format {found}, unknown to this one): let that version \
-                 deliver what waits, or move the directory away",
+                 deliver the queued rows, or move the directory away",
                 shown(path)
             ),
             SpoolError::Failed { what, error } => write!(f, "{what}: {error}"),

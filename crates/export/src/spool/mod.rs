@@ -107,12 +107,12 @@ pub struct Recovered {
 
 impl fmt::Display for Recovered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} messages wait from earlier", self.waiting)?;
+        write!(f, "{} messages are queued from an earlier run", self.waiting)?;
         if self.was_killed {
-            write!(f, "; the last run was killed: what it delivered in its last second may be delivered again")?;
+            write!(f, "; the last run was killed: rows from its last second may be delivered twice")?;
         }
         if self.torn_files > 0 {
-            write!(f, "; the ends of {} files ({} bytes) were torn", self.torn_files, self.torn_bytes)?;
+            write!(f, "; the ends of {} files ({} bytes) were incomplete", self.torn_files, self.torn_bytes)?;
         }
         if self.lost > 0 {
             write!(f, "; {} messages are lost", self.lost)?;
@@ -236,7 +236,7 @@ impl Spool {
         while let Some(cached) = self.memory.get(index) {
             if let Err(error) = self.disk.append(&cached.batch, cached.stamp) {
                 self.is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-                self.trouble = Some(format!("cannot write to the spool, messages wait in memory: {error}"));
+                self.trouble = Some(format!("cannot write to the spool, messages are queued in memory: {error}"));
                 self.retry_at = sys::clock::monotonic_ns() + RETRY_NS;
                 return;
             }

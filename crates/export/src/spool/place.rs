@@ -65,15 +65,15 @@ fn find(dir: &Path) -> Result<FilePlace, SpoolError> {
 fn root(dir: &Path) -> Result<Folder, SpoolError> {
     let place = find(dir)?;
     place.folder().make_folder(place.name()).map_err(|error| {
-        SpoolError::io("cannot make the directory", dir, io::Error::from_raw_os_error(error.errno.0))
+        SpoolError::io("cannot create the directory", dir, io::Error::from_raw_os_error(error.errno.0))
     })?;
     let folder = place.folder().folder(place.name()).map_err(|error| SpoolError::sys(dir.to_owned(), &error))?;
     check_folder(&folder, dir)?;
     Ok(folder)
 }
 
-/// Checks whether spools can be in this directory. Fails if it belongs to another user, if others may write to it, or
-/// if it does not exist and cannot be made. Changes nothing.
+/// Checks whether spools can be in this directory. Fails if it belongs to another user, if other users may write to it,
+/// or if it does not exist and cannot be made. Changes nothing.
 pub fn check_root(dir: &Path) -> Result<(), SpoolError> {
     let failed = |path: &Path, error| Err(SpoolError::sys(path.to_owned(), &error));
     let place = find(dir)?;
@@ -152,7 +152,7 @@ fn file_or_new(folder: &Folder, path: &Path, name: &str) -> Result<(File, bool),
 fn open_own(folder: &Folder, path: &Path, name: &str) -> Result<File, SpoolError> {
     let path = path.join(name);
     let file = folder.file(name).map_err(|error| SpoolError::sys(path.clone(), &error))?;
-    let facts = file.metadata().map_err(|error| SpoolError::io("cannot look at", &path, error))?;
+    let facts = file.metadata().map_err(|error| SpoolError::io("cannot inspect", &path, error))?;
     if !facts.is_file() || facts.nlink() != 1 {
         return Err(SpoolError::Foreign { path });
     }

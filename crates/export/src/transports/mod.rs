@@ -169,8 +169,8 @@ fn check_postgres(address: &crate::PostgresAddress, files: &TlsFiles) -> io::Res
         _ => Vec::new(),
     };
     if std::env::args_os().any(|word| address.is_told_in(&word.to_string_lossy())) {
-        let text = "the password stands on the command line, where everybody on this host can read it: PGPASSWORD, \
-                    ?passfile=FILE or log.toml keep it";
+        let text = "the password is on the command line, where every user of this host can read it: use PGPASSWORD, \
+                    ?passfile=FILE or log.toml";
         warnings.push(format!("{address}: {text}"));
     }
     Ok(warnings)

@@ -73,7 +73,7 @@ impl Packing {
 
     fn begin(&mut self, place: &Arc<FilePlace>, number: u32) -> io::Result<()> {
         let (folder, raw, part) = (place.folder(), numbered(place.name(), number), part(place.name()));
-        let said = |error| named("cannot pack", &raw.to_string_lossy(), &error);
+        let said = |error| named("cannot compress", &raw.to_string_lossy(), &error);
         let from = folder.own_file(&raw).map_err(said)?;
         let mode = from.metadata().map_err(said)?.mode() & sys::outfile::GROUP_READS;
         match folder.remove(&part) {
@@ -204,7 +204,7 @@ mod tests {
         std::os::unix::fs::symlink(dir.path().join("secret"), at(&path, 1)).unwrap();
         fs::hard_link(dir.path().join("secret"), at(&path, 2)).unwrap();
         let mut packing = Packing::new("/bin/true".into());
-        assert!(packing.look(&place(&path), 3).unwrap_err().to_string().starts_with("cannot pack "));
+        assert!(packing.look(&place(&path), 3).unwrap_err().to_string().starts_with("cannot compress "));
         packing.look(&place(&path), 3).unwrap();
         assert_eq!(names(dir.path()), ["fw.log.1", "fw.log.2", "secret"]);
     }

@@ -52,7 +52,7 @@ impl<'s> Run<'s> {
     pub(super) fn note(&mut self, dumped: &Dumped) {
         self.note_nonsense("entries", dumped.malformed, dumped.first_error);
         if dumped.end.interrupted {
-            self.stats.incomplete(1, "the table changed while it was read: entries may be missing or doubled");
+            self.stats.incomplete(1, "the table changed while it was read: entries may be missing or duplicated");
         }
     }
 
@@ -60,7 +60,7 @@ impl<'s> Run<'s> {
     pub(super) fn note_nonsense(&mut self, what: &str, count: u64, first_error: Option<DecodeError>) {
         if count > 0 {
             let why = first_error.map_or_else(String::new, |error| error.to_string());
-            self.stats.incomplete(count, format!("{what} that make no sense, the first: {why}"));
+            self.stats.incomplete(count, format!("malformed {what}, the first: {why}"));
         }
     }
 

@@ -212,7 +212,7 @@ impl<'s> Monitor<'s> {
             Ok(0) => {}
             Ok(lost) => {
                 self.stats.lost += lost;
-                self.stats.add_reason(lost, "a drop is not shown: they came faster than they could be");
+                self.stats.add_reason(lost, "a drop is not shown: they occurred faster than they could be shown");
             }
             Err(error) => {
                 self.stats.incomplete(1, error.to_string());

@@ -36,12 +36,11 @@ Options:
   --help, -h                    print help
   --credits                     print credits
 
-This is netwren in the place of lstf. `netwren flows` shows more; `netwren lstf --bug-compatible …` prints the old \
-bytes.
+This is netwren, in place of lstf. `netwren flows` shows more; `netwren lstf --bug-compatible …` reproduces its errors.
 ";
 
 const CREDITS: &str = "\
-netwren stands in for lstf 0.7.2 (https://github.com/yuuki/lstf) and contains none of its code.
+netwren replaces lstf 0.7.2 (https://github.com/yuuki/lstf) and contains none of its code.
 The crates that netwren is built from are listed in its Cargo.lock.
 ";
 

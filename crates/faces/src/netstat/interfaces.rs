@@ -59,7 +59,7 @@ fn read(session: &Session, wanted: &Interfaces) -> Result<Links, Broken> {
         messages::say(&format!("{} interfaces and addresses left out: too many", links.over));
     }
     if links.interrupted {
-        messages::say("interfaces came and went while they were read: the list may not be whole");
+        messages::say("interfaces changed while they were read: the list may be incomplete");
     }
     Ok(links)
 }

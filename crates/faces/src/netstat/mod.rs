@@ -30,9 +30,9 @@ const FAMILIES: &str = "    inet (DARPA Internet) inet6 (IPv6) ax25 (AMPR AX.25)
 
 /// The lines after a requested usage.
 const BEYOND: &str = "
-This is netwren in the place of netstat: TCP, UDP, UDP-Lite, raw, SCTP and unix sockets, interfaces, routes, groups and
-counters; no -M, no --ax25, --ipx, --netrom. First word --bug-compatible: the old bytes where netstat is wrong.
-`netwren sockets --help` shows what it can do beyond it.
+This is netwren, in place of netstat: TCP, UDP, UDP-Lite, raw, SCTP and unix sockets, interfaces, routes, groups and
+counters; no -M, no --ax25, --ipx, --netrom. First word --bug-compatible: reproduces errors of netstat.
+`netwren sockets --help` shows more features.
 ";
 
 const VERSION: &str = concat!(

@@ -63,6 +63,6 @@ impl Counters<'_> {
 /// Reports a garbled file. Lines printed before the error remain, and the exit code does not change.
 fn tell(outcome: Result<(), Garbled>, file: &str) {
     if outcome.is_err() {
-        complain(&format!("/proc/net/{file} is garbled: what follows is left out"), 0);
+        complain(&format!("/proc/net/{file} is malformed: the rest is left out"), 0);
     }
 }

@@ -23,8 +23,8 @@ const USAGE: &str = include_str!("usage.txt");
 
 /// The lines after a requested usage.
 const BEYOND: &str = "
-This is netwren in the place of nstat: no -d, and no daemon is asked. `netwren counters` shows what each counter means,
-and interfaces, queues and connection tracking beside them.
+This is netwren, in place of nstat: no -d, and no daemon. `netwren counters` shows what each counter means,
+and also interfaces, queues and connection tracking.
 ";
 
 const VERSION: &str = concat!(

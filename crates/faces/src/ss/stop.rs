@@ -86,9 +86,9 @@ const USAGE: &str = include_str!("usage.txt");
 
 /// The lines after a requested usage.
 const BEYOND: &str = "
-This is netwren in the place of ss. Right after ss: --bug-compatible, the old bytes where ss is wrong.
-The layout is that of the installed ss, else 6.15; NETWREN_SS_LAYOUT=6.1 or 6.15 chooses.
-The same in netwren's own words: netwren sockets --help
+This is netwren, in place of ss. Right after ss: --bug-compatible reproduces errors of ss.
+The layout is that of the installed ss, otherwise 6.15; NETWREN_SS_LAYOUT=6.1 or 6.15 selects one.
+netwren's own command: netwren sockets --help
 ";
 
 /// Switches unknown to 6.1.

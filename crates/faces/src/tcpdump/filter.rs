@@ -27,7 +27,7 @@ impl PacketFilter {
             return Ok(PacketFilter(None));
         }
         let link = LinkType::from_number(link_type)
-            .ok_or_else(|| format!("filters are not there for link type {link_type}"))?;
+            .ok_or_else(|| format!("filters are not supported for link type {link_type}"))?;
         let target = FilterTarget { link, origin, snaplen, netmask: Some(netmask) };
         let compiled = compile(&text, &target, &run.filter_names);
         compiled.map(|filter| PacketFilter(Some(filter))).map_err(|error| error.message)
@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<String, String> {
     let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
     let text = sys::infile::read(path, FILE_MAX);
     let text = text.map_err(|error| format!("can't open {shown}: {}", super::system_words(&error)))?;
-    String::from_utf8(text).map_err(|_| format!("can't open {shown}: it is no text in UTF-8"))
+    String::from_utf8(text).map_err(|_| format!("can't open {shown}: it is not UTF-8 text"))
 }
 
 /// Name and description of a link type: `EN10MB (Ethernet)`.

@@ -407,7 +407,7 @@ impl LiveFace<'_> {
             line(report.dropped_by_ring, "dropped by kernel"),
         ];
         let rare =
-            [(by_iface, "dropped by interface"), (report.truncated, "cut by kernel for want of room (raise -B)")];
+            [(by_iface, "dropped by interface"), (report.truncated, "truncated by kernel for lack of room (raise -B)")];
         lines.extend(rare.iter().filter(|(count, _)| *count > 0).map(|(count, what)| line(*count, what)));
         lines
     }

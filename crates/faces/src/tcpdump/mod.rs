@@ -43,7 +43,7 @@ Usage: tcpdump [-AbdDefhHIJKlLnNOpqStuUvxX#] [ -B size ] [ -c count ] [--count]
 		[ -w file ] [ -W filecount ] [ -z postrotate-command ]
 		[ -Z user ] [ expression ]
 
-This is netwren in the place of tcpdump 4.99: the packets of an interface, or of a pcap or pcapng file (also .gz and
+This is netwren, in place of tcpdump 4.99: the packets of an interface, or of a pcap or pcapng file (also .gz and
 .zst), in tcpdump's lines, or written into files (-w): pcap, or pcapng if the name ends in .pcapng.
 ";
 

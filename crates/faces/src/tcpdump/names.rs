@@ -76,7 +76,7 @@ pub(super) fn start(wait: NameWait, own_network: Option<Network4>) -> (Box<dyn P
     }
     let resolver = Resolver::start(&host, &options).map(Rc::new);
     if let Err(error) = &resolver {
-        say(&format!("tcpdump: WARNING: names of hosts stay numbers: {error}"));
+        say(&format!("tcpdump: WARNING: host names stay numeric: {error}"));
     }
     let resolver = resolver.ok();
     let names = RunNames {

@@ -29,7 +29,7 @@ pub(super) fn print(run: &TcpdumpRun) -> Result<String, String> {
     };
     let mut printed = text(run.rare.program_form, &filter.kernel);
     if let (Some(rest), 1) = (&filter.rest, run.rare.program_form) {
-        printed.push_str("what the kernel lets through is judged by\n");
+        printed.push_str("packets that pass the kernel's program are then tested with\n");
         printed.push_str(&text(1, rest));
     }
     Ok(printed)

@@ -228,7 +228,7 @@ impl Saver {
             }
         };
         if !has_place {
-            self.refuse(1, "pcap has one link type only");
+            self.refuse(1, "a pcap file has a single link type");
         } else if self.file.end_packet() {
             self.write_out();
         }

@@ -33,7 +33,7 @@ Parameters:
 	-c --configfile	Use alternative Configfile (/etc/ulogd.conf)
 	-p --pidfile	Record the PID in file
 
-This is netwren in the place of ulogd 2.0.8: NFLOG stacks that end in LOGEMU, SYSLOG, JSON, GPRINT, OPRINT, XML,
+This is netwren, in place of ulogd 2.0.8: NFLOG stacks that end in LOGEMU, SYSLOG, JSON, GPRINT, OPRINT, XML,
 PCAP, SQLITE3 or PGSQL.
 It stays in the foreground. `netwren log --to` ships the same without a file; `netwren ulogd --bug-compatible …` writes
 the old bytes.
@@ -78,7 +78,7 @@ fn run_file(config: &Path, pid_file: Option<&Path>, call: &Call) -> Result<u8, V
     let shown = sys::escaped(config.as_os_str().as_bytes());
     let (bytes, _) =
         infile::read_trusted(config, CONFIG_MAX).map_err(|error| vec![format!("cannot read {shown}: {error}")])?;
-    let text = String::from_utf8(bytes).map_err(|_| vec![format!("cannot read {shown}: it is no text in UTF-8")])?;
+    let text = String::from_utf8(bytes).map_err(|_| vec![format!("cannot read {shown}: it is not UTF-8 text")])?;
     let now = i64::try_from(sys::clock::wall_ns() / 1_000_000_000).ok().and_then(zone);
     let now = now.ok_or_else(|| vec!["the local time cannot be told".to_owned()])?;
     let told = |complaints: Vec<Complaint>| {

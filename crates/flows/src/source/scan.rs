@@ -119,7 +119,7 @@ impl<'s> FlowScan<'s> {
         if mirrors.left_alone() > 0 {
             stats.add_reason(
                 mirrors.left_alone(),
-                "too many connections between namespaces: an end was left a flow of its own",
+                "too many connections between namespaces: one endpoint is shown as a separate flow",
             );
         }
         Ok(stats)
@@ -135,8 +135,9 @@ impl Scan<Flows> for FlowScan<'_> {
             explain.extend(lines.map(|line| format!("step 1, {words}, unfiltered: {line}")));
         }
         let offer = self.connections.offer();
-        explain
-            .extend(offer.explain.into_iter().map(|line| format!("step 2, connections, grouped while read: {line}")));
+        explain.extend(
+            offer.explain.into_iter().map(|line| format!("step 2, connections, grouped while they are read: {line}")),
+        );
         Offer {
             backend: offer.backend,
             pushed: vec![Push::No; self.conjuncts],

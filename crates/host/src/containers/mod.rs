@@ -108,8 +108,8 @@ impl Containers {
 
 /// See [`Containers::missing`].
 fn missing(unchecked: u32) -> Option<String> {
-    let text = "containers, pods and units are not shown where nothing tells who made their cgroups: directories of \
-                cgroups that are out of reach here, or not in the recording";
+    let text = "containers, pods and units are not shown for cgroups whose creator is unknown: their directories are \
+                not accessible here, or not in the recording";
     (unchecked > 0).then(|| format!("{text}: {unchecked}"))
 }
 

@@ -99,7 +99,7 @@ impl NamesReport {
             lines.push(format!("names of {} addresses unknown: no name server answered", self.failed));
         }
         if self.over > 0 {
-            lines.push(format!("names of {} addresses not asked for: too many", self.over));
+            lines.push(format!("names of {} addresses not requested: too many", self.over));
         }
         lines
     }

@@ -230,7 +230,7 @@ fn what_is_remembered_is_bounded() {
     resolver.wait_until(soon());
     let report = resolver.report();
     assert_eq!(report, NamesReport { found: 10, over: 40, ..NamesReport::default() });
-    assert_eq!(report.lines(), ["names of 40 addresses not asked for: too many"]);
+    assert_eq!(report.lines(), ["names of 40 addresses not requested: too many"]);
 }
 
 #[test]

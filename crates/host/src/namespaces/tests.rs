@@ -57,7 +57,7 @@ fn on_a_tape_and_back() {
         match tape::parse(&bytes[..cut]) {
             // The cut is between two entries.
             Ok(short) => assert!(short.list.len() < 2, "{cut}"),
-            Err(error) => assert!(error.to_string().contains("make no sense at byte "), "{error}"),
+            Err(error) => assert!(error.to_string().contains("are malformed at byte "), "{error}"),
         }
     }
 }

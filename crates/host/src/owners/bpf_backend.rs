@@ -38,7 +38,7 @@ fn pass(loaded: &Result<OwnersFiles, BpfError>) -> Result<Box<dyn Blocks + '_>, 
 }
 
 fn failed(error: &BpfError) -> SysError {
-    error.to_sys("owners by BPF")
+    error.to_sys("owners via BPF")
 }
 
 struct OwnersPass {

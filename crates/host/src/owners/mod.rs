@@ -94,7 +94,7 @@ impl OwnersReader {
         report.ended = for_each_block(&mut *blocks, |block| add(backend, block, &mut gather, &mut report))?;
         // Every pass of the program ends with the number of files seen, which includes our own.
         if backend == OwnersBackend::Bpf && report.fds == 0 && report.ended.is_none() {
-            report.ended = Some(SysError::new("read", "owners by BPF", Errno::IO));
+            report.ended = Some(SysError::new("read", "owners via BPF", Errno::IO));
         }
         if report.in_flight {
             report.in_flight_ended = self.read_in_flight(host, &mut gather, &mut report)?;

@@ -14,6 +14,6 @@ impl BpfBackend {
     }
 
     pub(super) fn open<'a>(&'a self, _: &'a Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
-        Err(SysError::new("read", "owners by BPF: it is not built in", Errno::NOSYS))
+        Err(SysError::new("read", "owners via BPF: not built in", Errno::NOSYS))
     }
 }

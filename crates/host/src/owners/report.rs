@@ -103,13 +103,13 @@ impl OwnersReport {
         }
         if self.hidden {
             lines.push(
-                "/proc hides processes of other users (mounted with hidepid): their sockets show no owner \
+                "/proc hides processes of other users (mounted with hidepid): their sockets are shown without owner \
                  (needs CAP_SYS_PTRACE or root; `netwren support` lists what works)"
                     .into(),
             );
         }
         if self.over > 0 {
-            lines.push(format!("owners of {} sockets left out: only {} are kept", self.over, self.sockets));
+            lines.push(format!("owners of {} sockets left out: the limit is {}", self.over, self.sockets));
         }
         if let Some(error) = &self.ended {
             lines.push(format!("owners of sockets are incomplete: {error}"));

@@ -208,9 +208,9 @@ proptest::proptest! {
 fn garbled_blocks_are_an_error_with_a_place() {
     let (mut gather, mut report) = (Gather::default(), OwnersReport::default());
     let error = add(OwnersBackend::Proc, &[2, 0, 0], &mut gather, &mut report).unwrap_err();
-    assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 0");
+    assert_eq!(error.to_string(), "the recorded owners of sockets are malformed at byte 0");
     let error = add(OwnersBackend::Bpf, &[1, 0, 0, 0, 3, 0, 0, 0, 9], &mut gather, &mut report).unwrap_err();
-    assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 8");
+    assert_eq!(error.to_string(), "the recorded owners of sockets are malformed at byte 8");
 }
 
 /// A directory in memory if available: a hundred thousand links are slow on a disk.
@@ -868,7 +868,7 @@ fn the_lines_at_the_end() {
         [
             "owners of 1 process unreadable: operation not permitted (needs CAP_SYS_PTRACE or root; \
              `netwren support` lists what works)",
-            "owners of 3 sockets left out: only 9 are kept"
+            "owners of 3 sockets left out: the limit is 9 are kept"
         ]
     );
     let report = OwnersReport { unreadable: 2, refusal: Some(Errno::MFILE), ..Default::default() };

@@ -9,7 +9,7 @@ use crate::netns_table::{NetnsTable, add_dump};
 /// Reads all tables, IPv4 then IPv6, in the kernel's order.
 impl NetnsTable for Routes {
     const BACKEND: &'static str = "netlink";
-    const EXPLAIN: &'static str = "routes of all tables by rtnetlink (RTM_GETROUTE), IPv4 then IPv6";
+    const EXPLAIN: &'static str = "routes of all tables via rtnetlink (RTM_GETROUTE), IPv4 then IPv6";
 
     fn read_netns(host: &Host, netns_id: u64, many: &mut MergedStats, each: &mut Each<'_, Routes>) -> Next {
         let (mut text, mut next) = (RouteText::default(), Next::More);

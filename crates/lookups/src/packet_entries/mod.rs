@@ -211,8 +211,8 @@ impl<'s> EntryLookups<'s> {
             stats.incomplete(counts.unasked.max(1), format!("{}: {error}", words.unknown));
         }
         let without = words.without;
-        let late = || format!("{without}: the lookup came more than {} s after the packet", LATE_NS / 1_000_000_000);
-        let left_out = || format!("{without}: at most {LOOKUPS_PER_S} connections a second are looked up");
+        let late = || format!("{without}: looked up more than {} s after the packet", LATE_NS / 1_000_000_000);
+        let left_out = || format!("{without}: at most {LOOKUPS_PER_S} connections are looked up per second");
         let reasons: [(u64, &dyn Fn() -> String); 5] = [
             (counts.missing, &|| words.missing.to_owned()),
             (counts.several, &|| words.several.to_owned()),
@@ -225,7 +225,7 @@ impl<'s> EntryLookups<'s> {
         }
         let unanswered = self.known.borrow().unanswered();
         if unanswered > 0 {
-            stats.incomplete(unanswered, "questions for connections had no answer: the netlink buffer was full");
+            stats.incomplete(unanswered, "conntrack lookups without an answer: the netlink buffer was full");
         }
     }
 }

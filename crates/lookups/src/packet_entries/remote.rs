@@ -63,7 +63,7 @@ impl Blocks for RemoteAnswers {
         asked.iter().for_each(|of| put_tuple(of, request));
         let failed = |error: io::Error| {
             let errno = error.raw_os_error().map_or(Errno::PIPE, Errno);
-            SysError::new("recv", "entries from the process that asks for them", errno)
+            SysError::new("recv", "entries from the lookup process", errno)
         };
         stream.write_all(request).map_err(failed)?;
         let trouble = receive(stream, block).map_err(failed)?;

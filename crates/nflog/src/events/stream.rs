@@ -25,8 +25,8 @@ use crate::taken::GroupTaken;
 const WHAT: &str = "log records";
 const NETLINK: &str = "netlink";
 /// Notes about the memory of other namespaces.
-const REDUCED: &str = "network namespaces had smaller receive buffers: --buffer-total was shared out";
-const LEFT_OUT: &str = "network namespaces were left out for want of memory (raise with --buffer-total)";
+const REDUCED: &str = "network namespaces had smaller receive buffers: they share --buffer-total";
+const LEFT_OUT: &str = "network namespaces were left out for lack of memory (raise with --buffer-total)";
 
 /// Default of [`FollowLog::buffer_bytes`]: 16 MiB hold some 60,000 records.
 ///
@@ -216,8 +216,7 @@ impl<'h> LogStream<'h> {
             stats.incomplete(shortage.left_out, LEFT_OUT);
         }
         let why = why.map_or_else(String::new, |why| format!(", the first {why}"));
-        let late =
-            "network namespaces were made meanwhile: what rules logged there until they were found is in no count";
+        let late = "network namespaces were created during the run: records before they were found are not counted";
         for (count, text) in [(unread, format!("groups were not read{why}")), (self.header.late, late.to_owned())] {
             if count > 0 {
                 stats.incomplete(count, text);
@@ -311,7 +310,7 @@ fn note_mark(frame: &DatagramFrame<'_>, since_ns: &mut u64, sequences: &mut Sequ
 impl Stream<LogRecords> for LogStream<'_> {
     fn offer(&self, _: &Demand<LogRecords>) -> Offer {
         let groups: Vec<String> = self.groups.iter().map(u16::to_string).collect();
-        let line = format!("log records of group {} by netlink: nfnetlink_log", groups.join(", "));
+        let line = format!("log records of group {} via netlink: nfnetlink_log", groups.join(", "));
         Offer { backend: NETLINK, explain: vec![line], ..Offer::default() }
     }
 
@@ -339,7 +338,7 @@ impl Stream<LogRecords> for LogStream<'_> {
         };
         stats.used(NETLINK);
         if let Some(error) = self.first_error {
-            stats.add_reason(self.failed, format!("messages that make no sense, the first: {error}"));
+            stats.add_reason(self.failed, format!("malformed messages, the first: {error}"));
         }
         let between = self.sequences.lost_between();
         if between > 0 {
@@ -378,8 +377,8 @@ fn error_of(host: &Host, groups: &[u16], group: u16, error: &SysError) -> Source
     if error.errno == Errno::MFILE {
         let bound = groups.iter().position(|asked| *asked == group).unwrap_or(0);
         let cause = format!(
-            "{error}: room for {bound} of {} groups, each of which needs a file; a higher limit is set by `ulimit -n`, \
-             or by LimitNOFILE= in a unit",
+            "{error}: only {bound} of {} groups could be bound, each needs a file descriptor; raise the limit with \
+             `ulimit -n`, or LimitNOFILE= in a unit",
             groups.len()
         );
         return SourceError { what: WHAT, fault: SourceFault::Io, cause: cause.into() };

@@ -134,7 +134,7 @@ fn what_no_reading_knows_is_counted() {
     // The first reading is older than the packet.
     let (rows, stats, news) = run(&[&[(3, 200)], &[], &[]], &[(150, 2, 12), (250, 2, 12)], 99);
     assert_eq!((rows.as_slice(), news.asked), (&[(3, 0)][..], 2));
-    assert!(stats.why[0].text.starts_with("1 of 1 packets to or from here have no owner"), "{stats:?}");
+    assert!(stats.why[0].text.starts_with("1 of 1 packets to or from this host have no owner"), "{stats:?}");
     assert!(!stats.is_partial());
 }
 

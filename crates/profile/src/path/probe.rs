@@ -55,7 +55,7 @@ mod with_bpf {
                 .map(|(wanted, had)| {
                     let hook = HOOKS.iter().find(|hook| hook.number == had.hook).map_or("", |hook| hook.hook.name());
                     format!(
-                        "priority {} of {hook} belongs to another BPF program: {} was taken in its place",
+                        "priority {} of {hook} belongs to another BPF program: {} is used instead",
                         wanted.at.priority, had.priority
                     )
                 })

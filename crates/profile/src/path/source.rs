@@ -11,7 +11,7 @@ use crate::path::probe::StageProbe;
 
 /// The key of a round on the tape.
 const TAPE_KEY: &str = "profile/stages";
-const EXPLAIN: &str = "BPF programs at priorities between those of netfilter's own hooks count packets and read the \
+const EXPLAIN: &str = "BPF programs at priorities between netfilter's own hook functions count packets and read the \
                        clock";
 
 /// The source of stages.
@@ -81,15 +81,15 @@ impl Source<PathStages> for StageSource<'_> {
 fn tell(block: &StageBlock, stats: &mut RowStats) {
     if let Some(each_ns) = block.own_ns.checked_div(block.runs) {
         stats.note(format!(
-            "{} places were measured: the program took {each_ns} ns of each packet at each of them, the way to it is \
-             in the stage `empty`",
+            "{} points were measured: the program took {each_ns} ns per packet at each of them; the stage `empty` \
+             includes the call",
             block.places
         ));
     }
     if block.strangers > 0 {
         stats.note(format!(
-            "{} times a packet came to a place without having been seen at the one before (another CPU, another \
-             buffer): it counts there, its time is not known",
+            "{} times a packet reached a point without having been seen at the previous one (another CPU, another \
+             buffer): it is counted, but its time is unknown",
             block.strangers
         ));
     }

@@ -42,7 +42,7 @@ impl Sampler {
                     return Ok(Sampler { samples, hz, begun_ns: sys::clock::monotonic_ns(), fallen, lacking });
                 }
                 Err(error) => {
-                    fallen.push(format!("not by {}: {error}", backend.name()));
+                    fallen.push(format!("not via {}: {error}", backend.name()));
                     lacking = Some(error.missing());
                     last = error;
                 }

@@ -14,7 +14,7 @@ use crate::softirq::sampler::Sampler;
 /// The key of a round on the tape.
 const TAPE_KEY: &str = "profile/samples";
 const EXPLAIN: &str = "a timer of perf_event_open (cpu-clock) on each CPU; a BPF program counts call chains, or a ring \
-                       hands them over; names from /proc/kallsyms";
+                       delivers them; names from /proc/kallsyms";
 
 /// Selects rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -131,18 +131,18 @@ fn tell(block: &SampleBlock, stats: &mut RowStats) {
     if block.backend == SamplerBackend::Proc {
         stats.incomplete(
             0,
-            "/proc/stat tells softirqs as a whole: the network's part of them, and what is done for calls of programs, \
-             cannot be seen",
+            "/proc/stat shows only the total time of softirqs: the network's part, and the time in system calls, are \
+             unknown",
         );
         return;
     }
     let sum = |part: fn(&CpuCounts) -> u64| block.cpus.iter().map(part).fold(0, u64::saturating_add);
     let (lost, unknown) = (sum(|cpu| cpu.lost), sum(|cpu| cpu.unknown));
     if lost > 0 {
-        stats.incomplete(lost, "a sample is in no count: there are more call chains than room for their counts");
+        stats.incomplete(lost, "a sample was not counted: too many different call chains");
     }
     if unknown > 0 {
-        stats.incomplete(unknown, "a call chain found no room: its samples count without functions");
+        stats.incomplete(unknown, "a call chain could not be stored: its samples are counted without functions");
     }
     if block.names_hidden {
         stats.incomplete(

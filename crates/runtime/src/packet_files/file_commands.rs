@@ -78,7 +78,7 @@ impl FileCommands {
         let why = match self.socket.write(&name) {
             Ok(bytes) if bytes == name.len() => return,
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => super::words_of(&error),
-            _ => "too many wait for others to end".to_owned(),
+            _ => "too many are waiting for others to end".to_owned(),
         };
         self.not_run += 1;
         if self.not_run == 1 {
@@ -115,7 +115,7 @@ impl FileCommands {
             }
             if !has_said && begin.elapsed() > PATIENCE {
                 has_said = true;
-                say(&format!("{unfinished} commands still run: they are waited for at most 10 seconds"));
+                say(&format!("waiting up to 10 seconds for {unfinished} commands that are still running"));
             }
             std::thread::sleep(Duration::from_millis(5));
         };

@@ -61,7 +61,7 @@ fn has_reader(facts: &Metadata) -> bool {
 fn wait_for_reader(file: &File, end: &mut Option<Instant>) -> io::Result<()> {
     outfile::wait_writable(file, LOOK)?;
     if sys::signal::is_requested() && end.get_or_insert_with(|| Instant::now() + WAIT) <= &mut Instant::now() {
-        return Err(io::Error::new(io::ErrorKind::TimedOut, "its reader takes nothing"));
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "its reader does not read"));
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ impl Packing {
     }
 
     fn zstd() -> io::Result<Packing> {
-        let cannot = |error: io::Error| io::Error::new(error.kind(), format!("cannot start packing by zstd: {error}"));
+        let cannot = |error: io::Error| io::Error::new(error.kind(), format!("cannot start zstd compression: {error}"));
         let stream = helper_process::start(NAME, [""; 0]).map_err(cannot)?;
         stream.set_read_timeout(Some(PIECE)).map_err(cannot)?;
         stream.set_write_timeout(Some(PIECE)).map_err(cannot)?;
@@ -54,7 +54,7 @@ impl Packing {
             Packing::Gzip => capture::put_gzip(piece, packed),
             Packing::Zstd(packer) => {
                 if let Some(error) = packer.pack(piece, packed) {
-                    say(&format!("packing by zstd ended ({error}): what follows is in the file as it is"));
+                    say(&format!("zstd compression ended ({error}): the rest of the file is uncompressed"));
                 }
             }
         }

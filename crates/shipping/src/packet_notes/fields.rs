@@ -16,7 +16,7 @@ pub fn check_fields<T: Table>(fields: &str, is_taken: impl Fn(&Field<T>) -> bool
         }
     }
     match count {
-        0 => Err("--comment takes fields, as in process,container".to_owned()),
+        0 => Err("--comment takes fields, such as process,container".to_owned()),
         1..=FIELDS_MAX => Ok(()),
         _ => Err(format!("--comment takes at most {FIELDS_MAX} fields")),
     }

@@ -63,15 +63,15 @@ impl Inheritance {
         let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
         let parts = parts.and_then(|(group, inode)| Some((group.parse::<u16>().ok()?, inode.parse::<u64>().ok()?)));
         let why = match parts {
-            None => "is none of netwren's",
-            Some((_, inode)) if inode != self.netns_id => "is of another network namespace",
+            None => "is not one of netwren's",
+            Some((_, inode)) if inode != self.netns_id => "belongs to another network namespace",
             Some((group, _)) => {
                 self.sockets.push(InheritedGroup { group, file, next: None });
                 return self.kept.push(group);
             }
         };
         let shown = sys::escaped(name.as_bytes());
-        say(&format!("the service manager kept a descriptor `{shown}` that {why}: closed"));
+        say(&format!("the service manager stored a descriptor `{shown}` that {why}: closed"));
         self.forget(&name);
     }
 
@@ -81,7 +81,7 @@ impl Inheritance {
             None => return,
             Some(Ok(numbers)) => numbers,
             Some(Err(error)) => {
-                say(&format!("the service manager kept `{}`, but {error}", numbers::NAME));
+                say(&format!("the service manager stored `{}`, but {error}", numbers::NAME));
                 self.forget(numbers::NAME);
                 self.numbers = None;
                 self.is_numbers_kept = false;
@@ -101,13 +101,16 @@ impl Inheritance {
     pub fn take_over(&mut self, control: &Path, stop: &dyn Fn() -> bool) -> Result<(), String> {
         let asked = Predecessor::ask(control, stop).map_err(|error| format!("--take-over: {error}"))?;
         let Some((predecessor, left)) = asked else {
-            say(&format!("--take-over: no run answers at {}: groups are bound anew", control.display()));
+            say(&format!("--take-over: no run answers on {}: binding the groups again", control.display()));
             return Ok(());
         };
         for (line, file) in left {
             let number = numbers::line(&line).filter(|number| number.netns_id == self.netns_id);
             let Some(NextNumber { group, next, .. }) = number else {
-                say(&format!("--take-over: `{}` is no group of this network namespace", sys::escaped(line.as_bytes())));
+                say(&format!(
+                    "--take-over: `{}` is not a group of this network namespace",
+                    sys::escaped(line.as_bytes())
+                ));
                 continue;
             };
             self.sockets.retain(|socket| socket.group != group);
@@ -144,13 +147,13 @@ impl Inheritance {
         }
         let taken = stream.taken_over();
         if !taken.is_empty() {
-            say(&format!("goes on with {} where the earlier run stopped", groups(taken.iter().copied())));
+            say(&format!("continues with {} where the earlier run stopped", groups(taken.iter().copied())));
         }
         self.store(stream, taken);
         self.run.allow_hand_over();
         if let Some(predecessor) = self.predecessor.take() {
             if !predecessor.wait_for_end(stop) {
-                say("the earlier run has not ended: what both use may be refused");
+                say("the earlier run has not ended: shared resources may be refused");
             }
         }
     }
@@ -177,7 +180,7 @@ impl Inheritance {
     /// Stores a file with the service manager. FDPOLL=0 keeps it from closing a socket after an error.
     fn keep(&self, name: &str, file: BorrowedFd<'_>) -> bool {
         let told = self.tell(&format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0\n"), &[file]);
-        told.map_err(|error| say(&format!("{name} is not kept for a restart: {error}"))).is_ok()
+        told.map_err(|error| say(&format!("{name} is not stored for a restart: {error}"))).is_ok()
     }
 
     fn forget(&self, name: &str) {

@@ -18,7 +18,7 @@ pub(super) struct Leaving {
 impl HandOver for Leaving {
     fn note(&mut self, numbers: &[NextNumber]) {
         let Some(Err(error)) = self.numbers.as_mut().map(|file| file.write(numbers)) else { return };
-        say(&format!("a successor will not know what is lost in between: {error}"));
+        say(&format!("a following run will not know the records lost in between: {error}"));
         self.numbers = None;
     }
 
@@ -26,7 +26,9 @@ impl HandOver for Leaving {
         self.note(numbers);
         self.run.with_successor(|successor| {
             let text = match hand_over(successor, self.netns_id, sockets, numbers) {
-                Ok(()) => format!("handed {} over: another run goes on", groups(sockets.iter().map(|socket| socket.0))),
+                Ok(()) => {
+                    format!("handed over {}: another run continues", groups(sockets.iter().map(|socket| socket.0)))
+                }
                 Err(error) => format!("cannot hand over, records are lost from now on: {error}"),
             };
             say(&text);

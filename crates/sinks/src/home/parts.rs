@@ -47,7 +47,7 @@ pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let rows = lines.rows(INTERFACES_MAX, all.len());
     let label = counted("ifaces", total, rows);
     if all.is_empty() {
-        lines.labelled(&label, if total == 0 { "none" } else { "none carries anything" });
+        lines.labelled(&label, if total == 0 { "none" } else { "no traffic" });
     }
     let with_netns = has_several_netns(&all);
     let names: Vec<String> = all.iter().take(rows).map(|one| name_in(one, "iface", with_netns)).collect();
@@ -101,7 +101,7 @@ pub(super) fn sockets(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
 /// The fullest connection-tracking table.
 pub(super) fn conntrack(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("conntrack");
-    let Some(one) = all.first() else { return lines.labelled("conntrack", "no table that can be read") };
+    let Some(one) = all.first() else { return lines.labelled("conntrack", "no readable table") };
     let (entries, max) = (number(one.get("entries")), number(one.get("max")));
     let mut text = format!("{entries} of {max} entries ({})", percent(entries, max));
     for (name, words) in
@@ -128,7 +128,7 @@ pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
             format!("{sent} segments sent, {again} retransmitted ({})", percent(again, sent.saturating_add(again)))
         }
         (Value::U64(sent), Value::U64(_)) => format!("{sent} segments sent, none retransmitted"),
-        _ => "segments and retransmits unknown: one reading".to_owned(),
+        _ => "segments and retransmits unknown: only one reading".to_owned(),
     };
     lines.labelled("tcp", &text);
 }
@@ -184,7 +184,7 @@ pub(super) fn drops(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let rows = lines.rows(CAUSES_MAX, all.len());
     let label = counted("drops", all.len() as u64, rows);
     if all.is_empty() {
-        lines.labelled(&label, if by_counters { "none by the kernel's counters of losses" } else { "none" });
+        lines.labelled(&label, if by_counters { "none according to the kernel's drop counters" } else { "none" });
     }
     let with_netns = has_several_netns(&all);
     for (nth, one) in all.iter().take(rows).enumerate() {

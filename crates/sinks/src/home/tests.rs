@@ -122,10 +122,10 @@ h  Linux 6  1970-01-01T00:00:00Z
 findings      none
 ifaces        none
 sockets       none
-conntrack     no table that can be read
-tcp           segments and retransmits unknown: one reading
+conntrack     no readable table
+tcp           segments and retransmits unknown: only one reading
 flows         none
-drops         none by the kernel's counters of losses
+drops         none according to the kernel's drop counters
 ";
     assert_eq!(text(&screen, None), expected);
 }

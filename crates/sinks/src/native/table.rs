@@ -410,14 +410,14 @@ fn left_out_line(names: &[&str], room: &Room) -> Option<String> {
         shown.push_str(name);
     }
     let mut said = match names.len() {
-        1 => format!("column that does not fit: {shown}"),
-        _ => format!("columns that do not fit: {shown}"),
+        1 => format!("column does not fit: {shown}"),
+        _ => format!("columns do not fit: {shown}"),
     };
     if room.can_be_named {
-        said.push_str(&format!("; keep one by --columns +{first}"));
+        said.push_str(&format!("; keep one with --columns +{first}"));
     }
     if !room.see_by.is_empty() {
-        said.push_str(&format!("; see all by {}", room.see_by));
+        said.push_str(&format!("; show all with {}", room.see_by));
     }
     Some(said)
 }

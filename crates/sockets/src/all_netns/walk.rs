@@ -120,7 +120,7 @@ impl AllNetnsSockets<'_> {
             Ok(()) => Walked::Wholly,
             Err(error) if followed => {
                 let what = if has_rows { "the rest of TCP sockets was" } else { "TCP sockets were" };
-                stats.note(format!("{what} read by netlink: {error}"));
+                stats.note(format!("{what} read via netlink: {error}"));
                 if has_rows { Walked::Partly } else { Walked::Not }
             }
             Err(error) if has_rows => {
@@ -158,7 +158,7 @@ impl AllNetnsSockets<'_> {
             Ok(()) => {
                 stats.used(Via::Bpf.name());
                 if lacks != 0 {
-                    stats.note("of a network namespace that cannot be entered some cells are empty");
+                    stats.note("some columns are empty for a network namespace that cannot be entered");
                 }
             }
             Err(WalkError::Broken(error)) if error.errno.is_gone() => round.not_entered.gone += 1,

@@ -53,7 +53,7 @@ impl<E: fmt::Display> fmt::Display for NoKernelPart<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NoKernelPart { proto, cause } = self;
         let (option, gone) = (kernel_option(*proto), if *proto == Proto::Dccp { GONE } else { "" });
-        write!(f, "this kernel has no {option}{gone}, neither built in nor as a module that it may load: {cause}")
+        write!(f, "this kernel has no {option}{gone}, neither built in nor as a loadable module: {cause}")
     }
 }
 

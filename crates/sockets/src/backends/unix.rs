@@ -24,8 +24,8 @@ use crate::pushdown::TableFilter;
 const ATTEMPTS: u32 = 3;
 
 /// The note if lines cannot be distinguished from parts of paths.
-const UNPROVEN: &str = "rows of unix sockets may be forged: /proc/net/unix shows paths as they are, \
-                        and one with a line break in it imitates rows; only netlink tells them apart";
+const UNPROVEN: &str = "rows of unix sockets may be forged: /proc/net/unix does not escape paths, so a path with a \
+                        line break looks like a row; only netlink can tell them apart";
 
 impl TableReader<'_, '_, '_> {
     /// Reads the fields that netlink lacks from /proc/net/unix; `None` if they are not demanded, not available, or not

@@ -189,8 +189,10 @@ fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Bloc
 impl Stream<FlowEvents> for FlowSums<'_> {
     fn offer(&self, _: &Demand<FlowEvents>) -> Offer {
         let (backend, line) = match &self.backend {
-            Backend::Kernel { .. } => (BPF, "flows by bpf: added up in the kernel, read every interval"),
-            Backend::Events(_) => (Via::Netlink.name(), "flows by netlink: closings as reported, openings by polling"),
+            Backend::Kernel { .. } => (BPF, "flows via BPF: summed in the kernel, read every interval"),
+            Backend::Events(_) => {
+                (Via::Netlink.name(), "flows via netlink: close events as reported, open events by polling")
+            }
         };
         Offer { backend, explain: vec![line.into()], ..Offer::default() }
     }
@@ -207,7 +209,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
         let mut stats = match &mut self.backend {
             Backend::Kernel { last, .. } => {
                 if last.lost_map > 0 {
-                    let text = "connections that the kernel had no memory to note: their direction may be unknown";
+                    let text = "connections that the kernel had no memory to store: their direction may be unknown";
                     stats.incomplete(last.lost_map, text);
                 }
                 if last.missed > 0 {
@@ -216,7 +218,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
                 let mut stats = stats.close();
                 stats.lost += last.lost_ring;
                 if last.lost_ring > 0 {
-                    stats.add_reason(last.lost_ring, "openings and closings not shown: the table of flows was full");
+                    stats.add_reason(last.lost_ring, "open and close events not shown: the table of flows was full");
                 }
                 stats.add_reason(0, totals(self.opened, self.closed, last.failed));
                 stats
@@ -244,12 +246,15 @@ fn add_folded(folded: Folded, stats: &mut Accounting) {
     folded.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     for (account, count) in folded {
         let of = match account {
-            None => "of further or unknown users".to_owned(),
+            None => "of other or unknown users".to_owned(),
             Some((uid, 0)) => format!("of uid {uid}"),
             // The peers of the service opened them, not its user.
             Some((uid, port)) => format!("by port {port} of uid {uid}"),
         };
-        stats.incomplete(count, format!("openings and closings {of} in rows of `many`: more than its share of flows"));
+        stats.incomplete(
+            count,
+            format!("open and close events {of} are in rows of `many`: more than its share of flows"),
+        );
     }
 }
 

@@ -90,7 +90,7 @@ impl<'h> LiveConnections<'h> {
             }
         }
         if follow.all_netns && !host.is_replay() {
-            return Err(shut_out("every network namespace at once can be followed by BPF only".into()));
+            return Err(shut_out("all network namespaces at once can be followed only via BPF".into()));
         }
         let polled = NetlinkEvents::open(host, &follow)?;
         Ok(LiveConnections {
@@ -157,12 +157,12 @@ fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
 
 /// How the accept hooks affect other programs. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI
 /// (kernel/bpf/cgroup.c), and a cgroup with such a link accepts no program without that flag.
-const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cgroup) keep other programs from \
-                             attaching there without BPF_F_ALLOW_MULTI while it runs: --no-hooks leaves them out";
+const HOOKS_EXCLUDE: &str = "while it runs, the accept hooks (getpeername4 and 6 of the root cgroup) keep programs \
+                             without BPF_F_ALLOW_MULTI from attaching there: --no-hooks leaves them out";
 
 /// The note if hooks would have shown more.
-const NAMELESS: &str = "a connection that came in is shown without the process that accepted it: --no-hooks leaves out \
-                        what tells it in time";
+const NAMELESS: &str = "an incoming connection is shown without its accepting process: --no-hooks leaves out the hooks \
+                        that report it in time";
 
 /// How connections can be followed here, for `netwren support`: it works if no connection would be missed. With BPF all
 /// programs are loaded, and those that do not exclude others are attached and released: some 10 ms.
@@ -178,10 +178,10 @@ pub fn probe_following(host: &Host) -> Tried {
                 words.push("owners from connect, accept, first use and close".to_owned());
             }
             words.extend(hooks.then(|| HOOKS_EXCLUDE.to_owned()));
-            Tried::works(format!("by bpf: every change of state; {}", words.join("; ")))
+            Tried::works(format!("via BPF: every state change; {}", words.join("; ")))
         }
         Err((missing, why)) => {
-            Tried::fails(missing, format!("by netlink: no owners, openings of short connections are missed: {why}"))
+            Tried::fails(missing, format!("via netlink: no owners, short connections may be missed: {why}"))
         }
     }
 }
@@ -193,17 +193,17 @@ fn not_live() -> SysError {
 
 /// The error if there is no other backend.
 fn shut_out(cause: Cause) -> SourceError {
-    SourceError { what: "connections by BPF", fault: SourceFault::Unsupported, cause }
+    SourceError { what: "connections via BPF", fault: SourceFault::Unsupported, cause }
 }
 
 impl Stream<SocketEvents> for LiveConnections<'_> {
     fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
         let (backend, line) = match &self.backend {
             Backend::BpfEvents(_) => {
-                (BPF, "connections by bpf: every change of state, owners from connect, accept, close")
+                (BPF, "connections via BPF: every state change, owners from connect, accept, close")
             }
             Backend::NetlinkEvents(_) => {
-                (Via::Netlink.name(), "connections by netlink: closings as reported, openings by polling")
+                (Via::Netlink.name(), "connections via netlink: close events as reported, open events by polling")
             }
         };
         Offer { backend, explain: vec![line.into()], ..Offer::default() }

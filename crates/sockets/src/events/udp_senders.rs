@@ -31,7 +31,7 @@ fn open<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, Ca
 
 impl Stream<SocketEvents> for UdpSenders<'_> {
     fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
-        Offer { backend: BPF, explain: vec!["sockets of UDP by bpf: the first send".into()], ..Offer::default() }
+        Offer { backend: BPF, explain: vec!["UDP sockets via BPF: the first send".into()], ..Offer::default() }
     }
 
     fn next(

@@ -103,9 +103,9 @@ fn a_row_that_does_not_fit_costs_itself() {
     assert_eq!(
         why,
         [
-            (1, "malformed rows: attribute 8 claims 40 bytes, 8 are there"),
-            (2, "malformed rows: inet_diag_msg claims 72 bytes, 30 are there"),
-            (1, "malformed rows: address family 99 is unknown here"),
+            (1, "malformed rows: attribute 8 claims 40 bytes, 8 are present"),
+            (2, "malformed rows: inet_diag_msg claims 72 bytes, 30 are present"),
+            (1, "malformed rows: unknown address family 99"),
         ]
     );
 }

@@ -171,7 +171,7 @@ fn newer_kernels_are_read_as_far_as_known() {
     assert_eq!((info.total_retrans(), info.pacing_rate()), (Some(0x0101_0101), None));
     let short = [head, &attr(22, &[1])].concat();
     let error = decode_inet(&short, Proto::Tcp, NETNS).unwrap_err();
-    assert_eq!(error.to_string(), "attribute 22 claims 2 bytes, 1 are there");
+    assert_eq!(error.to_string(), "attribute 22 claims 2 bytes, 1 are present");
 }
 
 /// One case to record.

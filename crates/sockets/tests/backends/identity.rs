@@ -148,7 +148,7 @@ fn root_issue_10_a_walk_that_breaks_off_is_finished_by_netlink() {
     let both = [&labs[0], &labs[1]];
     let (expected, _) = of_all(&host, &BackendCache::new(), (Proto::Tcp, Some(Via::Netlink)), &both);
     let (expected_of_one, _) = of_one(&BackendCache::new(), (Proto::Tcp, Some(Via::Netlink)), both[0]);
-    let broke_off = |stats: &Accounting| stats.why.iter().any(|why| why.text.contains("read by netlink"));
+    let broke_off = |stats: &Accounting| stats.why.iter().any(|why| why.text.contains("read via netlink"));
     let (mut of_all_finished, mut of_one_broken) = (0, 0);
     // The number of blocks depends on the size of the kernel's table and on where its hash puts these sockets, which
     // may leave some blocks empty. So a walk may end before the last of these.

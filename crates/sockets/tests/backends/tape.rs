@@ -132,5 +132,5 @@ fn rows_that_make_no_sense_are_counted() {
     let (rows, stats) = read(&host, options, &demand(0, Vec::new()));
     assert_eq!((rows.len(), stats.failed, stats.seen), (1, 3, 4));
     assert!(stats.is_partial());
-    assert!(stats.why.iter().all(|why| why.text.ends_with(" is missing or no number")), "{stats:?}");
+    assert!(stats.why.iter().all(|why| why.text.ends_with(" is missing or not a number")), "{stats:?}");
 }

@@ -121,21 +121,21 @@ impl fmt::Display for TapeError {
                 write!(f, "cannot record to {path}: {what}")
             }
             TapeError::Full { path, limit } => {
-                write!(f, "{path} reached its largest size of {limit} bytes: what came later is not in it (--max-size)")
+                write!(f, "{path} reached its maximum size of {limit} bytes: the recording stopped there (--max-size)")
             }
-            TapeError::NotATape { path } => write!(f, "{path} is no recording (make one with --record FILE)"),
-            TapeError::NotAFile { path } => write!(f, "{path} is no regular file (save the recording to one first)"),
+            TapeError::NotATape { path } => write!(f, "{path} is not a recording (make one with --record FILE)"),
+            TapeError::NotAFile { path } => write!(f, "{path} is not a regular file (save the recording to one first)"),
             TapeError::NoHeader { path } => write!(f, "{path} is cut inside its header: nothing to replay"),
             TapeError::Version { path, version } => {
                 write!(f, "{path} has recording format {version}, this version reads {VERSION_MIN} to {VERSION}")
             }
             TapeError::ByteOrder { path } => {
-                write!(f, "{path} was recorded on a machine of the other byte order (replay it on such a one)")
+                write!(f, "{path} was recorded on a machine with the other byte order (replay it on such a machine)")
             }
             TapeError::Broken { path, integrity } => {
-                write!(f, "{path} is {integrity}; what is shown is what the whole part holds")
+                write!(f, "{path} is {integrity}; only the intact part is shown")
             }
-            TapeError::Packed { path, why } => write!(f, "cannot unpack {path}: {why}"),
+            TapeError::Packed { path, why } => write!(f, "cannot decompress {path}: {why}"),
             TapeError::Replaying { path } => {
                 write!(f, "cannot record to {path} while replaying (copy the replayed file instead)")
             }

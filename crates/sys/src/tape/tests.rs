@@ -462,8 +462,8 @@ fn issue_10_only_a_file_of_our_own_is_written() {
         (at("link"), "it is a symbolic link"),
         (at("dangling"), "it is a symbolic link"),
         (at("two"), "it has 2 names (hard links)"),
-        (at("fifo"), "it is no regular file"),
-        ("/dev/full".into(), "it is no regular file"),
+        (at("fifo"), "it is not a regular file"),
+        ("/dev/full".into(), "it is not a regular file"),
     ];
     std::fs::write(at("strangers"), b"precious").unwrap();
     if chown(at("strangers"), Some(65_534), None).is_ok() {

@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 
 /// The error for a packet that does not fit into the format.
-pub(super) const ONE_LINK_TYPE: &str = "pcap has one link type only: name the file .pcapng";
+pub(super) const ONE_LINK_TYPE: &str = "a pcap file has a single link type: name the file .pcapng";
 
 /// The message about a header whose length of frame checksums (FCS) was not kept.
 pub(super) const LOST_CHECKSUM_LENGTH: &str = "the length of frame checksums is not kept: only one pcap file says it";
@@ -234,9 +234,9 @@ impl CopyWriter {
         let CopyWriter { file, pcap, written, not_written, left_out, other_times, .. } = self;
         let mut messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
         if left_out > 0 {
-            let what = if pcap.is_some() { "comments, counts, descriptions of interfaces" } else { "comments, counts" };
+            let what = if pcap.is_some() { "comments, counts, interface descriptions" } else { "comments, counts" };
             let where_to = if pcap.is_some() { " in pcap" } else { "" };
-            messages.push(format!("{left_out} {what} and other blocks have no place{where_to}"));
+            messages.push(format!("{left_out} {what} and other blocks cannot be stored{where_to}"));
         }
         if self.loses_checksum_length {
             messages.push(LOST_CHECKSUM_LENGTH.to_owned());

@@ -36,7 +36,7 @@ Examples:
 ";
 
 /// The error for a field that files do not have.
-const LOOKED_UP: &str = "is looked up on this host: files are cut by what is in packets";
+const LOOKED_UP: &str = "is looked up on this host, but files can be filtered only by the contents of packets";
 /// Number of packets between checks whether the run must end.
 const BATCH: u64 = 4096;
 
@@ -51,10 +51,10 @@ struct Part {
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let path = words.file("file").ok_or("which file?")?;
-    let output = words.file("write").ok_or("where to? --write FILE")?;
+    let output = words.file("write").ok_or("no output file: add --write FILE")?;
     let part = asked(words)?;
     if is_same(path, output) {
-        return Err("--write would empty the file that is read".to_owned());
+        return Err("--write would overwrite the input file".to_owned());
     }
     let session = match Session::open(Request::of(words)?.target()) {
         Ok(session) => session,

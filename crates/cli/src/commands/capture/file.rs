@@ -92,8 +92,8 @@ fn say_left_out((comments, skipped): (u64, SkippedRecords)) {
     let SkippedRecords { descriptions, others } = skipped;
     if comments + descriptions + others > 0 {
         say(&format!(
-            "not written: {comments} comments of packets, {descriptions} descriptions of interfaces and sections, and \
-             {others} blocks of names, counts or secrets: `netwren capture cut FILE --write OUTPUT` copies them"
+            "not written: {comments} packet comments, {descriptions} descriptions of interfaces and sections, and \
+             {others} blocks with names, counts or secrets: `netwren capture cut FILE --write OUTPUT` copies them"
         ));
     }
 }

@@ -16,12 +16,12 @@ use record::rows::{CapturedPackets, capture_need};
 use std::path::Path;
 
 /// The error for a looked-up name combined with `or` or `not`.
-const BY_AND: &str = "is joined with words of pcap-filter by `and` only";
+const BY_AND: &str = "can be combined with pcap-filter expressions only by `and`";
 /// A word that has its own command.
 const DROPPED: &str = "dropped";
 /// The hint for that word.
-const OF_DROPS: &str = "\npackets that the kernel drops are no interface's: `netwren drops --events` shows them with \
-     reason and place, `netwren drops -w FILE` writes them, `netwren drops -w - | netwren capture -r -` decodes them";
+const OF_DROPS: &str = "\ndropped packets belong to no interface: `netwren drops --events` shows them with reason and \
+     place, `netwren drops -w FILE` writes them, `netwren drops -w - | netwren capture -r -` decodes them";
 /// Maximum number of field comparisons in one text.
 const WORDS_MAX: usize = 26;
 /// Placeholder words for them in the text for the compiler; as short as the shortest comparison, so that columns in
@@ -92,7 +92,7 @@ impl JoinedFilter {
         }
         let comparisons = comparisons(text);
         if comparisons.len() > WORDS_MAX {
-            return Err(format!("more than {WORDS_MAX} comparisons of fields among words of pcap-filter"));
+            return Err(format!("more than {WORDS_MAX} field comparisons within a pcap-filter expression"));
         }
         let mut joined = JoinedFilter::default();
         let is_chain = is_chain(text, &comparisons);
@@ -131,7 +131,7 @@ fn with_interface(request: &Request, text: &str) -> String {
         return String::new();
     }
     let words: Vec<_> = [name, rest.trim()].into_iter().filter(|word| !word.is_empty()).map(Into::into).collect();
-    shell_line(&words).map_or_else(String::new, |words| format!("\nperhaps: netwren capture -i {words}"))
+    shell_line(&words).map_or_else(String::new, |words| format!("\ndid you mean: netwren capture -i {words}"))
 }
 
 impl PcapFilter {
@@ -349,12 +349,12 @@ mod tests {
         for (text, says) in [
             ("port 53 and", "filter, column 12: can't parse filter expression: syntax error"),
             ("tcp port http-nope", "filter, column"),
-            ("port 53 or src_process = x", "`src_process` is joined with words of pcap-filter by `and` only"),
-            ("port 53 or netns = x", "`netns` is joined with words of pcap-filter by `and` only"),
+            ("port 53 or src_process = x", "`src_process` can be combined with pcap-filter expressions only by `and`"),
+            ("port 53 or netns = x", "`netns` can be combined with pcap-filter expressions only by `and`"),
             ("dprot = 22", "dport"),
             ("port 53 or ttl = many", "many"),
-            ("lo", "\nperhaps: netwren capture -i lo"),
-            ("lo port 80", "\nperhaps: netwren capture -i lo 'port 80'"),
+            ("lo", "\ndid you mean: netwren capture -i lo"),
+            ("lo port 80", "\ndid you mean: netwren capture -i lo 'port 80'"),
         ] {
             let said = joined(text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");

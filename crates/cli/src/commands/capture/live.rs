@@ -225,7 +225,7 @@ pub(super) fn refused(refusal: String) -> RunError {
 }
 
 /// The message about `--all-netns` at the start.
-const AT_THE_START: &str = "packets of network namespaces that are made from now on are not captured";
+const AT_THE_START: &str = "packets of network namespaces that are created later are not captured";
 
 /// The smallest useful ring for another namespace, in bytes.
 ///

@@ -51,9 +51,9 @@ const DESCRIPTION_MAX: usize = 4096;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let paths = words.files("files");
-    let output = words.file("write").ok_or("where to? --write FILE")?;
+    let output = words.file("write").ok_or("no output file: add --write FILE")?;
     if paths.iter().any(|path| is_same(path, output)) {
-        return Err("--write would empty a file that is read".to_owned());
+        return Err("--write would overwrite an input file".to_owned());
     }
     let session = match Session::open(Request::of(words)?.target()) {
         Ok(session) => session,
@@ -150,7 +150,7 @@ impl Merging {
         while let Some(Reverse((_, place))) = heap.pop() {
             let Some(input) = inputs.get_mut(place) else { break };
             match input.next.iface {
-                NO_PLACE => self.writer.refuse(1, "there are more interfaces than a file describes"),
+                NO_PLACE => self.writer.refuse(1, "too many interfaces for one file"),
                 _ => self.writer.packet(&input.next.copy()),
             }
             self.read += 1;

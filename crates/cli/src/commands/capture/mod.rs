@@ -75,8 +75,8 @@ const RATES: &[GroupRate] = &[
 ];
 
 const REFUSALS: &[(&str, &str)] = &[
-    ("record", "packets are recorded by --to pcapng:FILE, which every reader of packets knows"),
-    ("group", "capture sees packets of interfaces; those that rules log are shown by `netwren log --group N`"),
+    ("record", "capture records packets with --to pcapng:FILE, which other tools can read"),
+    ("group", "capture shows packets of interfaces; `netwren log --group N` shows packets logged by rules"),
 ];
 
 const EXAMPLES: &str = "\
@@ -185,14 +185,15 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(match of_request(&capture.request) {
         Ok(plan) if capture.output.is_some() && needs_names(&plan) => Outcome::because(
             Exit::Usage,
-            "the filter of --write tests what is in packets, not names that are looked up",
+            "with --write, the filter can test only the contents of packets, not names that are looked up",
         ),
         Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::OWNERS != 0 => {
-            Outcome::because(Exit::Usage, "processes are those of this host now: --read FILE has none")
+            Outcome::because(Exit::Usage, "processes are looked up on this host now: they are unknown with --read FILE")
         }
-        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::ENTRY != 0 => {
-            Outcome::because(Exit::Usage, "connections are those of this host now: --read FILE has none")
-        }
+        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::ENTRY != 0 => Outcome::because(
+            Exit::Usage,
+            "connections are looked up on this host now: they are unknown with --read FILE",
+        ),
         Ok(plan) => match &capture.file {
             Some(path) => file::shown(std::slice::from_ref(path), &capture, &plan),
             None => live::captured(&capture, &plan),
@@ -269,7 +270,7 @@ fn comments(line: &ParsedWords<'_>, request: &mut Request) -> Result<bool, Strin
         return Ok(false);
     };
     if is_pcap(Path::new(path)) {
-        return Err("pcap has no comments: --comment needs a FILE that does not end in .pcap".to_owned());
+        return Err("pcap cannot store comments: --comment needs a FILE that does not end in .pcap".to_owned());
     }
     request.shown.columns = Some(fields.to_owned());
     Ok(true)
@@ -323,21 +324,21 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
         "comment",
     ];
     if let Some(flag) = live.into_iter().find(|flag| is_file && line.is_given(flag)) {
-        return Err(format!("--{flag} goes with packets of interfaces, not with --read FILE"));
+        return Err(format!("--{flag} applies to interfaces, not to --read FILE"));
     }
     let shown = ["to", "by", "sort", "sum", "max", "avg", "columns", "output", "resolve", "no-header"];
     if let Some(flag) = shown.into_iter().find(|flag| line.has_file("write") && line.is_given(flag)) {
         let number = line.value("columns").filter(|value| value.parse::<u32>().is_ok() && flag == "columns");
-        let limit = number.map(|number| format!("; --limit {number} (-n {number}) ends after so many packets"));
-        return Err(format!("--{flag} goes with what is shown, not with --write FILE{}", limit.unwrap_or_default()));
+        let limit = number.map(|number| format!("; --limit {number} (-n {number}) stops after this number of packets"));
+        return Err(format!("--{flag} applies to shown rows, not to --write FILE{}", limit.unwrap_or_default()));
     }
     let identity = |flag| line.file(flag).and_then(|path| std::fs::canonicalize(path).ok());
     if identity("read").is_some_and(|read| identity("write") == Some(read)) {
-        return Err("--write would empty the file that is read".to_owned());
+        return Err("--write would overwrite the input file".to_owned());
     }
     let ordered = ["by", "sort"].into_iter().find(|flag| line.is_given(flag));
     match ordered.filter(|_| request.ship.is_some()) {
-        Some(flag) => Err(format!("--{flag} goes with what is shown: --to ships packets as they come")),
+        Some(flag) => Err(format!("--{flag} applies to shown rows: --to ships packets as they arrive")),
         None => Ok(()),
     }
 }
@@ -474,24 +475,24 @@ mod tests {
             ("--snaplen 300000", "--snaplen takes 16 to 262144 bytes"),
             ("--buffer 1k", "--buffer takes 65536 to"),
             ("--for x", "--for takes seconds"),
-            ("-r x -i lo", "--interface goes with packets of interfaces, not with --read FILE"),
-            ("-r x --by proto --to json:/tmp/x", "--by goes with what is shown"),
+            ("-r x -i lo", "--interface applies to interfaces, not to --read FILE"),
+            ("-r x --by proto --to json:/tmp/x", "--by applies to shown rows"),
             ("--comment process", "--comment says what stands in a file of packets"),
             ("--comment process --to json:x", "--comment says what stands in a file of packets"),
             ("-w x --comment owners", "--comment takes fields of both ends"),
-            ("-w x --comment ,", "--comment takes fields, as in process,container"),
-            ("-w x.pcap --comment process", "pcap has no comments"),
+            ("-w x --comment ,", "--comment takes fields, such as process,container"),
+            ("-w x.pcap --comment process", "pcap cannot store comments"),
             ("-w x --comment len", "--comment takes fields of both ends"),
-            ("-r y -w x --comment process", "--comment goes with packets of interfaces"),
-            ("-r x --by proto --watch", "--watch goes with packets of interfaces"),
-            ("--to json:x --by proto --watch", "--by goes with what is shown"),
-            ("--rotate-packets 5", "--rotate-packets goes with --write FILE"),
-            ("-w - --rotate-size 1MiB", "--rotate-size goes with the name of a file"),
+            ("-r y -w x --comment process", "--comment applies to interfaces"),
+            ("-r x --by proto --watch", "--watch applies to interfaces"),
+            ("--to json:x --by proto --watch", "--by applies to shown rows"),
+            ("--rotate-packets 5", "--rotate-packets needs --write FILE"),
+            ("-w - --rotate-size 1MiB", "--rotate-size needs a file name"),
             ("-w x --rotate-keep 5", "--rotate-keep needs --rotate-size, --rotate-age or --rotate-packets"),
             ("-w x --rotate-command gzip", "--rotate-command needs --rotate-size"),
-            ("-w x --rotate-age 1h --rotate-zstd", "--rotate-zstd goes with --to; with --write, a FILE that ends in"),
+            ("-w x --rotate-age 1h --rotate-zstd", "--rotate-zstd needs --to; with --write, a FILE that ends in"),
             ("-w x --rotate-packets 0", "--rotate-packets takes a number of packets"),
-            ("--record x", "packets are recorded by --to pcapng:FILE"),
+            ("--record x", "capture records packets with --to pcapng:FILE"),
         ] {
             let said = parse(line).unwrap_err().to_string();
             assert!(said.contains(says), "{line}: {said}");

@@ -9,7 +9,7 @@ use runtime::print;
 /// Prints the kernel's program for Ethernet packets, and the part that netwren tests.
 pub(super) fn filter(capture: &Capture, form: u8) -> Result<Outcome, String> {
     let Some(filter) = &capture.filter else {
-        return Err("-d prints the program of a filter in the language of pcap-filter: fields are tested here".into());
+        return Err("-d prints the program of a pcap-filter expression: netwren tests fields outside the kernel".into());
     };
     let compiled = filter.compile(&live_target(LinkType::Ethernet, capture.live_snaplen()))?;
     let text = |program: &Program| match form {
@@ -19,7 +19,7 @@ pub(super) fn filter(capture: &Capture, form: u8) -> Result<Outcome, String> {
     };
     let mut printed = text(&compiled.kernel);
     if let (Some(rest), 1) = (&compiled.rest, form) {
-        printed.push_str("what the kernel lets through is judged by\n");
+        printed.push_str("packets that pass the kernel's program are then tested with\n");
         printed.push_str(&text(rest));
     }
     Ok(print::print_prose(&printed).into())

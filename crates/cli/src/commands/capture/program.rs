@@ -105,7 +105,7 @@ impl<'f> Programs<'f> {
         }
         match fits(&program) {
             true => Ok(program),
-            false => Err(format!("the filter has {} instructions, more than the kernel takes", program.len())),
+            false => Err(format!("the filter has {} instructions, more than the kernel accepts", program.len())),
         }
     }
 
@@ -243,8 +243,8 @@ impl<'f> Programs<'f> {
         }
         let packets = if count == 1 { "1 packet matches" } else { &format!("{count} packets match") };
         say(&format!(
-            "{packets} the expression only behind VLAN tags and did not pass: begin it with `vlan and`, once for each \
-             tag, or compare fields (`src = ADDRESS`, `dport = PORT`), which see through tags"
+            "{packets} the expression only inside VLAN tags (not captured): start it with `vlan and`, once per \
+             tag, or compare fields (`src = ADDRESS`, `dport = PORT`), which ignore tags"
         ));
     }
 }

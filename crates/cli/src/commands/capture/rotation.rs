@@ -30,20 +30,20 @@ impl RotationRequest {
     pub(super) fn of(words: &ParsedWords<'_>) -> Result<Option<RotationRequest>, String> {
         let Some(path) = words.file("write") else {
             let alone = ["rotate-packets", "rotate-command"].into_iter().find(|flag| words.is_given(flag));
-            return alone.map_or(Ok(None), |flag| Err(format!("--{flag} goes with --write FILE")));
+            return alone.map_or(Ok(None), |flag| Err(format!("--{flag} needs --write FILE")));
         };
         let flags = ROTATE_FLAGS.into_iter().chain(["rotate-packets", "rotate-command"]);
         let Some(given) = { flags }.find(|flag| words.is_given(flag)) else { return Ok(None) };
         if path == Path::new("-") || path.file_name().is_none() {
-            return Err(format!("--{given} goes with the name of a file"));
+            return Err(format!("--{given} needs a file name"));
         }
         if words.has("rotate-zstd") {
-            return Err("--rotate-zstd goes with --to; with --write, a FILE that ends in .zst is packed".to_owned());
+            return Err("--rotate-zstd needs --to; with --write, a FILE that ends in .zst is compressed".to_owned());
         }
         let given_value = |flag| words.value(flag).filter(|_| words.is_given(flag));
         let packets = |text: &str| {
             let number = text.parse().ok().filter(|number| (1..=PACKETS_MAX).contains(number));
-            number.ok_or_else(|| format!("--rotate-packets takes a number of packets from 1 on, not `{text}`"))
+            number.ok_or_else(|| format!("--rotate-packets takes a number of packets (at least 1), not `{text}`"))
         };
         let limits = FileLimits {
             bytes_max: given_value("rotate-size").map(rotate_size).transpose()?,
@@ -52,7 +52,7 @@ impl RotationRequest {
         };
         if limits == FileLimits::default() {
             let needed = "--rotate-size, --rotate-age or --rotate-packets";
-            return Err(format!("--{given} needs {needed}: nothing says when another file begins"));
+            return Err(format!("--{given} needs {needed}, which start new files"));
         }
         let keep = given_value("rotate-keep").map(rotate_keep).transpose()?;
         let command = given_value("rotate-command").map(OsString::from);
@@ -114,7 +114,10 @@ impl Rotation {
                 self.state.postpone(sys::clock::boottime_ns());
                 if !std::mem::replace(&mut self.has_said, true) {
                     let current = self.current.display();
-                    say(&format!("no file can follow {current}, which goes on: {}", words_of(&error)));
+                    say(&format!(
+                        "cannot start a new file after {current}, writing continues there: {}",
+                        words_of(&error)
+                    ));
                 }
                 None
             }
@@ -149,10 +152,10 @@ impl Rotation {
 fn tell(report: &SeriesReport, stats: &mut Accounting) {
     let SeriesReport { not_begun, not_removed, commands, .. } = report;
     for (count, text) in [
-        (*not_begun, "a file could not be begun: the one before was longer"),
+        (*not_begun, "a new file could not be started: the previous file became longer"),
         (*not_removed, "an old file could not be removed"),
         (commands.failed, "the command of --rotate-command failed"),
-        (commands.not_run, "the command of --rotate-command was not run: too many waited"),
+        (commands.not_run, "the command of --rotate-command was not run: too many were waiting"),
         (commands.unfinished, "the command of --rotate-command has not ended yet"),
     ] {
         if count > 0 {

@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS).and(Scope::NAMES),
     positional: Positional::Files("Files to read: pcap or pcapng, also compressed; - for standard input"),
-    refusals: &[("netns", "--netns goes with packets of interfaces, not with files")],
+    refusals: &[("netns", "--netns applies to interfaces, not to files")],
     tables: &[Schema::of::<CaptureFiles>()],
     run: Some(run),
     ..Command::TABLE
@@ -45,13 +45,13 @@ Examples:
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let files = words.files("files");
     if words.is_given("netns") {
-        return Err("--netns goes with packets of interfaces, not with files".to_owned());
+        return Err("--netns applies to interfaces, not to files".to_owned());
     }
     if words.is_given("by") {
         return talkers(words, &files);
     }
     if words.is_given("resolve") {
-        return Err("--resolve goes with --by: files have no addresses of their own".to_owned());
+        return Err("--resolve needs --by: files have no addresses of their own".to_owned());
     }
     let request = Request::of(words)?;
     let (shows_cost, wants_code, before) = (request.cost, request.exit_code, cost::so_far());

@@ -60,7 +60,7 @@ fn packets(summary: &FileSummary) -> String {
         let _ = write!(line, ", {} of them captured", summary.captured_bytes);
     }
     if summary.cut > 0 {
-        let _ = write!(line, "; {} packets are cut", summary.cut);
+        let _ = write!(line, "; {} packets are truncated", summary.cut);
     }
     line
 }

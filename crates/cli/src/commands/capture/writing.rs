@@ -37,7 +37,7 @@ impl Format {
 /// Maximum number of bytes in a record in addition to the packet.
 const RECORD_BYTES: usize = 64;
 /// Reason for leaving out a packet whose link type is not the file's.
-const OTHER_LINK_TYPE: &str = "pcap has one link type only: name the file .pcapng";
+const OTHER_LINK_TYPE: &str = "a pcap file has a single link type: name the file .pcapng";
 
 /// A file that packets are written to.
 pub(super) struct PacketWriter {

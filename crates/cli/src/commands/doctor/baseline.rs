@@ -88,7 +88,7 @@ fn recorded(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result
     forgive_missing(&mut stats);
     match then {
         Ok(then) => Ok((then, stats)),
-        Err(error) => Err(Outcome::because(Exit::Failed, format!("the baseline is of no use: {error}"))),
+        Err(error) => Err(Outcome::because(Exit::Failed, format!("the baseline cannot be used: {error}"))),
     }
 }
 
@@ -115,7 +115,7 @@ fn observe(
         }
     }
     if sink.over > 0 {
-        stats.incomplete(sink.over, format!("listeners beyond the first {LISTENERS_MAX} are not compared"));
+        stats.incomplete(sink.over, format!("listeners after the first {LISTENERS_MAX} are not compared"));
     }
     let name = |netns_id: u64| match found.value(LookupId::Netns, Key::Id(netns_id)) {
         Value::Bytes(name) => String::from_utf8_lossy(name).into_owned(),
@@ -194,7 +194,7 @@ impl Observed {
         }
         for what in &lacking {
             stats.unanswered = true;
-            stats.add_reason(0, format!("findings that need {what} are not compared: the baseline holds none"));
+            stats.add_reason(0, format!("findings that need {what} are not compared: the baseline contains none"));
         }
         if !lacking.is_empty() {
             self.findings = diagnose(&self.samples);
@@ -247,7 +247,7 @@ struct Comparison<'c> {
 
 impl Source<BaselineChanges> for Comparison<'_> {
     fn prepare(&self, _: &record::Demand<BaselineChanges>) -> Box<dyn record::Scan<BaselineChanges> + '_> {
-        let explain = "a recording, and two readings of the kernel's counters, sockets and settings beside it";
+        let explain = "a recording, compared with two readings of the kernel's counters, sockets and settings";
         full_scan::<BaselineChanges, _>("netwren", explain, |each| self.read(each))
     }
 }
@@ -259,11 +259,11 @@ impl Comparison<'_> {
         // Data missing from the baseline is also missing from each comparison.
         stats.incomplete |= then.1.lacks_rows();
         stats.unanswered |= then.1.unanswered;
-        then.1.why.iter().for_each(|why| stats.add_reason(why.count, format!("of the baseline: {}", why.text)));
+        then.1.why.iter().for_each(|why| stats.add_reason(why.count, format!("in the baseline: {}", why.text)));
         let mut now = observe(self.session, watch, listeners, then.0.lookups.clone(), &mut stats)?;
         now.forget_unrecorded(&then.0, &mut stats);
         if now.samples.is_empty() {
-            let cause = "nothing was read that could be compared".into();
+            let cause = "no comparable data was read".into();
             return Err(SourceError { what: "the host", fault: SourceFault::Io, cause });
         }
         let mut of_machine = BTreeSet::new();
@@ -296,7 +296,7 @@ fn note_unknown(names: &[&str], stats: &mut Accounting) {
     let more = if names.len() > shown.len() { ", ..." } else { "" };
     stats.unanswered = true;
     let shown = sys::escaped(shown.join(", ").as_bytes());
-    let text = format!("network namespaces are not in the baseline: {shown}{more}");
+    let text = format!("network namespaces are missing in the baseline: {shown}{more}");
     stats.add_reason(names.len() as u64, text);
 }
 

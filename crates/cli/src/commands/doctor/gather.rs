@@ -197,7 +197,7 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
 fn note_unread(count: usize, stats: &mut Accounting) {
     if count > 0 {
         stats.unanswered = true;
-        let text = "a network namespace is not checked: it went away, or could not be entered, as it was recorded";
+        let text = "a network namespace is not checked: it was removed, or could not be entered, during the recording";
         stats.add_reason(count as u64, text);
     }
 }
@@ -260,7 +260,7 @@ fn read_sockets(
     }
     let over: u64 = all.values().map(|census| census.over).sum();
     if over > 0 {
-        let text = format!("sockets with queues, or destinations, beyond the first {SOCKETS_MAX} are not checked");
+        let text = format!("sockets with queues, and destinations, after the first {SOCKETS_MAX} are not checked");
         stats.incomplete(over, text);
     }
     all

@@ -72,14 +72,14 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
     if let Some(file) = words.file("baseline") {
         if words.is_given("exit-code") {
-            return Err("--exit-code tells of findings, which --baseline does not show".to_owned());
+            return Err("--exit-code applies to findings, which --baseline does not show".to_owned());
         }
         return baseline::shown(&request, file, window(words, &request)?);
     }
     if let Some(unknown) = unknown(&request.shown.filter) {
         let areas: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.area).collect();
         let areas = areas.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(format!("no area and no check is called `{}`; areas are {areas}", unknown.escape_debug()));
+        return Err(format!("there is no area or check `{}`; the areas are {areas}", unknown.escape_debug()));
     }
     let chosen = chosen(&request.shown.filter);
     if chosen.is_some() {

@@ -62,7 +62,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     };
     if words.has("stack") {
         if provider.options.per_cpu {
-            return Err("--per-cpu does not go with --stack: a call chain says on which CPU it was met most".to_owned());
+            return Err(
+                "--per-cpu cannot be used with --stack: each call chain shows the CPU on which it was sampled \
+                most often"
+                    .to_owned(),
+            );
         }
         return Ok(shown::<CallChains>(&request, &provider));
     }

@@ -90,7 +90,7 @@ impl DropFile {
             run.stats.add_reason(self.not_written, format!("packets not written to {name}{why}"));
         }
         if self.without_bytes > 0 {
-            let text = "packets are in the file without their bytes: where they begin was not known";
+            let text = "packets are in the file without their contents: their start in the buffer was unknown";
             run.stats.add_reason(self.without_bytes, text);
         }
         format!("{} dropped packets written to {name}, {} not written", self.written, self.not_written)

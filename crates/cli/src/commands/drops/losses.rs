@@ -20,8 +20,8 @@ const TAPE_KEY: &str = "drops/packets";
 const OF_SOCKETS: &[&str] = &["proto", "socket_drops", "cookie", "inode", "uid", "netns_id"];
 
 /// The message if packets cannot be counted.
-const ALONE: &str = "packets are not counted: the kernel's counters of losses alone are shown, which know no place, \
-                     address or rule, and not what rules drop";
+const ALONE: &str = "dropped packets are not counted individually: only the kernel's drop counters are shown, without \
+                     place, address or rule, and without drops by rules";
 
 /// The readings of a session, starting with its first round.
 #[derive(Default)]
@@ -98,12 +98,12 @@ impl OpenLosses {
             match read {
                 Ok(read) => note(&mut stats, &read),
                 Err(error) => {
-                    stats.incomplete(1, format!("losses beside dropped packets are not known: {error}"));
+                    stats.incomplete(1, format!("losses that only counters show are unknown: {error}"));
                 }
             }
         }
         if losses.sockets_over() > 0 {
-            let text = format!("drops of sockets beyond the first {LOSING_SOCKETS_MAX} are not shown");
+            let text = format!("drops of sockets after the first {LOSING_SOCKETS_MAX} are not shown");
             stats.incomplete(losses.sockets_over(), text);
         }
         self.sockets.replace(losses.take_sockets());
@@ -196,8 +196,8 @@ impl Annotate<Drops> for OtherLosses<'_> {
             *offer = Offer { backend: DropsVia::Counters.name(), ..Offer::default() };
         }
         offer.explain.push(
-            "losses without a packet: counters of interfaces, drivers, traps of devices, queues, protocols and \
-             connection tracking, drops of sockets, each read twice"
+            "losses that only counters show: counters of interfaces, drivers, device traps, queues, protocols and \
+             connection tracking, and drops of sockets, each read twice"
                 .to_owned(),
         );
     }
@@ -234,7 +234,7 @@ impl Annotate<Drops> for OtherLosses<'_> {
         }
         if !self.open.is_begun() {
             stats.unanswered = true;
-            stats.add_reason(0, "the recording does not hold losses beside dropped packets");
+            stats.add_reason(0, "the recording does not hold the drop counters");
         }
         note(stats, &self.missing);
         self.open.over.replace(self.losses.take_packets_over());

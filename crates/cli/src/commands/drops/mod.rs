@@ -44,7 +44,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::OWNERS_VIA)
         .and(Scope::USERS)
         .and(Scope::DROPS),
-    refusals: &[("follow", "--follow does not go with `drops`: --watch shows rounds, --events each packet")],
+    refusals: &[("follow", "`drops` has no --follow: --watch shows rounds, --events each packet")],
     tables: &[Schema::of::<Drops>().keeping(KEEPS), Schema::of::<DropEvents>().keeping(KEEPS_OF_EVENTS)],
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],
     recorded: Some(SavedPart { rows: None, is_large: true, read: counted::save }),
@@ -116,14 +116,14 @@ fn of_events(mut request: Request, words: &ParsedWords<'_>) -> Result<Outcome, S
     }
     if let Some(text) = words.value("exit-after") {
         if request.shown.limit.is_some() || request.shown.by.is_some() || request.shown.sort.is_some() {
-            return Err("--exit-after does not go with --limit, --by and --sort".to_owned());
+            return Err("--exit-after cannot be used with --limit, --by and --sort".to_owned());
         }
         let packets = text.parse().ok().filter(|packets| *packets > 0);
         let wrong = || format!("--exit-after takes a number of packets, not `{text}`");
         request.shown.limit = Some(packets.ok_or_else(wrong)?);
     }
     if via(words) == Some(DropsVia::Counters) {
-        return Err("--via counters knows no single packet: leave out --events and -w".to_owned());
+        return Err("--via counters shows no single packets: leave out --events and -w".to_owned());
     }
     let file = output_file(&mut request, words)?;
     let events = EventRequest { all: words.has("all"), file, via: via(words) };
@@ -140,10 +140,12 @@ fn output_file(request: &mut Request, words: &ParsedWords<'_>) -> Result<Option<
         return if snaplen.is_some() { Err("--snaplen needs -w FILE".to_owned()) } else { Ok(None) };
     };
     if request.shown.by.is_some() || request.shown.sort.is_some() || request.repeat != Repeat::Once {
-        return Err("-w does not go with --by, --sort and --watch: a file has all packets as they come".to_owned());
+        return Err(
+            "-w cannot be used with --by, --sort and --watch: a file holds all packets in order of arrival".to_owned()
+        );
     }
     if words.has("stack") {
-        return Err("-w does not go with --stack: a file has the packets themselves".to_owned());
+        return Err("-w cannot be used with --stack: a file holds packets only".to_owned());
     }
     if is_pcap(path) {
         return Err("-w writes pcapng, which has room for reasons: name the file .pcapng".to_owned());

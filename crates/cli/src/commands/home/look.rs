@@ -213,7 +213,7 @@ impl Unseen {
     /// Notes that drops come from counters only. If a privilege is missing, other users would see more, so the screen
     /// is partial; without BPF, or in a recording without drops, nothing more is available.
     fn causes_of_drops(&mut self, error: &SourceError, host: &Host) {
-        let text = format!("causes of drops: {}; counters of losses are shown", error.cause);
+        let text = format!("causes of drops are not available: {}; drop counters are shown", error.cause);
         if error.fault == SourceFault::Unsupported || host.is_replay() {
             return self.notes.push(text);
         }

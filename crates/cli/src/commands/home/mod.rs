@@ -169,6 +169,6 @@ mod tests {
         for line in ["", "--watch", "--all-netns -o json", "--netns x --columns flows"] {
             planned(line).unwrap();
         }
-        assert!(planned("--by host").unwrap_err().to_string().contains("does not go with `home`"));
+        assert!(planned("--by host").unwrap_err().to_string().contains("cannot be used with `home`"));
     }
 }

@@ -69,7 +69,7 @@ fn looked_over(words: &ParsedWords<'_>) -> Result<Outcome, String> {
 fn described(log: &Log) -> String {
     let groups: Vec<String> = log.groups.iter().map(u16::to_string).collect();
     let mut text = format!(
-        "listens to group {}: {} bytes of each packet, records gather for up to {} ms, a buffer of {} KiB\n",
+        "listens to group {}: {} bytes of each packet, records wait up to {} ms, buffer of {} KiB\n",
         groups.join(", "),
         log.copy_bytes,
         log.latency.as_millis(),
@@ -87,8 +87,8 @@ fn described(log: &Log) -> String {
 
 fn describe_outputs(text: &mut String, ship: &ShipRequest) {
     let waits = match &ship.spool {
-        Some(spool) => format!("up to {} MiB wait in {}", spool.bytes_max >> 20, spool.dir.display()),
-        None => format!("up to {} MiB wait in memory", ship.queue_max >> 20),
+        Some(spool) => format!("queue of up to {} MiB in {}", spool.bytes_max >> 20, spool.dir.display()),
+        None => format!("queue of up to {} MiB in memory", ship.queue_max >> 20),
     };
     for target in &ship.targets {
         let _ = writeln!(text, "ships to {target}: {waits}, when full {}", ship.when_full.word());
@@ -126,7 +126,7 @@ fn file_trouble(target: &Target) -> Option<String> {
 fn notes(log: &Log, session: &Session) -> Vec<String> {
     let mut notes = Vec::new();
     if !caps::effective().is_ok_and(|held| held.has(Cap::NetAdmin)) {
-        notes.push("this user may not bind log groups: it needs CAP_NET_ADMIN".to_owned());
+        notes.push("this user may not bind log groups: CAP_NET_ADMIN is required".to_owned());
     }
     for group in &log.groups {
         if let Some(taken) = GroupTaken::now(session.host(), *group) {

@@ -103,7 +103,7 @@ impl<'s> Entries<'s> {
         }
         self.lookups.tell(&WORDS, stats);
         if counts.malformed > 0 {
-            stats.add_reason(counts.malformed, "records with an entry of connection tracking that makes no sense");
+            stats.add_reason(counts.malformed, "records with a malformed conntrack entry");
         }
     }
 }
@@ -115,11 +115,11 @@ fn seen(record: &LogRecord<'_>) -> Option<SeenPacket> {
 /// Messages about records without their entry.
 const WORDS: UnknownWords = UnknownWords {
     unknown: "connections of log records cannot be looked up",
-    missing: "records of packets without an entry of connection tracking: not confirmed (a first packet that a rule \
-              dropped), invalid, untracked, gone; or not found: another zone than 0, a packet on its way between two \
-              rewritten ends",
-    several: "records whose packet belongs to one of two connections: neither is shown",
-    reused: "records without their connection: its ports are another one's by now",
+    missing: "records of packets without a conntrack entry: not confirmed (the first packet was dropped by a rule), \
+              invalid, untracked or removed; or not found: in another zone than 0, or captured between two address \
+              translations",
+    several: "records whose packet matches two connections: neither is shown",
+    reused: "records without their connection: another connection uses its ports by now",
     without: "records without their connection",
 };
 
@@ -144,8 +144,8 @@ impl Preview for Entries<'_> {
 /// Adds the entry to each record. The entries have previewed the records.
 impl Annotate<LogRecords> for &Entries<'_> {
     fn explain(&self, offer: &mut Offer) {
-        let how = if self.are_sent() { "sent with each record" } else { "asked for after their packets" };
-        offer.explain.push(format!("entries of connection tracking by netlink: {how}"));
+        let how = if self.are_sent() { "sent with each record" } else { "looked up after the packet" };
+        offer.explain.push(format!("conntrack entries via netlink: {how}"));
     }
 
     fn row(&mut self, record: &LogRecord<'_>, each: &mut Each<'_, LogRecords>) -> Next {
@@ -219,10 +219,7 @@ mod tests {
         let mut stats = Accounting::default();
         entries.tell(&mut stats);
         let said: Vec<_> = stats.why.iter().map(|why| (why.count, why.text.split(':').next().unwrap())).collect();
-        let expected = [
-            "records of packets without an entry of connection tracking",
-            "records with an entry of connection tracking that makes no sense",
-        ];
+        let expected = ["records of packets without a conntrack entry", "records with a malformed conntrack entry"];
         assert_eq!(said, expected.map(|text| (1, text)));
     }
 

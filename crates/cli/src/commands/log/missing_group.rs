@@ -8,8 +8,8 @@ use sys::{Host, Modules, Presence, escaped};
 const NAMED: usize = 4;
 
 /// The error if no rule is known.
-const PLAIN: &str = "log needs --group N: the number in the rule, as in `nft add rule … log group 1` (nft list \
-                     ruleset shows the rules)";
+const PLAIN: &str = "log needs --group N, the group number of the rule, as in `nft add rule … log group 1` (`nft list \
+                     ruleset` shows the rules)";
 
 /// Makes the error. With `look` it lists the rules of the calling thread's namespace, if permitted, in some
 /// microseconds per rule.

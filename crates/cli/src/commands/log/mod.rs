@@ -215,7 +215,7 @@ fn reread(
     let waiting: Vec<&str> = now.changed(&before.borrow()).into_iter().filter(|key| !RELOADED.contains(key)).collect();
     if !waiting.is_empty() {
         let keys = waiting.join("`, `");
-        say(&format!("`{keys}`: changed with the next start only (a restart of the service loses no record)"));
+        say(&format!("`{keys}`: a change takes effect at the next start (restarting the service loses no record)"));
     }
     before.replace(Rc::new(now));
     Ok(request)
@@ -243,11 +243,15 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
     let mut request = Request::of(line)?;
     if let Some(fields) = line.value("comment") {
         let is_text = |field: &Field<LogRecords>| !matches!(field.kind, Kind::Owners | Kind::Time);
-        check_fields::<LogRecords>(fields, is_text, "fields but time and owners, as process,container,nat,client")?;
+        check_fields::<LogRecords>(
+            fields,
+            is_text,
+            "fields except time and owners, such as process,container,nat,client",
+        )?;
         ship_notes(&mut request, fields)?;
     }
     if line.has("take-over") && request.ship.as_ref().is_none_or(|ship| ship.control.is_none()) {
-        return Err("--take-over needs --to and --control FILE: that of the run whose groups it takes".to_owned());
+        return Err("--take-over needs --to, and --control FILE of the run whose groups it takes over".to_owned());
     }
     Ok(Log {
         take_over: line.has("take-over"),
@@ -277,8 +281,8 @@ fn copy_bytes(request: &Request) -> u32 {
 }
 
 /// The message about `--all-netns` at the start.
-const AS_FOUND: &str = "network namespaces that are made from now on are read once they are found, which may take a \
-                        second: what rules log there before is in no count";
+const AS_FOUND: &str = "network namespaces that are created later are read once they are found, which may take a \
+                        second: records before that are not counted";
 
 /// Returns a function that finds the namespaces other than the session's own. The function does not use the session's
 /// host, because it runs on its own thread and its results go into the recording with the records. The session adopts
@@ -308,7 +312,7 @@ fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
     };
     let number = |word: &str| {
         let number = word.trim().parse::<u16>();
-        number.map_err(|_| format!("--group takes numbers from 0 to 65535 with commas between, not `{list}`"))
+        number.map_err(|_| format!("--group takes numbers from 0 to 65535, separated by commas, not `{list}`"))
     };
     let mut groups: Vec<u16> = list.split(',').map(number).collect::<Result<_, _>>()?;
     groups.sort_unstable();
@@ -331,7 +335,8 @@ fn latency(text: &str) -> Result<Duration, String> {
         None => text.strip_suffix('s').and_then(number).and_then(|seconds| seconds.checked_mul(1000)),
     };
     let ms = ms.filter(|ms| (10..=10_000).contains(ms));
-    ms.map(Duration::from_millis).ok_or_else(|| format!("--latency takes 10ms to 10s, as 50ms or 1s, not `{text}`"))
+    ms.map(Duration::from_millis)
+        .ok_or_else(|| format!("--latency takes 10ms to 10s, such as 50ms or 1s, not `{text}`"))
 }
 
 fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, String> {
@@ -453,15 +458,15 @@ mod tests {
             ("--group 1 --copy 1", "--copy takes 20 to 65535 bytes"),
             ("--group 1 --buffer 1", "--buffer takes 4096 to"),
             ("--group 1 --comment nat", "--comment says what stands in a file of packets"),
-            ("--group 1 --to pcapng:x --comment tea", "--comment takes fields but time and owners"),
-            ("--group 1 --take-over", "--take-over needs --to and --control FILE"),
+            ("--group 1 --to pcapng:x --comment tea", "--comment takes fields except time and owners"),
+            ("--group 1 --take-over", "--take-over needs --to, and --control FILE"),
             ("--group 1 --rotate-age 1d", "--rotate-age needs --to"),
-            ("--group 1 --to json+tcp://a:1 --rotate-age 1d", "--rotate-age goes with a file"),
+            ("--group 1 --to json+tcp://a:1 --rotate-age 1d", "--rotate-age needs a file"),
             ("--group 1 --to json:x --rotate-keep 3", "--rotate-keep needs --rotate-size or --rotate-age"),
-            ("--group 1 --to json:x --rotate-size 1k", "--rotate-size takes a size from 1MiB on"),
+            ("--group 1 --to json:x --rotate-size 1k", "--rotate-size takes a size of at least 1MiB"),
             ("--group 1 --to json:x --rotate-age 5s", "--rotate-age takes 1m to 3650d"),
-            ("--group 1 --to json:x --tls-ca x", "--tls-ca goes with a receiver by TLS"),
-            ("--group 1 --watch", "--watch does not go with"),
+            ("--group 1 --to json:x --tls-ca x", "--tls-ca needs a TLS receiver"),
+            ("--group 1 --watch", "--watch cannot be used with"),
         ] {
             let said = parse(line).unwrap_err().to_string();
             assert!(said.contains(says), "{line}: {said}");

@@ -65,21 +65,21 @@ fn asked(words: &ParsedWords<'_>) -> Result<Task, String> {
     if undo {
         let other = ["group", "match", "prefix"].into_iter().find(|flag| words.is_given(flag));
         return match other {
-            Some(flag) => Err(format!("--undo takes everything away: leave out --{flag}")),
-            None if apply => Err("--undo and --apply exclude each other".to_owned()),
+            Some(flag) => Err(format!("--undo removes all rules: leave out --{flag}")),
+            None if apply => Err("--undo cannot be used with --apply".to_owned()),
             None => Ok(Task::Undo { yes }),
         };
     }
     if yes && !apply {
-        return Err("--yes goes with --apply or --undo".to_owned());
+        return Err("--yes needs --apply or --undo".to_owned());
     }
-    let group = words.value("group").ok_or("which group? --group N, the same as for netwren log")?;
+    let group = words.value("group").ok_or("no group: add --group N, as for `netwren log`")?;
     let group = group.parse().map_err(|_| format!("--group takes one number from 0 to 65535, not `{group}`"))?;
     let hook = words.value("hook").unwrap_or("input");
     let (hook, priority) = HOOKS.into_iter().find(|(name, _)| *name == hook).ok_or("no such hook")?;
     let matched = words.text("match").unwrap_or_default();
     if matched.chars().any(|c| c.is_control() || matches!(c, ';' | '#')) {
-        return Err("--match takes one expression of nft, without line breaks, `;` and `#`".to_owned());
+        return Err("--match takes one nft expression, without line breaks, `;` and `#`".to_owned());
     }
     let prefix = words.text("prefix").unwrap_or_else(|| format!("{hook}: "));
     if prefix.len() > PREFIX_MAX || prefix.chars().any(|c| c.is_control() || matches!(c, '"' | '\\')) {
@@ -122,7 +122,7 @@ fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
             let exit = print::print(&rule.script());
             messages.extend(warnings(rule.group));
             if *apply {
-                messages.push("nothing was done, --yes applies this rule".to_owned());
+                messages.push("nothing was changed, --yes applies this rule".to_owned());
             }
             Outcome { exit, messages }
         }
@@ -136,8 +136,8 @@ fn put_in_place(rule: &Rule) -> Outcome {
             let mut messages = warnings(rule.group);
             let group = rule.group;
             messages.push(format!(
-                "in place in table {TABLE} until the next boot: `netwren log --group {group}` shows what it logs, \
-                 `netwren log setup --undo --yes` takes it away"
+                "in place in table {TABLE} until the next boot: `netwren log --group {group}` shows the logged \
+                 packets, `netwren log setup --undo --yes` removes the rule"
             ));
             Outcome { exit: Exit::Ok, messages }
         }
@@ -155,8 +155,8 @@ fn warnings(group: u16) -> Vec<String> {
 fn dear(rule: &LogRule) -> Option<String> {
     let threshold = rule.queue_threshold.filter(|threshold| *threshold < THRESHOLD_MIN)?;
     Some(format!(
-        "the rule in chain {}, handle {}, has queue-threshold {threshold}: the reader is woken for every {threshold} \
-         records, which no reader can change; leave it out",
+        "the rule in chain {}, handle {}, has queue-threshold {threshold}: it wakes the reader after every {threshold} \
+         records, and readers cannot change that; remove it from the rule",
         rule.place(),
         rule.handle
     ))
@@ -171,12 +171,12 @@ fn undo(yes: bool) -> Outcome {
         Err(error) => Outcome::because(Exit::Failed, error),
         Ok(rules) if !yes => Outcome {
             exit: print::print(&rules),
-            messages: vec!["nothing was done, --yes takes these rules away".to_owned()],
+            messages: vec!["nothing was changed, --yes removes these rules".to_owned()],
         },
         Ok(_) => {
             let gone: Result<(), NftError> = nft::apply(&format!("delete table {TABLE}\n"));
             match gone {
-                Ok(()) => Outcome::because(Exit::Ok, format!("table {TABLE} is gone")),
+                Ok(()) => Outcome::because(Exit::Ok, format!("table {TABLE} was removed")),
                 Err(error) => Outcome::because(Exit::Failed, error),
             }
         }
@@ -212,12 +212,12 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_said() {
         for (words, says) in [
-            (&[][..], "which group?"),
+            (&[][..], "no group"),
             (&["--group", "1,2"], "takes one number"),
             (&["--group", "1", "--match", "a\nb"], "without line breaks"),
             (&["--group", "1", "--match", "accept; }"], "without line breaks, `;`"),
             (&["--group", "1", "--prefix", "a\"b"], "--prefix takes up to 127"),
-            (&["--group", "1", "--yes"], "--yes goes with --apply"),
+            (&["--group", "1", "--yes"], "--yes needs --apply"),
             (&["--undo", "--group", "1"], "leave out --group"),
             (&["--group", "1", "--hook", "ingress"], "invalid value"),
         ] {

@@ -25,7 +25,7 @@ Examples:
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let path = words.file("control").ok_or("which run? --control FILE, the same as it was started with")?;
+    let path = words.file("control").ok_or("no run to query: add --control FILE, as given to that run")?;
     let format = words.output().and_then(ReportFormat::of).unwrap_or(ReportFormat::Text);
     Ok(match ask(path, format) {
         Ok(report) if format == ReportFormat::Text => print::print_prose(&report).into(),

@@ -123,7 +123,7 @@ struct WhileScan<'l> {
 
 impl Scan<LogRecords> for WhileScan<'_> {
     fn offer(&self) -> Offer {
-        let line = format!("log records by netlink for {} s: nfnetlink_log", self.of.lasts.as_secs_f64());
+        let line = format!("log records via netlink for {} s: nfnetlink_log", self.of.lasts.as_secs_f64());
         Offer { backend: "netlink", explain: vec![line], ..Offer::default() }
     }
 

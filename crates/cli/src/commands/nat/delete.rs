@@ -135,13 +135,13 @@ impl Act for Deleter<'_> {
 
     fn add_failures(&self, stats: &mut Accounting) {
         if self.gone > 0 {
-            stats.add_reason(self.gone, "gone before they were deleted");
+            stats.add_reason(self.gone, "no longer there when they were to be deleted");
         }
         for error in &self.refused {
             stats.incomplete(1, format!("not deleted: {}", why(error)));
         }
         if self.unnamed > 0 {
-            stats.incomplete(self.unnamed, "not deleted: the kernel gave them no id");
+            stats.incomplete(self.unnamed, "not deleted: the kernel reported no ID");
         }
     }
 }
@@ -210,10 +210,10 @@ mod tests {
         assert!(parse("proto = udp --yes").unwrap().1);
         for (line, says) in [
             ("--yes", "needs --all"),
-            ("--all proto = udp", "exclude each other"),
+            ("--all proto = udp", "cannot be used with"),
             ("--all --replay f", "a recording has no entries"),
-            ("--all --watch", "--watch does not go with"),
-            ("--all --all-netns", "--all-netns does not go with"),
+            ("--all --watch", "--watch cannot be used with"),
+            ("--all --all-netns", "--all-netns cannot be used with"),
         ] {
             assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
         }

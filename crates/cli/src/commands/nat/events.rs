@@ -150,7 +150,7 @@ fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
 }
 
 fn not_by_bpf(why: &str) -> String {
-    format!("new entries were not reported by bpf: {why}")
+    format!("new entries were not reported via BPF: {why}")
 }
 
 fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> bool) -> FollowNat<'h> {
@@ -227,9 +227,9 @@ mod tests {
             ("--buffer 5GiB", "--buffer takes bytes"),
             ("--buffer 1", "--buffer takes bytes"),
             ("--via proc", "/proc reports no events"),
-            ("--by client", "--by does not go with"),
-            ("--watch", "--watch does not go with"),
-            ("--sort time", "--sort does not go with"),
+            ("--by client", "--by cannot be used with"),
+            ("--watch", "--watch cannot be used with"),
+            ("--sort time", "--sort cannot be used with"),
         ] {
             let said = parse(line).unwrap_err().to_string();
             assert!(said.contains(says), "{line}: {said}");

@@ -39,8 +39,7 @@ pub(crate) static COMMAND: Command = Command {
 };
 
 /// Messages for flags that do not apply to entries.
-pub(super) const REFUSALS: &[(&str, &str)] =
-    &[("follow", "--follow does not go with `nat`: `netwren nat events` shows what happens")];
+pub(super) const REFUSALS: &[(&str, &str)] = &[("follow", "`nat` has no --follow: `netwren nat events` shows events")];
 
 const EXAMPLES: &str = "\
 Examples:

@@ -113,7 +113,7 @@ pub(super) fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketI
         }
         match read {
             Err(error) if !error.is_not_recorded() => {
-                stats.incomplete(1, format!("{error}; owners of what listens are missing"));
+                stats.incomplete(1, format!("{error}; owners of listeners are missing"));
             }
             _ => {}
         }

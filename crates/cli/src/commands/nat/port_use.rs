@@ -50,7 +50,7 @@ pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
                 run.stats.add_reason(0, format!("{} more groups are not shown (--limit)", ports.cut));
             }
             if ports.rules.values().any(Option::is_none) {
-                run.stats.add_reason(0, "how many source ports there are is not known: nft did not list the rules");
+                run.stats.add_reason(0, "the number of source ports is unknown: nft did not list the rules");
             }
             Ok(run)
         }),

@@ -108,12 +108,12 @@ fn plan_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
         ["undo", "apply", "yes", "no-helper", "no-undo"].map(|flag| words.has(flag));
     let probe = words.seconds("probe", WATCHED_S)?.unwrap_or(WATCHED);
     let wrong = match (undo, publishes.is_empty()) {
-        (true, false) => "--undo takes everything away: leave out --publish",
-        (true, true) if apply => "--undo and --apply exclude each other",
+        (true, false) => "--undo removes all rules: leave out --publish",
+        (true, true) if apply => "--undo cannot be used with --apply",
         (true, true) => return Ok(Task::Undo { yes }),
-        (false, true) => "what is to be published? --publish [ADDR:]PORT:BACKEND:PORT[/tcp|/udp]",
-        (false, false) if no_undo && !apply => "--no-undo goes with --apply",
-        (false, false) if yes && !apply => "--yes goes with --apply or --undo",
+        (false, true) => "no port to publish: add --publish [ADDR:]PORT:BACKEND:PORT[/tcp|/udp]",
+        (false, false) if no_undo && !apply => "--no-undo needs --apply",
+        (false, false) if yes && !apply => "--yes needs --apply or --undo",
         (false, false) => return Ok(Task::Plan { publishes, no_helper, apply, yes, probe, no_undo }),
     };
     Err(wrong.to_owned())
@@ -169,7 +169,7 @@ fn shown(plan: &Plan, apply: bool) -> Outcome {
     let exit = print::print(&plan.ruleset());
     let mut messages = plan.warnings.clone();
     if apply {
-        messages.push("nothing was done, --yes applies these rules".to_owned());
+        messages.push("nothing was changed, --yes applies these rules".to_owned());
     }
     Outcome { exit, messages }
 }
@@ -227,12 +227,12 @@ fn put_in_place(session: &Session, plan: &Plan, probe: Duration, no_undo: bool) 
     };
     let one_way: Vec<String> = moved.iter().filter(|hits| hits.one_way()).map(Hits::in_words).collect();
     if !one_way.is_empty() {
-        messages.push(format!("packets move in one direction only: {}", one_way.join("; ")));
+        messages.push(format!("packets pass in one direction only: {}", one_way.join("; ")));
         return if no_undo { kept(messages) } else { taken_back(before.as_deref(), messages) };
     }
     messages.push(format!(
-        "applied as table {TABLE} until the next boot; {}`netwren nat stateless verify` tells whether both directions \
-         are hit, `netwren nat stateless plan --undo --yes` takes the rules away",
+        "applied as table {TABLE} until the next boot; {}`netwren nat stateless verify` checks both directions, \
+         `netwren nat stateless plan --undo --yes` removes the rules",
         probed(&moved, probe)
     ));
     Outcome { exit: Exit::Ok, messages }
@@ -243,15 +243,14 @@ fn probed(moved: &[Hits], probe: Duration) -> String {
     let silent: Vec<&str> = moved.iter().filter(|hits| !hits.both()).map(|hits| hits.port.as_str()).collect();
     match (probe.is_zero(), silent.is_empty()) {
         (true, _) => String::new(),
-        (false, true) => "packets move in both directions; ".to_owned(),
-        (false, false) => format!("no packet came within {} s for {}; ", probe.as_secs_f64(), silent.join(", ")),
+        (false, true) => "packets pass in both directions; ".to_owned(),
+        (false, false) => format!("no packet arrived within {} s for {}; ", probe.as_secs_f64(), silent.join(", ")),
     }
 }
 
 fn kept(mut messages: Vec<String>) -> Outcome {
-    messages.push(
-        "the rules stay in place (--no-undo); `netwren nat stateless plan --undo --yes` takes them away".to_owned(),
-    );
+    messages
+        .push("the rules stay in place (--no-undo); `netwren nat stateless plan --undo --yes` removes them".to_owned());
     Outcome { exit: Exit::NoMatch, messages }
 }
 
@@ -261,8 +260,8 @@ fn taken_back(before: Option<&str>, mut messages: Vec<String>) -> Outcome {
     let exit = match nft::apply(&script) {
         Ok(()) => {
             let what =
-                if before.is_some() { "the rules applied before are in place again" } else { "the rules are gone" };
-            messages.push(format!("undone: {what} (--no-undo leaves the new ones)"));
+                if before.is_some() { "the rules applied before are in place again" } else { "the rules were removed" };
+            messages.push(format!("undone: {what} (--no-undo keeps the new rules)"));
             Exit::NoMatch
         }
         Err(error) => {
@@ -282,7 +281,7 @@ fn preflight(session: &Session, plan: &Plan) -> Result<Vec<String>, Outcome> {
         return Ok(others.into_iter().map(|obstacle| obstacle.text).collect());
     }
     let mut messages: Vec<String> = certain.into_iter().map(|obstacle| obstacle.text).collect();
-    messages.push("nothing was done: with these rules packets would be lost".to_owned());
+    messages.push("nothing was changed: these rules would lose packets".to_owned());
     Err(Outcome { exit: Exit::NoMatch, messages })
 }
 
@@ -322,12 +321,12 @@ fn undo(yes: bool) -> Outcome {
         Err(error) => failed(&error),
         Ok(rules) if !yes => Outcome {
             exit: print::print(&rules),
-            messages: vec!["nothing was done, --yes takes these rules away".to_owned()],
+            messages: vec!["nothing was changed, --yes removes these rules".to_owned()],
         },
         Ok(_) => match nft::apply(&format!("delete table {TABLE}\n")) {
             Ok(()) => Outcome::because(
                 Exit::Ok,
-                format!("table {TABLE} is gone: packets are tracked and rewritten as before"),
+                format!("table {TABLE} was removed: packets are tracked and rewritten as before"),
             ),
             Err(error) => failed(&error),
         },
@@ -373,7 +372,7 @@ fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
         Ok(hits) => hits,
         Err(error) if error.is_absent() => {
             let words =
-                format!("there is no table {TABLE}: `netwren nat stateless plan --publish … --apply --yes` makes it");
+                format!("there is no table {TABLE}: `netwren nat stateless plan --publish … --apply --yes` creates it");
             return Outcome::because(Exit::NoMatch, words);
         }
         Err(error) => return failed(&error),
@@ -384,10 +383,7 @@ fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
         return printed.into();
     }
     let seconds = within.as_secs_f64();
-    Outcome::because(
-        Exit::NoMatch,
-        format!("not hit in both directions within {seconds} s from now on: {}", missed.join(", ")),
-    )
+    Outcome::because(Exit::NoMatch, format!("no packets in both directions within {seconds} s: {}", missed.join(", ")))
 }
 
 /// The counters' increase from now on: until both directions of every port move, or until `within` has passed.
@@ -530,10 +526,10 @@ table inet netwren_stateless {
         assert_eq!(parse("verify --within 1.5s").unwrap(), Task::Verify { within, json: false });
         for (line, says) in [
             ("", "Usage"),
-            ("plan", "what is to be published"),
+            ("plan", "no port to publish"),
             ("plan --undo -p 80:10.0.0.2:80", "leave out --publish"),
-            ("plan --undo --apply", "exclude each other"),
-            ("plan -p 80:10.0.0.2:80 --yes", "goes with --apply"),
+            ("plan --undo --apply", "cannot be used with"),
+            ("plan -p 80:10.0.0.2:80 --yes", "needs --apply"),
             ("verify --within soon", "takes seconds"),
             ("verify --within -1", "not `-1`"),
         ] {

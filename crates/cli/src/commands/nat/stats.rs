@@ -67,7 +67,7 @@ fn asked(words: &ParsedWords<'_>) -> Result<(Request, StatOptions), String> {
         None => None,
         Some(record::Via::Netlink) => Some(StatVia::Netlink),
         Some(record::Via::Proc) => Some(StatVia::Proc),
-        Some(record::Via::Bpf) => return Err("counters come by netlink or proc: leave out --via bpf".to_owned()),
+        Some(record::Via::Bpf) => return Err("counters are read via netlink or proc: leave out --via bpf".to_owned()),
     };
     let per_cpu = words.has("per-cpu");
     request.shown.columns = columns(&request, per_cpu);
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_said() {
         for (line, says) in
-            [("--via bpf", "leave out"), ("--follow", "does not go with"), ("--no-owner", "does not go")]
+            [("--via bpf", "leave out"), ("--follow", "cannot be used with"), ("--no-owner", "cannot be used with")]
         {
             assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
         }

@@ -39,9 +39,9 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE).without(Scope::COLUMNS).without(Scope::BY),
     refusals: &[
-        ("by", "--by does not go with `nat top`: name the fields after `top`"),
-        ("columns", "--columns does not go with `nat top`: name the fields after `top`"),
-        ("follow", "--follow does not go with `nat`: `netwren nat events` shows what happens"),
+        ("by", "`nat top` has no --by: name the fields after `top`"),
+        ("columns", "`nat top` has no --columns: name the fields after `top`"),
+        ("follow", "`nat` has no --follow: `netwren nat events` shows events"),
     ],
     tables: &[Schema::of::<Nat>()],
     run: Some(run),
@@ -108,8 +108,8 @@ fn fields(words: &[&str]) -> Result<(String, usize), String> {
     match named {
         Ok(fields) => Ok((fields.join(","), 1)),
         Err(unknown) => Err(format!(
-            "`{unknown}` is no field that entries could be counted by; {}`netwren nat --columns help` lists them, and \
-             {} is what source NAT uses",
+            "entries cannot be counted by `{unknown}`; {}`netwren nat --columns help` lists the fields, and {} shows \
+             the ports used by source NAT",
             near(unknown).map_or(String::new(), |near| format!("did you mean `{near}`? ")),
             port_use::WORD
         )),
@@ -230,7 +230,7 @@ mod tests {
     fn issue_10_a_name_that_no_field_has_is_said() {
         for (words, unknown) in [(&["state,nonsense"][..], "nonsense"), (&["procces", "nat = dnat"], "procces")] {
             let said = fields(words).unwrap_err();
-            assert!(said.starts_with(&format!("`{unknown}` is no field that entries could be counted by")), "{said}");
+            assert!(said.starts_with(&format!("entries cannot be counted by `{unknown}`")), "{said}");
         }
         assert_eq!(fields(&["nonsense = 3"]), Ok(("orig_src".into(), 0)), "the filter's error");
     }

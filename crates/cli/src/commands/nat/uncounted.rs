@@ -9,7 +9,7 @@ use record::rows::nat_need;
 /// A setting, the fields that are null without it, and its effect on new entries.
 const SETTINGS: [(u64, &str, &str); 2] = [
     (nat_need::COUNTERS, "nf_conntrack_acct", "bytes and packets of entries are not counted"),
-    (nat_need::TIMES, "nf_conntrack_timestamp", "when entries began is not kept"),
+    (nat_need::TIMES, "nf_conntrack_timestamp", "start times of entries are not recorded"),
 ];
 
 /// Adds a reason for each disabled setting that fields with these `need` bits depend on; with several namespaces only
@@ -28,7 +28,7 @@ pub(super) fn add_reasons(session: &Session, need: u64, stats: &mut Accounting) 
         for (_, setting, what) in wanted.iter().filter(|(_, setting, _)| is(setting, 0)) {
             stats.add_reason(
                 0,
-                format!("{what}: net.netfilter.{setting} is 0, and 1 makes the kernel do so for new entries"),
+                format!("{what}: net.netfilter.{setting} is 0; set it to 1 to change this for new entries"),
             );
         }
     });

@@ -27,9 +27,9 @@ const ROWS_MAX: &str = "10000";
 /// Descriptions of the file's contents, for its sender and its reader.
 const HOLDS: &str = "version, kernel and rights; the table of `netwren support`; interfaces, sockets, \
                      flows, drops, findings, routes and counters of all network namespaces";
-const HOLDS_NOT: &str = "addresses (but loopback), ports of clients, and names of hosts, users, processes, containers, \
-                         interfaces, files and namespaces: they are pseudonyms, the same one for the same name, made \
-                         with a key that was thrown away; packets, rules and command lines: not at all";
+const HOLDS_NOT: &str = "addresses (except loopback), client ports, and names of hosts, users, processes, containers, \
+                         interfaces, files and namespaces: replaced by pseudonyms, the same one for the same name, \
+                         made with a key that was discarded; packets, rules and command lines: left out";
 
 /// A table in the bundle: its command, the words after it, and the function that shows it.
 struct BundlePart {
@@ -63,7 +63,7 @@ pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature]
             let printed = print::print(&runtime::fold::fold(&said, runtime::width::of_texts()));
             match exit {
                 Exit::Ok => printed.into(),
-                exit => Outcome::because(exit, "a table could not be read: the file says which"),
+                exit => Outcome::because(exit, "a table could not be read: the file names it"),
             }
         }
         Err(error) => Outcome::because(Exit::Failed, format!("cannot write {shown}: {error}")),

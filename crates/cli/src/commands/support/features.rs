@@ -8,9 +8,9 @@ use sys::{Host, Missing, Modules, Tried};
 
 /// Privileges that affect results, and what is missing without them.
 const RIGHTS: &[(Cap, &str, &str)] = &[
-    (Cap::NetAdmin, "marks of sockets are shown and filtered by", "marks of sockets are hidden by the kernel"),
-    (Cap::SysPtrace, "owners of all users' sockets are found", "owners of other users' sockets stay empty"),
-    (Cap::SysAdmin, "other network namespaces can be entered", "--netns works only for namespaces of one's own"),
+    (Cap::NetAdmin, "socket marks are shown and can be filtered", "the kernel hides socket marks"),
+    (Cap::SysPtrace, "owners of all users' sockets are found", "owners of other users' sockets are not shown"),
+    (Cap::SysAdmin, "other network namespaces can be entered", "--netns works only for the user's own namespaces"),
 ];
 
 /// All features with every backend, each tried with the smallest request.
@@ -40,7 +40,7 @@ fn not_read() -> Feature {
 /// Owners of sockets.
 fn owners() -> Feature {
     let tried = match sys::fs::stat(std::path::Path::new("/proc/self/fd")) {
-        Ok(_) => Tried::works("descriptors in /proc/PID/fd, a system call each"),
+        Ok(_) => Tried::works("descriptors in /proc/PID/fd, one system call each"),
         Err(error) => Tried::refused(Some(error.errno), error.to_string()),
     };
     state::row("owners", "proc", tried)
@@ -58,7 +58,11 @@ fn all_namespaces(host: &Host) -> Feature {
     let listed = sockets::BackendCache::new().every_namespace(host).is_some();
     let (entered, known) = (
         if enters { "each is entered" } else { "none can be entered (needs CAP_SYS_ADMIN)" },
-        if listed { "the kernel lists them by bpf" } else { "found by bind mounts and processes; others stay unknown" },
+        if listed {
+            "the kernel lists them via BPF"
+        } else {
+            "found through bind mounts and processes; others remain unknown"
+        },
     );
     let words = format!("{entered}; {known}");
     let tried = if enters { Tried::works(words) } else { Tried::fails(Missing::Right, words) };

@@ -56,7 +56,9 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let features = features::all(&host, &modules, probes);
     if let Some(file) = words.file("bundle") {
         if !asked.wants_text() {
-            return Err("--bundle writes all of it as JSON: leave out the filter, columns, order and format".to_owned());
+            return Err(
+                "--bundle writes complete tables as JSON: leave out filter, columns, order and format".to_owned()
+            );
         }
         return Ok(bundle::write(file, &asked, &features, words.commands));
     }

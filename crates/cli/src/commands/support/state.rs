@@ -34,7 +34,7 @@ fn remedy(state: FeatureState, words: &str) -> String {
             None => String::new(),
         },
         FeatureState::NotBuilt if words.contains("bpf") || words.contains("BPF") => {
-            "a netwren that is built with the feature bpf".to_owned()
+            "a netwren built with the feature bpf".to_owned()
         }
         FeatureState::NotBuilt | FeatureState::Works | FeatureState::Fails => String::new(),
     }
@@ -86,7 +86,7 @@ mod tests {
             ),
             (
                 Missing::Module,
-                "not tried: /proc/kallsyms does not say whether the module diag (CONFIG_TIPC_DIAG) is loaded",
+                "not tried: /proc/kallsyms does not show whether the module diag (CONFIG_TIPC_DIAG) is loaded",
                 "module not loaded",
                 "modprobe diag",
             ),
@@ -96,12 +96,7 @@ mod tests {
                 "kernel option missing",
                 "a kernel with CONFIG_DEBUG_INFO_BTF",
             ),
-            (
-                Missing::Build,
-                "netwren was built without BPF, which counts them",
-                "not built in",
-                "a netwren that is built with the feature bpf",
-            ),
+            (Missing::Build, "netwren was built without BPF", "not built in", "a netwren built with the feature bpf"),
             (Missing::Other, "the answer makes no sense", "fails", ""),
             // The words of an answer never decide the state.
             (Missing::Other, "built without CAP_BPF: not loaded, no such file", "fails", ""),

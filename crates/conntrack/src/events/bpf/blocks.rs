@@ -113,7 +113,7 @@ impl<'h> BpfEvents<'h> {
         let mut stats = Accounting { seen: self.told + failed, failed, lost, ..Accounting::default() };
         stats.used("bpf");
         if let Some(error) = self.first_error {
-            stats.add_reason(failed, format!("events that make no sense, the first: {error}"));
+            stats.add_reason(failed, format!("malformed events, the first: {error}"));
         }
         if lost > 0 {
             let ring = self.head.ring;

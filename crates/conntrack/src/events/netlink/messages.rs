@@ -159,7 +159,7 @@ impl<'h> NetlinkEvents<'h> {
         };
         stats.used("netlink");
         if let Some(error) = self.first_error {
-            stats.add_reason(self.failed, format!("messages that make no sense, the first: {error}"));
+            stats.add_reason(self.failed, format!("malformed messages, the first: {error}"));
         }
         if head.lost > 0 {
             stats.add_reason(head.lost, lost_text(head.buffer_bytes));
@@ -171,16 +171,16 @@ impl<'h> NetlinkEvents<'h> {
         };
         incomplete(
             head.alloc_failures,
-            "times the kernel had no memory to make a message of an event: at least one is missing",
+            "the kernel had no memory for the message of an event: at least one event is missing",
         );
         incomplete(
             head.late,
-            "namespaces appeared and were listened to only a moment later: their first events may be missing",
+            "namespaces appeared and were read only a moment later: their first events may be missing",
         );
         incomplete(
             head.unreachable,
-            "namespaces could not be listened to (they cannot be entered and have no nsid here, or --buffer-total left \
-             no memory for them)",
+            "namespaces could not be read (they cannot be entered and have no nsid here, or --buffer-total left no \
+             memory for them)",
         );
         stats
     }
@@ -189,8 +189,8 @@ impl<'h> NetlinkEvents<'h> {
 /// Says why messages were lost, and what helps.
 fn lost_text(buffer_bytes: u64) -> String {
     format!(
-        "events lost: the netlink buffer ({buffer_bytes} bytes) was full, and then the kernel drops everything until \
-         it is empty (raise with --buffer; --resync dumps what lives now)"
+        "events lost: the netlink buffer ({buffer_bytes} bytes) was full, and then the kernel drops all events until \
+         it is empty (raise with --buffer; --resync dumps the current entries)"
     )
 }
 

@@ -44,7 +44,7 @@ fn one_of_the_words_is_enough_and_none_may_be_under_not_equal() {
     }
     let labelled = Conntrack { label_words: Some(b"audit,web"), ..entry };
     assert!(holds("label = web", &labelled) && holds("label ~ \"^au\" and label != 7", &labelled));
-    assert!(!holds("label = \"audit,web\"", &labelled), "a list is no text");
+    assert!(!holds("label = \"audit,web\"", &labelled), "a list is not text");
     assert!(error("status > assured").contains("a list of words"));
     assert!(error("status = asured").contains("assured"));
 }

@@ -63,7 +63,7 @@ impl Doubt {
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {process} AND \
                      backend_xid::text = '{number}'"
                 ))?;
-                let text = "a transaction of the connection that broke has not ended yet";
+                let text = "a transaction of the broken connection has not ended yet";
                 Err(io::Error::new(ErrorKind::ResourceBusy, text))
             }
             _ => Ok(TransactionEnd::Other),

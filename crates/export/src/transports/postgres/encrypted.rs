@@ -27,7 +27,7 @@ pub(super) fn socket(
 ) -> io::Result<TlsSocket> {
     let shown = address.to_string();
     let name = ServerName::try_from(host.to_owned());
-    let name = name.map_err(|_| io::Error::new(ErrorKind::InvalidInput, format!("{host} is no name of a host")))?;
+    let name = name.map_err(|_| io::Error::new(ErrorKind::InvalidInput, format!("{host} is not a host name")))?;
     let config = if address.sslmode == SslMode::VerifyFull { tls::client_config(files)? } else { unverified()? };
     let session = ClientConnection::new(config, name).map_err(|error| tls::fault(&error, &shown, files))?;
     stream.set_write_timeout(Some(PATIENCE))?;

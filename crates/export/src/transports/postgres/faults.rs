@@ -17,7 +17,8 @@ pub(super) struct ServerError {
 
 /// Reads the fields of an error.
 pub(super) fn read(body: &ErrorResponseBody) -> ServerError {
-    let mut error = ServerError { state: String::new(), text: "an error without words".into(), has_constraint: false };
+    let mut error =
+        ServerError { state: String::new(), text: "an error without a message".into(), has_constraint: false };
     let mut fields = body.fields();
     while let Ok(Some(field)) = fields.next() {
         let text = String::from_utf8_lossy(field.value_bytes());
@@ -61,19 +62,19 @@ impl ServerError {
     fn hint(&self, address: &PostgresAddress) -> Option<String> {
         let (user, database) = (sys::escaped(address.user.as_bytes()), sys::escaped(address.database.as_bytes()));
         Some(match &*self.state {
-            "28P01" => format!("is the password of {user} the right one? PGPASSWORD, ?passfile=FILE or USER:PASSWORD@"),
-            "28000" => format!("may {user} log in from here? CREATE ROLE, and the server's pg_hba.conf"),
+            "28P01" => format!("check the password of {user}: PGPASSWORD, ?passfile=FILE or USER:PASSWORD@"),
+            "28000" => format!("check that {user} may log in from here: CREATE ROLE, and the server's pg_hba.conf"),
             "3D000" => format!("createdb {database}"),
             "42501" => format!(
-                "GRANT CREATE ON SCHEMA … TO {user} lets us make the table; with a table that is there, GRANT INSERT, \
-                 SELECT ON it"
+                "GRANT CREATE ON SCHEMA … TO {user} allows netwren to create the table; for an existing table, GRANT \
+                 INSERT, SELECT ON it"
             ),
-            "3F000" => "CREATE SCHEMA makes it".to_owned(),
-            "53100" => "the server's disk is full: rows wait until there is room".to_owned(),
+            "3F000" => "CREATE SCHEMA creates it".to_owned(),
+            "53100" => "the server's disk is full: rows are queued until there is room".to_owned(),
             "53300" => "max_connections of the server".to_owned(),
-            "55P03" => "another session has locked the table: rows wait".to_owned(),
-            "25006" => "a standby, or default_transaction_read_only: name the primary".to_owned(),
-            "23514" => "rows wait until the partition is made".to_owned(),
+            "55P03" => "another session has locked the table: rows are queued".to_owned(),
+            "25006" => "a standby, or default_transaction_read_only: connect to the primary".to_owned(),
+            "23514" => "rows are queued until the partition exists".to_owned(),
             _ => return None,
         })
     }

@@ -43,7 +43,9 @@ pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(W
             }
             Message::AuthenticationSasl(body) => scram(&mut wire, address, &body)?,
             Message::AuthenticationGss | Message::AuthenticationSspi | Message::AuthenticationKerberosV5 => {
-                let text = format!("{address} wants Kerberos, which is not here: pg_hba.conf with scram-sha-256");
+                let text = format!(
+                    "{address} requires Kerberos, which netwren does not support: use scram-sha-256 in pg_hba.conf"
+                );
                 return Err(io::Error::new(ErrorKind::Unsupported, text));
             }
             Message::BackendKeyData(body) => process = body.process_id(),
@@ -67,12 +69,12 @@ fn password_for(method: AuthMethod, address: &PostgresAddress, wire: &Wire) -> i
     }
     let (what, word) = match method {
         AuthMethod::Scram => ("SCRAM-SHA-256", "scram-sha-256"),
-        AuthMethod::Md5 => ("a hash of the password that can be guessed (md5)", "md5"),
+        AuthMethod::Md5 => ("a weak hash of the password (md5)", "md5"),
         AuthMethod::Password => ("the password as clear text", "password"),
     };
     let text = format!(
-        "{address} asks for {what}, and any program could answer there: nothing is sent (sslmode=verify-full proves \
-         who it is; a server with password_encryption = scram-sha-256 asks for neither; require_auth={word} allows it)"
+        "{address} requests {what}, and could be any program: nothing is sent (sslmode=verify-full verifies the \
+         server; a server with password_encryption = scram-sha-256 requests neither; require_auth={word} allows it)"
     );
     Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
@@ -99,7 +101,7 @@ fn has_fair_rounds(message: &[u8]) -> bool {
 fn scram(wire: &mut Wire, address: &PostgresAddress, body: &AuthenticationSaslBody) -> io::Result<()> {
     let odd = |text: &str| io::Error::new(ErrorKind::InvalidData, format!("{address}: {text}"));
     if !body.mechanisms().any(|word| Ok(word == SCRAM_SHA_256))? {
-        return Err(odd("no way to log in that is here: SCRAM-SHA-256"));
+        return Err(odd("no supported login method: SCRAM-SHA-256"));
     }
     let password = password_for(AuthMethod::Scram, address, wire)?;
     let mut scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
@@ -107,18 +109,20 @@ fn scram(wire: &mut Wire, address: &PostgresAddress, body: &AuthenticationSaslBo
     loop {
         match wire.wait()? {
             Message::AuthenticationSaslContinue(body) if !has_fair_rounds(body.data()) => {
-                return Err(odd("it wants too many rounds of SCRAM-SHA-256"));
+                return Err(odd("it requests too many rounds of SCRAM-SHA-256"));
             }
             Message::AuthenticationSaslContinue(body) => {
-                scram.update(body.data()).map_err(|_| odd("its answer while logging in makes no sense"))?;
+                scram.update(body.data()).map_err(|_| odd("its answer during login is malformed"))?;
                 frontend::sasl_response(scram.message(), &mut wire.out)?;
             }
             Message::AuthenticationSaslFinal(body) => {
-                return scram.finish(body.data()).map_err(|_| odd("it does not know the password either: who is it?"));
+                return scram
+                    .finish(body.data())
+                    .map_err(|_| odd("it does not know the password either: it is not the right server"));
             }
             Message::ErrorResponse(body) => return Err(faults::read(&body).named("cannot log in to", address)),
             Message::NoticeResponse(_) | Message::ParameterStatus(_) => {}
-            _ => return Err(odd("its answer while logging in makes no sense")),
+            _ => return Err(odd("its answer during login is malformed")),
         }
     }
 }
@@ -156,7 +160,7 @@ fn connected(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<Socket> {
             Err(io::Error::new(ErrorKind::Unsupported, text))
         }
         _ => {
-            let text = format!("what answers at {receiver} is no PostgreSQL server");
+            let text = format!("the program at {receiver} is not a PostgreSQL server");
             Err(io::Error::new(ErrorKind::InvalidData, text))
         }
     }

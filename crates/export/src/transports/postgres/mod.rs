@@ -167,7 +167,8 @@ impl Database {
                 return Ok(Taken::default());
             }
         }
-        let text = format!("no answer for {} s: is the table locked, does its disk hang?", SILENCE.as_secs());
+        let text =
+            format!("no answer for {} s: the table may be locked, or the server's disk may hang", SILENCE.as_secs());
         Err(io::Error::new(ErrorKind::TimedOut, text))
     }
 
@@ -183,7 +184,7 @@ impl Database {
             None => Err(io::Error::other(format!("{} has not committed a transaction", self.address))),
             Some(error) if !error.is_of_the_row() => Err(error.named("cannot write to", &self.address)),
             Some(error) if transfer.rows == 1 => {
-                self.complaint = Some(error.named("a row was refused by", &self.address).to_string());
+                self.complaint = Some(error.named("a row was rejected by", &self.address).to_string());
                 self.rows = 2;
                 Ok(Taken { refused: transfer.taken.refused + 1, ..transfer.taken })
             }
@@ -230,7 +231,7 @@ impl Transport for Database {
             }
         }
         let created = self.table.look(&mut wire)?;
-        created.map_err(|error| error.named("cannot make the table in", &self.address))?;
+        created.map_err(|error| error.named("cannot create the table in", &self.address))?;
         self.session = Some(Session { wire, serving, transfer: None, is_aborted: false });
         Ok(())
     }

@@ -25,12 +25,12 @@ pub(super) fn of(address: &PostgresAddress) -> io::Result<String> {
         by_environment.or_else(home).filter(|path| path.exists())
     };
     let Some(path) = address.passfile.clone().or_else(usual) else {
-        let text = "the server asks for a password: PGPASSWORD, ?passfile=FILE, ~/.pgpass or USER:PASSWORD@";
+        let text = "the server requests a password: use PGPASSWORD, ?passfile=FILE, ~/.pgpass or USER:PASSWORD@";
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     };
     let found = in_file(&read(&path)?, address);
     found.ok_or_else(|| {
-        let text = format!("{}: no line HOST:PORT:DATABASE:USER:PASSWORD is for this one", path.display());
+        let text = format!("{}: no line HOST:PORT:DATABASE:USER:PASSWORD matches this database", path.display());
         io::Error::new(ErrorKind::PermissionDenied, text)
     })
 }
@@ -40,7 +40,7 @@ fn read(path: &Path) -> io::Result<String> {
     let (text, stat) = sys::infile::read_trusted(path, FILE_MAX).map_err(failed)?;
     if stat.mode & OTHERS != 0 {
         let mode = stat.mode & 0o7777;
-        let text = format!("{}: others may use this file (mode {mode:04o}; chmod 600)", path.display());
+        let text = format!("{}: other users may access this file (mode {mode:04o}; chmod 600)", path.display());
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
     String::from_utf8(text).map_err(|_| failed(ErrorKind::InvalidData.into()))

@@ -78,7 +78,7 @@ impl ServerTable {
         );
         match self.columns(wire, &ask)? {
             Ok(found) if found.is_empty() => {
-                let text = format!("there is no table {name}: ulogd2's pgsql-ulogd2.sql makes it");
+                let text = format!("there is no table {name}: ulogd2's pgsql-ulogd2.sql creates it");
                 Err(io::Error::new(io::ErrorKind::NotFound, text))
             }
             Ok(found) => {

@@ -119,7 +119,7 @@ impl Wire {
     }
 
     fn parsed(&mut self) -> io::Result<Option<Message>> {
-        let no_server = || io::Error::new(ErrorKind::InvalidData, "what answers there is no PostgreSQL server");
+        let no_server = || io::Error::new(ErrorKind::InvalidData, "the program there is not a PostgreSQL server");
         match Header::parse(&self.input).map_err(|_| no_server())? {
             Some(header) if !usize::try_from(header.len()).is_ok_and(|bytes| bytes <= MESSAGE_MAX) => Err(no_server()),
             Some(_) => Message::parse(&mut self.input).map_err(|_| no_server()),
@@ -137,7 +137,7 @@ impl Wire {
         }
         if self.heard > OPENING_BYTES_MAX {
             let text = format!(
-                "the server sends more than {} MiB while the connection is opened: this is no PostgreSQL server",
+                "the server sends more than {} MiB while the connection is opened: it is not a PostgreSQL server",
                 OPENING_BYTES_MAX >> 20
             );
             return Err(io::Error::new(ErrorKind::InvalidData, text));

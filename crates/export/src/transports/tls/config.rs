@@ -50,7 +50,7 @@ pub(crate) fn check(files: &TlsFiles) -> io::Result<Vec<String>> {
     let Some(key) = files.key.as_ref().or(files.certificate.as_ref()) else { return Ok(Vec::new()) };
     let mode = fs::metadata(key).map_err(|error| named("cannot read", &key.to_string_lossy(), &error))?;
     let mode = mode.permissions().mode();
-    let warning = format!("{}: everybody on this host can read this key (mode {:04o})", key.display(), mode & 0o7777);
+    let warning = format!("{}: every user of this host can read this key (mode {:04o})", key.display(), mode & 0o7777);
     Ok((mode & OTHERS_READ != 0).then_some(warning).into_iter().collect())
 }
 
@@ -74,7 +74,7 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let found = found.map_err(|error| invalid(path, format!("no certificate in PEM form: {error}")))?;
     if found.is_empty() {
-        return Err(invalid(path, "no certificate is in it (-----BEGIN CERTIFICATE-----)"));
+        return Err(invalid(path, "it contains no certificate (-----BEGIN CERTIFICATE-----)"));
     }
     Ok(found)
 }
@@ -104,7 +104,7 @@ fn authorities(path: Option<&Path>) -> io::Result<RootCertStore> {
 fn own_key(files: &TlsFiles, provider: &CryptoProvider) -> io::Result<Option<Arc<CertifiedKey>>> {
     let (certificate, key) = match (&files.certificate, &files.key) {
         (None, None) => return Ok(None),
-        (None, Some(key)) => return Err(invalid(key, "a key without its certificate is of no use (--tls-cert)")),
+        (None, Some(key)) => return Err(invalid(key, "a key is useless without its certificate (--tls-cert)")),
         (Some(certificate), key) => (certificate, key.as_ref().unwrap_or(certificate)),
     };
     let chain = certificates(certificate)?;

@@ -48,14 +48,16 @@ fn certificate(wrong: &CertificateError, receiver: &str, files: &TlsFiles) -> St
         other => {
             let words = in_words(&format!("{other:?}"));
             match &*words {
-                "ca used as end entity" => format!(
-                    "the certificate of {receiver} is an authority's own (CA:TRUE), not one that an authority signed \
-                     for a server"
-                ),
-                "unsupported cert version" => {
-                    format!("the certificate of {receiver} is not of X.509 version 3 (it has no extensions)")
+                "ca used as end entity" => {
+                    format!("the certificate of {receiver} is a CA certificate (CA:TRUE), not a server certificate")
                 }
-                words => format!("the certificate of {receiver} is wrong: {words}"),
+                "unsupported cert version" => {
+                    format!(
+                        "the certificate of {receiver} is not an X.509 version 3 certificate (it has no \
+                        extensions)"
+                    )
+                }
+                words => format!("the certificate of {receiver} is invalid: {words}"),
             }
         }
     }
@@ -92,7 +94,9 @@ fn refused(alert: AlertDescription, receiver: &str, files: &TlsFiles) -> String 
     match alert {
         AlertDescription::CertificateExpired => format!("{receiver} refuses {own}: it has expired"),
         AlertDescription::CertificateRevoked => format!("{receiver} refuses {own}: it was revoked"),
-        AlertDescription::UnknownCA => format!("{receiver} refuses {own}: it does not know who signed it"),
+        AlertDescription::UnknownCA => {
+            format!("{receiver} refuses {own}: it does not know the authority that signed it")
+        }
         AlertDescription::BadCertificate
         | AlertDescription::UnsupportedCertificate
         | AlertDescription::CertificateUnknown
@@ -105,7 +109,7 @@ fn without_certificate(alert: AlertDescription, receiver: &str) -> String {
     match alert {
         // Before TLS 1.3 there was no separate alert for this.
         AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => {
-            format!("{receiver} refuses us without a certificate (--tls-cert, --tls-key; {alert:?})")
+            format!("{receiver} requires a client certificate (--tls-cert, --tls-key; {alert:?})")
         }
         other => format!("{receiver} refuses the connection ({other:?})"),
     }
@@ -139,7 +143,7 @@ mod tests {
         impl std::error::Error for CaUsedAsEndEntity {}
         let other = || OtherError(Arc::new(CaUsedAsEndEntity));
         for (fault, says) in [
-            (Error::InvalidCertificate(CertificateError::Other(other())), "an authority's own (CA:TRUE)"),
+            (Error::InvalidCertificate(CertificateError::Other(other())), "a CA certificate (CA:TRUE)"),
             (Error::InvalidCertificate(CertificateError::UnhandledCriticalExtension), "wrong: unhandled critical ext"),
             (Error::Other(other()), "ca used as end entity"),
             (Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon), "no cipher suites in common"),

@@ -51,7 +51,7 @@ impl Tls {
         let host = self.receiver.rsplit_once(':').map_or(&*self.receiver, |(host, _)| host);
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         ServerName::try_from(bare.to_owned()).map_err(|_| {
-            io::Error::new(ErrorKind::InvalidInput, format!("{host} is no name that a certificate can have"))
+            io::Error::new(ErrorKind::InvalidInput, format!("{host} is not a valid name for a certificate"))
         })
     }
 

@@ -87,8 +87,8 @@ impl GroupSocket {
             Some(Errno(0)) => Ok(socket),
             Some(errno) if errno.is_gone() => Err(format!("it has not bound group {group}")),
             Some(Errno::PERM) => Err(format!("another socket has bound group {group}")),
-            Some(errno) => Err(format!("the kernel does not take its settings: {errno}")),
-            None => Err("the kernel does not answer through it".to_owned()),
+            Some(errno) => Err(format!("the kernel rejects its settings: {errno}")),
+            None => Err("the kernel does not answer on it".to_owned()),
         }
     }
 

@@ -355,7 +355,7 @@ impl OwnGroups {
             let (group, next) = (inherited.group, inherited.next);
             let is_there = sockets.iter().any(|socket: &Arc<GroupSocket>| socket.group == group);
             if !groups.contains(&group) || is_there {
-                refused.push((group, "no longer asked for".to_owned()));
+                refused.push((group, "no longer requested".to_owned()));
                 continue;
             }
             match GroupSocket::adopt(inherited, netns_id, delivery, &mut early) {

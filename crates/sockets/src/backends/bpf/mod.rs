@@ -121,7 +121,7 @@ impl TableReader<'_, '_, '_> {
             if !self.is_followed() {
                 return self.stats.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
             }
-            self.stats.note(format!("the rest of {} was read by netlink: {cause}", Table::Tcp.what()));
+            self.stats.note(format!("the rest of {} was read via netlink: {cause}", Table::Tcp.what()));
             self.handed_out.borrow_mut().finish();
             return self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
         }
@@ -130,7 +130,7 @@ impl TableReader<'_, '_, '_> {
             return self.fail(Table::Tcp, fault, cause);
         }
         if errno.is_some() {
-            self.stats.note(format!("{} were read by netlink: {cause}", Table::Tcp.what()));
+            self.stats.note(format!("{} were read via netlink: {cause}", Table::Tcp.what()));
         }
         self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
     }

@@ -55,7 +55,7 @@ impl TableReader<'_, '_, '_> {
                     Ok(true) if !self.reports_absence || !self.loses(table.proto()) => {}
                     Ok(true) => {
                         let what = table.what();
-                        self.stats.note(format!("{what} were read from /proc/net, which knows less: {error}"));
+                        self.stats.note(format!("{what} were read from /proc/net, which has fewer fields: {error}"));
                     }
                     // The kernel lacks this family, so neither backend can have it.
                     Ok(false) => {}

@@ -16,8 +16,8 @@ use crate::backends::proc::unix::parse_proc_unix_line;
 const PATH_MAX: usize = 108;
 
 /// The note if lines were left out.
-pub(crate) const LEFT_OUT: &str = "lines of /proc/net/unix left out: netlink has no such sockets \
-                                   (closed meanwhile, or imitated by a path with a line break in it)";
+pub(crate) const LEFT_OUT: &str = "lines of /proc/net/unix left out: netlink has no such sockets (closed since then, \
+                                   or forged by a path with a line break)";
 
 /// Fields of a socket that only /proc/net/unix has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

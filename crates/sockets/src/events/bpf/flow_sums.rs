@@ -122,7 +122,7 @@ impl Blocks for KernelSums<'_> {
             std::thread::sleep(left.min(LOOK));
         }
         self.ended |= (self.stop)();
-        self.take().map_err(|error| error.to_sys("connections by BPF"))?;
+        self.take().map_err(|error| error.to_sys("connections via BPF"))?;
         Ok(Some(&self.block))
     }
 }

@@ -129,7 +129,7 @@ impl<'h> BpfEvents<'h> {
     pub(crate) fn close(&mut self) -> Accounting {
         let (mut stats, last) = (std::mem::take(&mut self.stats), self.last);
         if last.lost_map > 0 {
-            let text = "connections that the kernel's table had no room for: their owners are missing";
+            let text = "connections that did not fit in the kernel's table: their owners are missing";
             stats.incomplete(last.lost_map, text);
         }
         if last.missed > 0 {
@@ -140,13 +140,12 @@ impl<'h> BpfEvents<'h> {
         }
         if last.waiting > 0 {
             let waiting = last.waiting;
-            stats
-                .note(format!("{waiting} connections were established, but nobody was seen to accept them: not shown"));
+            stats.note(format!("{waiting} connections were established, but no process accepted them: not shown"));
         }
         let mut stats = stats.close();
         stats.lost += last.lost_ring;
         if last.lost_ring > 0 {
-            stats.add_reason(last.lost_ring, "events lost because they came faster than they were read");
+            stats.add_reason(last.lost_ring, "events were lost because they arrived faster than they were read");
         }
         stats.add_reason(0, totals(self.opened, self.closed, last.failed));
         stats
@@ -155,7 +154,7 @@ impl<'h> BpfEvents<'h> {
 
 /// The consequence of [`Head::missed`] for the rows.
 pub(crate) const MISSED: &str =
-    "changes of state came while the program was at work on their CPU: openings or closings may be missing";
+    "state changes occurred while the BPF program was running on the same CPU: open or close events may be missing";
 
 /// The line about events without a process, of subflows that joined an MPTCP connection.
 const NAMELESS_SUBFLOWS: &str =
@@ -163,7 +162,7 @@ const NAMELESS_SUBFLOWS: &str =
 
 /// The line that ends a run.
 pub(crate) fn totals(opened: u64, closed: u64, failed: u64) -> String {
-    format!("{opened} connections opened, {closed} closed, {failed} attempts came to nothing")
+    format!("{opened} connections opened, {closed} closed, {failed} attempts failed")
 }
 
 fn failed(error: SysError) -> SourceError {

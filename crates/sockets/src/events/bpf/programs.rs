@@ -29,7 +29,7 @@ const SLOTS_MAX: u32 = 1 << 16;
 const RING_BYTES: u32 = 4 << 20;
 
 /// Why [`NAMES`] cannot be attached.
-const NO_CGROUP: &str = "cgroup v2 is not mounted where we run (`ip netns exec` hides it, --netns does not)";
+const NO_CGROUP: &str = "cgroup v2 is not mounted here (`ip netns exec` hides it, --netns does not)";
 
 /// Mount points of cgroup v2: alone, or next to v1.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -195,9 +195,9 @@ pub(crate) fn probe(host: &Host) -> Result<(Vec<String>, bool), BpfError> {
 /// The text about missing optional hooks.
 fn without(hooks: &[&str], why: &str) -> String {
     let lost = if hooks.first() == NAMES.first() {
-        "who accepted a connection is known at its first use, not at accept"
+        "the accepting process is known at the connection's first use, not at accept"
     } else {
-        "who accepted without asking for the peer's name is known at close"
+        "a process that accepts without requesting the peer's name is known at close"
     };
     format!("{lost}: {why}")
 }

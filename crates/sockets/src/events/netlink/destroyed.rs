@@ -77,7 +77,7 @@ impl<'h> Destroyed<'h> {
         self.wall_ns = u64::from_le_bytes(*time);
         if overrun != 0 {
             // ENOBUFS reports that messages are missing, but not how many.
-            let text = "the kernel had more closed sockets to tell of than the netlink buffer took: some are missing";
+            let text = "the kernel reported more closed sockets than the netlink buffer could hold: some are missing";
             self.stats.incomplete(1, text);
         }
         for message in Messages::new(messages) {

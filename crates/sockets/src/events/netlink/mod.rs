@@ -86,11 +86,11 @@ impl<'h> NetlinkEvents<'h> {
     pub(crate) fn caveat(&self) -> String {
         let closings = match &self.deaf {
             None => String::new(),
-            Some(why) => format!("; closings are seen only by looking, too ({why})"),
+            Some(why) => format!("; close events are also found only by polling ({why})"),
         };
         format!(
-            "without BPF owners are not known, the opening of a connection shorter than {LOOK_MS} ms may be missed, \
-             and bytes_in may be one too small: the kernel counts a FIN of the peer as a byte{closings}"
+            "without BPF owners are unknown, the opening of a connection shorter than {LOOK_MS} ms may be missed, and \
+             bytes_in may be one too small: the kernel counts a FIN of the peer as a byte{closings}"
         )
     }
 
@@ -188,7 +188,7 @@ impl<'h> NetlinkEvents<'h> {
         self.stats.incomplete |= stats.incomplete;
         stats.why.into_iter().for_each(|why| self.stats.add_reason(why.count, why.text));
         if full > 0 {
-            let text = format!("connections beyond the first {KNOWN_MAX} were not followed");
+            let text = format!("connections after the first {KNOWN_MAX} were not followed");
             self.stats.incomplete(full, text);
         }
         let pause_ns = Share::pause_ns(SHARE_OF_TIME, self.known.len() as u64 * LOOK_NS_EACH);
@@ -246,7 +246,7 @@ impl<'h> NetlinkEvents<'h> {
         stats.used(Via::Netlink.name());
         stats.seen = self.rows + stats.failed;
         if self.unseen_openings > 0 {
-            stats.incomplete(self.unseen_openings, "connections whose opening was not seen: they were too short");
+            stats.incomplete(self.unseen_openings, "connections whose open event was missed: they were too short");
         }
         if self.deaf.is_some() {
             stats.incomplete = true;

@@ -30,11 +30,11 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Messages about packets without their entry.
 const WORDS: UnknownWords = UnknownWords {
     unknown: "connections of packets cannot be looked up",
-    missing: "packets without an entry of connection tracking: not confirmed (a first packet that a rule dropped), \
-              invalid, untracked, gone; or not found: another zone than 0, a packet on its way between two rewritten \
-              ends",
-    several: "packets that belong to one of two connections: neither is shown",
-    reused: "packets without their connection: its ports are another one's by now",
+    missing: "packets without a conntrack entry: not confirmed (the first packet was dropped by a rule), invalid, \
+              untracked or removed; or not found: in another zone than 0, or captured between two address \
+              translations",
+    several: "packets that match two connections: neither is shown",
+    reused: "packets without their connection: another connection uses its ports by now",
     without: "packets without their connection",
 };
 

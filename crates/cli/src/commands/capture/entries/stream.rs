@@ -12,8 +12,8 @@ use record::{Accounting, Annotate, Each, Next};
 use sys::clock;
 
 /// The message about packets that cannot have an entry.
-const NO_TUPLE: &str = "packets that no connection is found by: later fragments, GRE, ICMP that is about the link, \
-                        what was cut within its ports";
+const NO_TUPLE: &str = "packets that cannot be assigned to a connection: later fragments, GRE, ICMP messages about the \
+                        link, packets cut before the ports";
 
 /// The conntrack entries of packets.
 pub(in crate::commands::capture) struct PacketEntries {

@@ -26,7 +26,7 @@ const TURN_NS: u64 = 20_000_000;
 const FIRST: Duration = Duration::from_secs(60);
 
 /// The message if the helper process has ended early.
-const ENDED: &str = "owners are missing: the process that looks them up has ended";
+const ENDED: &str = "owners are missing: the lookup process has ended";
 
 /// The process that looks up owners, and the sockets known before the first packet.
 pub(in crate::commands::capture) struct Owners {

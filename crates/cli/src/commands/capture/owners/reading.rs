@@ -98,7 +98,7 @@ impl<'s> SocketReader<'s> {
             let mut add = |addr| MessageWriter(&mut out.borrow_mut()).address(netns_id, addr);
             if let Err(error) = host::addresses::read(self.session.host(), netns_id, None, &mut add) {
                 let mut stats = stats.borrow_mut();
-                stats.incomplete(1, format!("{error}; owners of what listens are missing"));
+                stats.incomplete(1, format!("{error}; owners of listeners are missing"));
             }
         });
     }

@@ -59,23 +59,24 @@ impl ArpListeners {
             return;
         }
         if !is_chosen {
-            let text =
-                format!("duplicate IPv4 addresses are checked in {NAMESPACES_MAX} network namespaces, not in this one");
+            let text = format!(
+                "duplicate IPv4 addresses are searched for in {NAMESPACES_MAX} network namespaces, but not in \
+                    this one"
+            );
             stats.incomplete(1, text);
             return;
         }
         let heard: BTreeSet<[u8; 4]> = addresses.iter().map(|(_, addr)| *addr).collect();
         match ArpWatch::open(&heard.into_iter().collect::<Vec<_>>()) {
             Ok(watch) if watch.over() > 0 => {
-                let text =
-                    format!("IPv4 addresses beyond the first {ARP_ADDRESSES_MAX} are not checked for duplicates");
+                let text = format!("IPv4 addresses after the first {ARP_ADDRESSES_MAX} are not checked for duplicates");
                 stats.incomplete(watch.over(), text);
                 self.open.insert(netns_id, (watch, addresses));
             }
             Ok(watch) => drop(self.open.insert(netns_id, (watch, addresses))),
             Err(error) => {
                 let needs = if error.errno.is_denied() { " (needs CAP_NET_RAW)" } else { "" };
-                stats.incomplete(0, format!("duplicate IPv4 addresses are not looked for: {error}{needs}"));
+                stats.incomplete(0, format!("duplicate IPv4 addresses are not searched for: {error}{needs}"));
             }
         }
     }
@@ -97,7 +98,7 @@ impl ArpListeners {
             // Recordings of earlier versions do not contain them.
             Err(error) if error.errno == Errno::NOT_RECORDED => {}
             Err(error) => {
-                stats.incomplete(1, format!("duplicate IPv4 addresses are not looked for: {error}"));
+                stats.incomplete(1, format!("duplicate IPv4 addresses are not searched for: {error}"));
             }
         }
         arp_claims::parse(&bytes).into_iter().filter_map(|claim| conflict(claim, &links.links, &links.addrs)).collect()

@@ -21,7 +21,7 @@ const ENTRIES: EntriesPass = EntriesPass {
         "helper",
     ],
     filter: "orig_dport in (21, 69)",
-    lack: "connections without a helper are not looked for",
+    lack: "connections without a helper are not searched for",
 };
 
 /// Adds the control connections of namespaces where rules dropped packets that may be their data. Reads no table if
@@ -39,7 +39,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
     };
     ENTRIES.run(session, samples, has_data, add, stats);
     if over > 0 {
-        let text = format!("connections of FTP and TFTP beyond the first {CONTROLS_MAX} are not checked for a helper");
+        let text = format!("FTP and TFTP connections after the first {CONTROLS_MAX} are not checked for a helper");
         stats.incomplete(over, text);
     }
 }

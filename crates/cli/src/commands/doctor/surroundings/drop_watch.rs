@@ -76,7 +76,7 @@ impl DropWatch {
             }
         }
         if over > 0 {
-            let text = format!("kinds of drops beyond the first {DROPS_MAX} of a network namespace are not checked");
+            let text = format!("kinds of drops after the first {DROPS_MAX} of a network namespace are not checked");
             stats.incomplete(over, text);
         }
     }

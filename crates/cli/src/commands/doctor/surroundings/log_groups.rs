@@ -17,13 +17,13 @@ pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<
         Presence::There => {}
         Presence::NotLoaded => return Vec::new(),
         Presence::Unknown => {
-            stats.incomplete(1, "rules that log to groups are not checked: whether nf_tables is loaded is not told");
+            stats.incomplete(1, "rules that log to groups are not checked: it is unknown whether nf_tables is loaded");
             return Vec::new();
         }
     }
     let (mut rules, over) = note(group_rules::read(host, netns_id, None), stats).unwrap_or_default();
     if over > 0 {
-        stats.incomplete(over, format!("rules that log to groups beyond the first {RULES_MAX} are not checked"));
+        stats.incomplete(over, format!("rules that log to groups are not checked after the first {RULES_MAX}"));
     }
     rules.retain(|rule| !bound.contains(&rule.group));
     rules
@@ -39,7 +39,7 @@ fn bound(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<BTreeSet<
         Ok(()) => Some(String::from_utf8_lossy(&text).lines().filter_map(group).collect()),
         Err(error) if [Errno::NOENT, Errno::NOT_RECORDED].contains(&error.errno) => None,
         Err(error) => {
-            stats.incomplete(1, format!("log groups without a reader are not looked for: {error}"));
+            stats.incomplete(1, format!("log groups without a reader are not searched for: {error}"));
             None
         }
     }

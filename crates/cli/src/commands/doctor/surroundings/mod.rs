@@ -96,7 +96,7 @@ fn add_links(
     let Some(mut links) = note(read, stats) else { return BTreeMap::new() };
     let _ = note(links.read_inet6(host, netns_id, None).map_err(HostError::from), stats);
     if links.over > 0 {
-        stats.incomplete(links.over, "interfaces and addresses beyond the first 1,048,576 are not checked");
+        stats.incomplete(links.over, "interfaces and addresses after the first 1,048,576 are not checked");
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let modes = modes(host, netns_id, stats);
@@ -134,7 +134,7 @@ fn modes(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeMap<u32, Mo
     let is_old = read.as_ref().is_err_and(HostError::is_not_recorded);
     let (modes, over) = if is_old { (Vec::new(), 0) } else { note(read, stats).unwrap_or_default() };
     if over > 0 {
-        let text = format!("speed and duplex of interfaces beyond the first {LINK_MODES_MAX} are not checked");
+        let text = format!("speed and duplex of interfaces after the first {LINK_MODES_MAX} are not checked");
         stats.incomplete(over, text);
     }
     let seen = |one: LinkMode| {
@@ -154,7 +154,7 @@ fn modes(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeMap<u32, Mo
 fn silent(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<SilentNeighbour> {
     let (silent, over) = note(neighbours::silent(host, netns_id, None), stats).unwrap_or_default();
     if over > 0 {
-        let text = format!("neighbours without an answer beyond the first {NEIGHBOURS_MAX} are not checked");
+        let text = format!("unanswering neighbours after the first {NEIGHBOURS_MAX} are not checked");
         stats.incomplete(over, text);
     }
     silent

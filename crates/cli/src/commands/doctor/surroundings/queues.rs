@@ -21,7 +21,7 @@ pub(super) fn read(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeM
         Ok(()) => String::from_utf8_lossy(&text).lines().filter_map(queue).map(|one| (one.number, one)).collect(),
         Err(error) if [Errno::NOENT, Errno::NOT_RECORDED].contains(&error.errno) => BTreeMap::new(),
         Err(error) => {
-            stats.incomplete(1, format!("queues of packets are not checked: {error}"));
+            stats.incomplete(1, format!("packet queues are not checked: {error}"));
             BTreeMap::new()
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounti
         }
     }
     if over > 0 {
-        stats.incomplete(over, format!("routes beyond the first {ROUTES_MAX} next hops are not checked"));
+        stats.incomplete(over, format!("routes after the first {ROUTES_MAX} next hops are not checked"));
     }
 }
 

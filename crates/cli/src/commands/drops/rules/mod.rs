@@ -74,8 +74,8 @@ impl Default for Netnses {
 record::reasons! {
     /// Why packets that a rule dropped have none.
     enum NoRule {
-        Unknown = Note("packets were dropped by no rule that nft lists as they were dropped"),
-        Late = Incomplete("packets without their rule: rules may not be listed that often"),
+        Unknown = Note("packets were dropped, but not by a rule that nft listed at that time"),
+        Late = Incomplete("packets without their rule: rules changed too often to list them each time"),
     }
 }
 
@@ -139,7 +139,7 @@ impl OpenRules {
         let mut all = self.0.borrow_mut();
         let failed = std::mem::take(&mut all.failed);
         if let Some(error) = all.trouble.take().filter(|_| failed > 0) {
-            stats.incomplete(failed, format!("packets that a rule dropped are shown without it: {error}"));
+            stats.incomplete(failed, format!("packets dropped by a rule are shown without the rule: {error}"));
         }
         all.misses.report(stats);
     }
@@ -303,7 +303,7 @@ impl Annotate<Drops> for DropRules<'_> {
 
 impl Annotate<DropEvents> for DropRules<'_> {
     fn explain(&self, offer: &mut Offer) {
-        offer.explain.push("rules by nft: listed now, and again when they change".to_owned());
+        offer.explain.push("rules via nft: listed now and whenever they change".to_owned());
     }
 
     fn begin(&mut self, _: u64, _: &mut Each<'_, DropEvents>) -> Next {

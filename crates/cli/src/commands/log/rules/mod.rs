@@ -59,10 +59,10 @@ record::reasons! {
     /// Why the rule of a record is not named.
     enum NoRule {
         Several = Note(
-            "records that several rules may have logged (same group, prefix and hook): their rule is not named"
+            "records that match several rules (same group, prefix and hook): their rule is not shown"
         ),
-        Unknown = Note("records of no rule that nft lists (rules of iptables-legacy are not in its list)"),
-        Late = Incomplete("records without their rule: rules changed faster than they may be listed"),
+        Unknown = Note("records that match no rule listed by nft (nft does not list rules of iptables-legacy)"),
+        Late = Incomplete("records without their rule: rules changed too often to list them each time"),
         Unlisted =
             Incomplete("records of network namespaces whose rules could not be listed, or not in time"),
     }
@@ -223,7 +223,7 @@ impl<'s> Rules<'s> {
 /// Adds the rule to each record.
 impl Annotate<LogRecords> for &Rules<'_> {
     fn explain(&self, offer: &mut Offer) {
-        offer.explain.push("rules by nft: listed now, and again when they change".to_owned());
+        offer.explain.push("rules via nft: listed now and whenever they change".to_owned());
     }
 
     fn begin(&mut self, _: u64, _: &mut Each<'_, LogRecords>) -> Next {

@@ -19,11 +19,11 @@ use std::io;
 use std::path::Path;
 use sys::NetnsTarget;
 
-const OUT_OF_REACH: &str = "limit and buckets cannot be set from here: they are the host's, and only its first network \
-                            namespace may (or the right is missing, CAP_NET_ADMIN)";
+const OUT_OF_REACH: &str = "limit and buckets cannot be set from here: they belong to the host, and can be set only in \
+                            its first network namespace (with CAP_NET_ADMIN)";
 /// The kernel uses a timeout when a packet arrives, not when the setting is written.
 const FROM_NOW_ON: &str =
-    "a timeout holds from an entry's next packet on: what is silent already stays until its old time is over";
+    "a new timeout applies from an entry's next packet on: entries without traffic keep the old timeout";
 
 /// The changes to make.
 struct Todo<'s> {
@@ -58,7 +58,7 @@ impl Timeout<'_> {
 pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Outcome {
     let todo = Todo::of(session, judged, asked);
     let mut outcome = match todo.sizes.is_empty() && todo.timeouts.is_empty() {
-        true if todo.out_of_reach => Outcome::because(Exit::Failed, format!("{OUT_OF_REACH}; nothing was done")),
+        true if todo.out_of_reach => Outcome::because(Exit::Failed, format!("{OUT_OF_REACH}; nothing was changed")),
         true if asked.timeouts => {
             Outcome::because(Exit::Ok, "nothing to set: limit, buckets and timeouts are as they should be")
         }
@@ -74,7 +74,7 @@ pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Ou
     outcome.messages.extend(left.map(|one| {
         let (line, was) = (one.setting.line(), one.setting.was);
         let flags = if one.of.netns_id == session.netns_id() { "--timeouts" } else { "--all-netns --timeouts" };
-        format!("{line}{} (is {was}) is advised as well: {flags} sets it, too", one.place(session))
+        format!("{line}{} (is {was}) is also recommended: {flags} sets it", one.place(session))
     }));
     outcome
 }
@@ -106,7 +106,7 @@ impl<'s> Todo<'s> {
         let keep = self.session.host().etc_path(KEPT);
         let keep = keep.display();
         Some(format!(
-            "timeouts that are not kept over a restart: {lost}; {keep} is for the namespace of process 1 alone"
+            "timeouts that are lost at the next boot: {lost}; {keep} applies only to the namespace of process 1"
         ))
     }
 
@@ -117,10 +117,10 @@ impl<'s> Todo<'s> {
         let kept = self.kept();
         messages.extend(self.not_kept(kept.len()));
         messages.push(match kept.is_empty() {
-            true => "nothing was done, --yes does it".to_owned(),
+            true => "nothing was changed, --yes makes the changes".to_owned(),
             false => {
                 let keep = self.session.host().etc_path(KEPT);
-                format!("would write {}; nothing was done, --yes does it", keep.display())
+                format!("would write {}; nothing was changed, --yes makes the changes", keep.display())
             }
         });
         messages
@@ -194,7 +194,7 @@ impl Work<'_> {
             return Err(Failed { what: format!("set {}{place}", setting.line()), why: error.to_string() });
         }
         match result {
-            None => self.done.push(format!("{} was not set{place}: it has gone", setting.name())),
+            None => self.done.push(format!("{} was not set{place}: it no longer exists", setting.name())),
             Some(set) => {
                 set?;
                 self.note(setting, place, &entering(way));

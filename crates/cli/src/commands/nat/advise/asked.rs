@@ -67,14 +67,14 @@ impl NatAdvise {
 impl NatAdvise {
     fn check(&self) -> Option<&'static str> {
         let wrongs = [
-            (self.yes && !self.apply, "--yes goes with --apply"),
-            (self.timeouts && !self.apply, "--timeouts goes with --apply"),
+            (self.yes && !self.apply, "--yes needs --apply"),
+            (self.timeouts && !self.apply, "--timeouts needs --apply"),
             (self.apply && self.replay.is_some(), "a recording has no settings to change: leave out --replay"),
-            (self.record.is_some() && self.replay.is_some(), "--record and --replay exclude each other"),
-            (self.netns.is_some() && self.all_netns, "--netns and --all-netns exclude each other"),
+            (self.record.is_some() && self.replay.is_some(), "--record cannot be used with --replay"),
+            (self.netns.is_some() && self.all_netns, "--netns cannot be used with --all-netns"),
             (
                 self.netns.is_some() && self.replay.is_some(),
-                "a recording holds the namespaces it was made in: leave out --netns",
+                "a recording has a fixed set of namespaces: leave out --netns",
             ),
         ];
         wrongs.into_iter().find_map(|(wrong, words)| wrong.then_some(words))
@@ -114,8 +114,8 @@ mod tests {
         let asked = parse("--apply --yes").unwrap();
         assert!(asked.yes && !asked.timeouts && parse("--apply --timeouts").unwrap().timeouts);
         for (line, says) in [
-            ("--yes", "goes with --apply"),
-            ("--timeouts", "goes with --apply"),
+            ("--yes", "needs --apply"),
+            ("--timeouts", "needs --apply"),
             ("--apply --replay f", "no settings to change"),
             ("--samples 0", "takes a number"),
             ("--interval 0", "takes seconds"),
@@ -123,7 +123,7 @@ mod tests {
             ("--memory 0", "takes bytes"),
             ("--memory 10%", "takes bytes"),
             ("--memory 99999999999TiB", "takes bytes"),
-            ("--netns a --all-netns", "exclude each other"),
+            ("--netns a --all-netns", "cannot be used with"),
         ] {
             assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
         }

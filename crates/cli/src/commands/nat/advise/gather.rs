@@ -148,7 +148,7 @@ impl Sampled {
                 cause: Box::new(error),
             })?;
             if let Some(why) = &stats.without {
-                acct.incomplete(1, format!("no counters: {why}"));
+                acct.incomplete(1, format!("counters are not available: {why}"));
             }
             let counted = of.entry(netns_id).or_default();
             if let Some(entries) = stats.entries {
@@ -191,7 +191,7 @@ impl Machine {
                 machine.entry = Some(EntryBytes { entry, extension, helped });
                 machine.entries = sizes.in_use;
             }
-            Err(error) => stats.add_reason(1, format!("{error}: what an entry takes in memory stays unknown")),
+            Err(error) => stats.add_reason(1, format!("{error}: the memory per entry is unknown")),
         }
         machine
     }
@@ -303,7 +303,7 @@ fn walked(chains: conntrack::Chains) -> Chains {
 fn tell_of_bpf(session: &Session, stats: &mut Accounting) {
     let (cache, is_live): (&BackendCache, bool) = (session.cache(), !session.host().is_replay());
     if let Some(why) = cache.why_not().filter(|_| is_live && cache.refused().is_none()) {
-        stats.add_reason(0, format!("not read by bpf, which sees expired entries and hash chains: {why}"));
+        stats.add_reason(0, format!("not read via BPF, which also shows expired entries and hash chains: {why}"));
     }
 }
 

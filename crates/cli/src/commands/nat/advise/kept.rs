@@ -52,7 +52,7 @@ fn read_old(keep: &FilePlace) -> io::Result<Option<String>> {
     let file = match keep.folder().own_file(keep.name()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.0) => {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link is not followed"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "netwren does not follow symbolic links"));
         }
         opened => opened?,
     };
@@ -144,7 +144,7 @@ mod tests {
         fs::remove_file(&keep).unwrap();
         std::os::unix::fs::symlink(&other, &keep).unwrap();
         let refused = write_kept(&[MAX], &keep, &before).unwrap_err();
-        assert!(refused.to_string().contains("a symbolic link is not followed"), "{refused}");
+        assert!(refused.to_string().contains("netwren does not follow symbolic links"), "{refused}");
         fs::remove_file(&keep).unwrap();
         fs::write(&keep, "").unwrap();
         fs::remove_file(&before).unwrap();

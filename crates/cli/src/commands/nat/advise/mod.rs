@@ -60,7 +60,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let asked = NatAdvise::of(words)?;
     let request = Request::of(words)?;
     if asked.apply && !request.shown.filter.is_empty() {
-        return Err("a filter chooses what is shown, not what is set: leave it out with --apply".to_owned());
+        return Err("a filter selects rows to show, not settings to change: leave it out with --apply".to_owned());
     }
     let rows = MadeRows::<NatAdvices>::plan(request)?;
     let target = SessionTarget {

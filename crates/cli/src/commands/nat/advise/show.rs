@@ -16,7 +16,7 @@ pub(super) fn words(judged: &[Judged]) -> String {
     worst_first.sort_by_key(|one| std::cmp::Reverse(one.advice.verdict));
     if let [worst, _, ..] = worst_first.as_slice() {
         let verdict = worst.advice.verdict.words();
-        let _ = writeln!(text, "this host: {verdict}, the worst of {} network namespaces", judged.len());
+        let _ = writeln!(text, "this host: {verdict}, the worst state of {} network namespaces", judged.len());
     }
     for Judged { name, advice, .. } in worst_first {
         let mut shown = Vec::new();
@@ -50,7 +50,7 @@ fn timeouts(text: &mut String, judged: &[Judged]) {
     if advised.peek().is_none() {
         return;
     }
-    text.push_str("to shorten a timeout, each in its network namespace (--apply --timeouts does it, too):\n");
+    text.push_str("to shorten a timeout, each in its network namespace (also done by --apply --timeouts):\n");
     for (one, setting) in advised {
         let mut shown = Vec::new();
         put_text(&mut shown, &one.name);

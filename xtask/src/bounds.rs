@@ -16,9 +16,10 @@ use std::path::{Path, PathBuf};
 const HEAD: &str = "\
 # Bounds
 
-Every table, buffer, file and wait of netwren has an end. This page lists the ends that somebody outside of netwren can
-reach: the number, the effect beyond it, and who can get there. A bound costs other users' rows only where the second
-column says so. Exit code 3 means that the output is incomplete; the last lines on stderr say what is missing.
+Every table, buffer, file and wait of netwren has a bound. This page lists the bounds that a user, a peer, the kernel or
+the author of a file can reach: the number, the effect beyond it, and who can reach it. A bound costs other users' rows
+only where the second column says so. Exit code 3 means that the output is incomplete; the last lines on stderr say what
+is missing.
 
 `cargo xtask gen` writes this page from the `Bound:` paragraphs of the constants in the source, with their values.
 ";

@@ -209,7 +209,7 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "NETWREN_SS_LAYOUT",
-        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. The default is that of the installed ss (6.1 \
+        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. The default is the layout of the installed ss (6.1 \
                up to iproute2 6.6,\n\
                6.15 from 6.7 on), which netwren searches in PATH and the usual directories, and reads without running \
                it; without ss, 6.15.",
@@ -518,8 +518,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Nothing,
         READ_FROM,
-        "All network namespaces of this host: named ones, and those of processes and containers; adds the column \
-        `netns`",
+        "All network namespaces of this host, named or used by a process or container; adds the column `netns`",
     ),
     flag(
         Scope::ADVICE,

@@ -21,7 +21,7 @@ use crate::HostError;
 /// Time after which everything is read again.
 ///
 /// Bound: between two full readings of owners on a screen. Beyond: a new holder of a socket is shown after this time
-/// (docs/adr/0008). By: a process that receives a socket from another one.
+/// (docs/adr/0008). By: a process that receives a socket from another process.
 const WHOLE_EVERY_NS: u64 = 5_000_000_000;
 
 /// Maximum number of descriptors checked in one round: beyond it a full read is cheaper.

@@ -289,8 +289,8 @@ table! {
     dst: Addr = own(|row| address(row, |ip| ip.dst, |arp| arp.target.1)), show Show::Default, link LINK;
     /// Destination port.
     dport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.1.into()))), show Show::Default;
-    /// Length of the packet from its network header on; null for a packet of more than 65,535 bytes, whose header has
-    /// none.
+    /// Length of the packet from its network header on; null for a packet of more than 65,535 bytes without a length
+    /// in its header.
     len: Bytes = own(|row| number(row, |ip| ip.known_length())), show Show::Default;
     /// Flags of the TCP header.
     tcp_flags: Words(TCP_FLAGS) = own(tcp_flags), show Show::Default;

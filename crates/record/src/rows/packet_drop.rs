@@ -265,7 +265,7 @@ table! {
     meaning: Text = own(|row| Value::nonempty(row.meaning.as_bytes())), show Show::Default;
     /// Role that can act on it.
     ask: Text = own(|row| Value::nonempty(row.ask.as_bytes())), show Show::Wide;
-    /// What to look at next, and the remedy.
+    /// Next step, and the remedy.
     remedy: Text = own(|row| Value::nonempty(row.remedy.as_bytes())), show Show::Wide;
     /// True if such drops are routine and harmless: shown only with --all or a filter on `benign`.
     benign: Bool = own(|row| Value::Bool(row.benign)), show Show::Wide;
@@ -398,7 +398,7 @@ table! {
     meaning: Text = own(|row| Value::nonempty(row.packet.meaning.as_bytes())), show Show::Wide;
     /// Role that can act on it.
     ask: Text = own(|row| Value::nonempty(row.packet.ask.as_bytes()));
-    /// What to look at next, and the remedy.
+    /// Next step, and the remedy.
     remedy: Text = own(|row| Value::nonempty(row.packet.remedy.as_bytes()));
     /// True if such drops are routine and harmless: shown only with --all or a filter on `benign`.
     benign: Bool = own(|row| Value::Bool(row.packet.benign)), show Show::Wide;

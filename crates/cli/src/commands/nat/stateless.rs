@@ -64,8 +64,8 @@ Examples:
 /// Default time to wait for packets.
 ///
 /// Bound: in which the packets of new stateless rules are watched. Beyond: a silent port gets no verdict; reported. A
-/// peer who sends packets to the port meanwhile can cause its rule to be removed again (`--no-undo`). By: a remote
-/// peer.
+/// peer that sends packets to the port during this time can cause its rule to be removed again (`--no-undo`). By: a
+/// remote peer.
 const WATCHED: Duration = Duration::from_secs(5);
 /// Valid times in seconds.
 const WATCHED_S: RangeInclusive<f64> = 0.0..=86_400.0;

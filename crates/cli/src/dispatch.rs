@@ -1,7 +1,7 @@
 //! Runs the command that the command line names.
 
 use crate::command::{Command, Commands, ParsedWords};
-use crate::flags::{near_command, parser};
+use crate::flags::parser;
 use crate::hints;
 use crate::output;
 use runtime::exit::Exit;
@@ -19,11 +19,11 @@ pub(crate) fn run(mut words: Vec<OsString>, commands: Commands) -> Option<Exit> 
 /// Runs a command with its words, and prints its messages.
 pub(crate) fn run_command(command: &'static Command, words: Vec<OsString>, commands: Commands) -> Exit {
     let words = parser::without_numeric(words, command);
-    let near = near_command(&words, command, commands);
+    let near = hints::near_subcommand(&words, command, commands);
     let Outcome { exit, messages } = outcome(command, words, commands);
     messages.iter().for_each(|line| say(line));
     if let Some(near) = near.filter(|_| exit == Exit::Usage) {
-        say(&format!("did you mean the command: netwren {near}"));
+        say(&format!("did you mean the command: {near}"));
     }
     exit
 }

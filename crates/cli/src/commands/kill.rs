@@ -80,6 +80,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ACTION.and(Scope::USERS).and(Scope::CLOSING),
     refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],
     tables: &[Schema::of::<Sockets>().keeping(KEEPS)],
+    check: Some(|words| acting::asked(words, &Closer::VERB, ORDER).map(drop)),
     run: Some(run),
     ..Command::TABLE
 };

@@ -44,9 +44,15 @@ pub(crate) struct Command {
     pub(crate) group_rates: &'static [GroupRate],
     /// Its part of `netwren record`.
     pub(crate) recorded: Option<SavedPart>,
+    /// Checks parsed words as a run does before it reads anything, if their syntax is not all that a run requires.
+    /// Messages propose a line only if it passes.
+    pub(crate) check: Option<CheckWords>,
     /// Runs the command. The error describes invalid words. `None` if the command is only a prefix of others.
     pub(crate) run: Option<RunCommand>,
 }
+
+/// Checks the words of a command; the error describes invalid words.
+pub(crate) type CheckWords = fn(&ParsedWords<'_>) -> Result<(), String>;
 
 /// Runs a command with its words; the error describes invalid words.
 pub(crate) type RunCommand = fn(&ParsedWords<'_>) -> Result<Outcome, String>;
@@ -65,6 +71,7 @@ impl Command {
         columns_of_proto: &[],
         group_rates: &[],
         recorded: None,
+        check: None,
         run: None,
     };
 

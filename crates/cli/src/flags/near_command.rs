@@ -5,10 +5,10 @@ use crate::command::{Command, Commands};
 use std::ffi::OsString;
 
 /// The subcommand of `command` that its first operand misspells: `evnts` for `nat`.
-pub(crate) fn near_command(words: &[OsString], command: &Command, commands: Commands) -> Option<&'static str> {
+pub(crate) fn near_command(words: &[OsString], command: &Command, commands: Commands) -> Option<&'static Command> {
     let word = words.get(first_operand(words)?)?.to_str()?;
-    let mut below = commands.iter().filter(|other| other.is_below(command.name));
-    below.find(|other| is_slip(word.as_bytes(), other.word().as_bytes())).map(|other| other.name)
+    let mut below = commands.iter().copied().filter(|other| other.is_below(command.name));
+    below.find(|other| is_slip(word.as_bytes(), other.word().as_bytes()))
 }
 
 /// True if `a` and `b` differ by one added, missing or replaced letter or by two swapped letters, and both have at

@@ -9,7 +9,7 @@ mod other_tool;
 mod own_line;
 mod pieces;
 
-pub(crate) use command_word::unknown_command;
+pub(crate) use command_word::{near_subcommand, unknown_command};
 
 use crate::command::{Command, Commands};
 use crate::flags::defs::{FLAGS, Takes};
@@ -42,3 +42,6 @@ fn format_of_output(words: &[OsString], command: &'static Command, commands: Com
     let formats = formats.join(", ");
     Some(format!("-o takes a format: {formats}; use `netwren {tool}` for the switches of {tool}\ndid you mean: {line}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 
 /// Options of other tools, each with advice on what to do here. Advice is used only if the command takes the flag that
 /// its text starts with.
-const ELSEWHERE: &[(&str, &str)] = &[
+pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("--dry-run", "without --yes, changes are only shown: leave it out"),
     ("--list", "rows are listed without an option: leave it out"),
     ("--count", "--by FIELD counts rows by a field, --limit N stops after N rows"),

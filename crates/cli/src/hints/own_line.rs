@@ -54,6 +54,12 @@ fn filter(command: &Command, written: &str, tests: &[String]) -> Option<Option<S
     Some((!parts.is_empty()).then(|| parts.join(" and ")))
 }
 
+/// Builds the line of a command without words: its help if it does not run without any.
+pub(super) fn bare(command: &'static Command) -> String {
+    let help = if is_understood(command, &[]) { "" } else { " --help" };
+    format!("netwren {}{help}", command.name)
+}
+
 /// True if the command accepts the words: its flags, their values, the columns and the filter.
 pub(super) fn is_understood(command: &'static Command, words: &[OsString]) -> bool {
     command.run.is_some() && parser::parse(command, words.to_vec(), &[], check).is_ok()
@@ -62,26 +68,19 @@ pub(super) fn is_understood(command: &'static Command, words: &[OsString]) -> bo
 /// Fails if a run with these words would refuse them.
 fn check(words: &ParsedWords<'_>) -> Result<(), String> {
     let command = words.command;
+    command.check.map_or(Ok(()), |check| check(words))?;
     if command.positional != Positional::Filter {
         return Ok(());
     }
     let request = Request::of(words)?;
     let filter = request.shown.filter.trim();
-    let acts = command.scope.meets(Scope::CLOSING.and(Scope::DELETING));
-    let is_lacking = match () {
-        () if acts => filter.is_empty() && !words.has("all"),
-        () if command.scope.meets(Scope::LOG) => {
-            words.value("group").is_none() && !words.has_file("config") && !words.has_file("replay")
-        }
-        () => false,
-    };
     let has_columns = |table: &Schema| {
         engine::columns::resolve(*table, request.shown.columns.as_deref(), engine::columns::Base::Default, true).is_ok()
     };
     // As in a run, following a table or comparing it with a baseline reads another table.
     let is_other = request.follow.is_some() || words.has("events") || words.has_file("baseline");
     let table = command.tables.get(1).filter(|_| is_other).or(command.tables.first());
-    let is_right = !is_lacking && table.is_some_and(|table| has_columns(table) && is_filter(command, *table, filter));
+    let is_right = table.is_some_and(|table| has_columns(table) && is_filter(command, *table, filter));
     if is_right { Ok(()) } else { Err(String::new()) }
 }
 

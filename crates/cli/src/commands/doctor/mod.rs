@@ -47,6 +47,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).without(Scope::LASTS).and(Scope::DOCTOR),
     tables: &[Schema::of::<Findings>().keeping(KEEPS), Schema::of::<BaselineChanges>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
+    check: Some(check_words),
     run: Some(run),
     ..Command::TABLE
 };
@@ -67,6 +68,16 @@ Checks use the changes during the window and the current state: old counter valu
 
 /// Columns for the text output.
 const TEXT_COLUMNS: &str = "severity,id,netns,title,cost,confidence,evidence,remedy,since";
+
+/// Checks that areas and checks in the filter exist.
+fn check_words(words: &ParsedWords<'_>) -> Result<(), String> {
+    let request = Request::of(words)?;
+    let is_plan = !words.has_file("baseline") && chosen(&request.shown.filter).is_none();
+    if is_plan {
+        super::plan::of_request(&request).and_then(|plan| known_names(&plan)).map_err(|wrong| wrong.to_string())?;
+    }
+    Ok(())
+}
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;

@@ -62,6 +62,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::LOG_SERVICE)
         .and(Scope::SHIP),
     tables: &[Schema::of::<LogRecords>().keeping(KEEPS)],
+    check: Some(check_words),
     run: Some(run),
     ..Command::TABLE
 };
@@ -302,6 +303,15 @@ fn others(session: &Session) -> FindOtherNetns {
         found.retain(|namespace| namespace.netns_id != own);
         Some(found)
     })
+}
+
+/// Checks that the words name groups, or a file with records or settings.
+fn check_words(line: &ParsedWords<'_>) -> Result<(), String> {
+    match line.value("group") {
+        Some(_) => groups(line).map(drop),
+        None if ["config", "replay"].iter().any(|flag| line.has_file(flag)) => Ok(()),
+        None => Err(missing_group::sentence(false)),
+    }
 }
 
 /// Parses the numbers of `--group`.

@@ -29,6 +29,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::LOG_RULE,
     positional: Positional::None,
+    check: Some(|words| asked(words).map(drop)),
     run: Some(|words| Ok(done(words, &asked(words)?))),
     ..Command::TABLE
 };

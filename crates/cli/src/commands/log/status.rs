@@ -6,6 +6,7 @@ use export::{ReportFormat, ask};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
+use std::path::Path;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -14,6 +15,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::STATUS,
     positional: Positional::None,
+    check: Some(|words| control(words).map(drop)),
     run: Some(run),
     ..Command::TABLE
 };
@@ -25,11 +27,15 @@ Examples:
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let path = words.file("control").ok_or("no run to query: add --control FILE, as given to that run")?;
+    let path = control(words)?;
     let format = words.output().and_then(ReportFormat::of).unwrap_or(ReportFormat::Text);
     Ok(match ask(path, format) {
         Ok(report) if format == ReportFormat::Text => print::print_prose(&report).into(),
         Ok(report) => print::print(&report).into(),
         Err(error) => Outcome::because(Exit::Failed, error),
     })
+}
+
+fn control<'w>(words: &ParsedWords<'w>) -> Result<&'w Path, String> {
+    Ok(words.file("control").ok_or("no run to query: add --control FILE, as given to that run")?)
 }

@@ -18,6 +18,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ROWS.and(Scope::NAMES).and(Scope::PLACES).and(Scope::ALL_NETNS).and(Scope::LOG).and(Scope::LASTS),
     tables: &[Schema::of::<LogRecords>()],
+    check: Some(super::check_words),
     run: Some(run),
     ..Command::TABLE
 };

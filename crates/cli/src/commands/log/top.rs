@@ -47,6 +47,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::LOG)
         .and(Scope::LOG_TOP),
     tables: &[Schema::of::<LogRecords>()],
+    check: Some(super::check_words),
     run: Some(run),
     ..Command::TABLE
 };

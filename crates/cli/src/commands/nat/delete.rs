@@ -60,6 +60,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ACTION.and(Scope::DELETING),
     refusals: &[("replay", "a recording has no entries to delete: leave out --replay")],
     tables: &[Schema::of::<Nat>().keeping(KEEPS)],
+    check: Some(|words| acting::asked(words, &Deleter::VERB, ORDER).map(drop)),
     run: Some(run),
     ..Command::TABLE
 };

@@ -215,7 +215,7 @@ fn root_capture_says_which_right_and_which_interface_is_missing() {
     confine(&mut denied, &[Limit::WithoutCaps(vec![Cap::NetRaw])]).unwrap();
     Ran::of(denied.output().unwrap()).says(4, &["operation not permitted (needs CAP_NET_RAW"]);
     let ran = Ran::of(command(&lab, &["-i", "nope\u{1b}"]).output().unwrap());
-    ran.says(4, &["there is no interface nope\\u{1b}; there are lo"]);
+    ran.says(4, &["interface nope\\u{1b} does not exist; available: lo"]);
 }
 
 /// A TCP packet that the interface segments later is captured as one packet, longer than any frame.

@@ -146,7 +146,7 @@ fn replay_commands_that_hang_hold_nothing_up() {
     ran.says(
         3,
         &[
-            "waiting up to 10 seconds for 10 commands that are still running",
+            "waiting up to 10 s for 10 commands that are still running",
             "the command of --rotate-command has not ended yet (10 times)",
         ],
     );

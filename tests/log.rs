@@ -214,6 +214,6 @@ fn root_log_setup_makes_a_rule_that_logs() {
     log.read_until("a record", |lines| !lines.is_empty());
     assert_eq!(log.end().0, ["ours: \t7009"], "applied twice, there once");
     setup(&["--undo"]).says(0, &["nothing was changed, --yes removes these rules"]);
-    setup(&["--undo", "--yes"]).says(0, &["table inet netwren_log is gone"]);
+    setup(&["--undo", "--yes"]).says(0, &["table inet netwren_log was removed"]);
     setup(&["--undo", "--yes"]).says(0, &["nothing to undo"]);
 }

@@ -20,7 +20,7 @@ pub(crate) fn but_for_others(ran: Ran) -> String {
             "was removed before it was read",
             "went away",
             "rows read",
-            "there is no way to enter",
+            "cannot enter",
             "rows seen",
             "comparing",
         ]
@@ -442,7 +442,7 @@ fn root_a_namespace_that_nothing_leads_into() {
         netwren(&["sockets", "--all-netns", "--no-owner", "--via", via, &udp])
             .says(3, &["a network namespace cannot be entered"]);
     }
-    netwren(&["routes", "--all-netns", &filter]).says(3, &["network namespace", "there is no way to enter"]);
+    netwren(&["routes", "--all-netns", &filter]).says(3, &["network namespace", "cannot enter"]);
     // If the walk cannot read a column, its cells are null for this namespace, and numbers for all namespaces that can
     // be entered.
     let ran = netwren(&["sockets", "--all-netns", "-H", "--no-owner", "--columns", "netns,cookie", &tcp]);

@@ -158,7 +158,7 @@ fn root_without_bpf_the_advice_says_what_it_does_not_know() {
     assert!(said["expired"].is_null(), "{said}");
     assert_eq!(said["bytes_per_entry"], said["bytes_per_entry_nat"]);
     let reasons = texts(&said["reasons"]);
-    for word in ["counted as masqueraded", "only the walk by bpf"] {
+    for word in ["counted as masqueraded", "only the walk via BPF"] {
         assert!(reasons.iter().any(|reason| reason.contains(word)), "{word}: {reasons:?}");
     }
     if sees_extensions() {
@@ -371,7 +371,7 @@ fn full_table_is_told(lab: &Lab) {
         "packets were dropped",
         "the table is full: 100",
         " of 1000",
-        "first network namespace only",
+        "only in its first network namespace",
         "the limit should be",
     ] {
         assert!(reasons.iter().any(|reason| reason.contains(word)), "{word}: {reasons:?}");
@@ -690,7 +690,11 @@ fn root_the_longest_chain_is_told() {
     assert!(longest as f64 > mean + 5.0 && (longest as f64) < mean + 8.0 * mean.sqrt(), "{said}");
     assert_eq!(said["verdict"], "crowded");
     let words = advise_in(&lab, &["--samples", "1"]).ok();
-    for word in ["the longest hash chain has ", "nodes, the mean is ", "too few buckets; from 50 to 80 nodes on"] {
+    for word in [
+        "the longest hash chain has ",
+        "nodes, the mean is ",
+        "too few buckets; the kernel rejects entries from 50 to 80 nodes on",
+    ] {
         assert!(words.contains(word), "{word}: {words}");
     }
     let mut child = command(&["nat", "advise", "--netns", HERE, "--samples", "1", "-o", "json"]);

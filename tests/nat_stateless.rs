@@ -101,14 +101,14 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
 
     let shown = stateless(&routed, &plan).ok();
     assert!(shown.contains("ip daddr 192.0.2.1 tcp dport 8080 counter name tcp_8080_0_in notrack"), "{shown}");
-    stateless(&routed, &["verify"]).says(1, &["there is no table inet netwren_stateless"]);
+    stateless(&routed, &["verify"]).says(1, &["table inet netwren_stateless does not exist"]);
     // Docker has such a rule against direct access to containers.
     routed.router.output("nft", &["add chain inet other direct { type filter hook prerouting priority raw; }"]);
     routed.router.output("nft", &["add rule inet other direct ip daddr 172.17.0.2 iifname != \"s1\" drop"]);
     let preview = stateless(&routed, &[&plan[..], &["--apply"]].concat());
     assert!(preview.stderr.contains("nothing was changed, --yes applies these rules"));
     assert_eq!(preview.ok(), shown);
-    stateless(&routed, &["verify"]).says(1, &["there is no table"]);
+    stateless(&routed, &["verify"]).says(1, &["does not exist"]);
 
     stateless(&routed, &[&plan[..], &["--apply", "--yes", "--probe=0"]].concat()).says(0, &["applied", "--undo --yes"]);
     stateless(&routed, &["verify", "--within=0"]).says(1, &["no packets in both directions within 0 s: tcp_8080_0"]);
@@ -132,7 +132,7 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
     let listed = stateless(&routed, &["plan", "--undo"]);
     assert!(listed.stderr.contains("nothing was changed"));
     assert!(listed.ok().contains("counter tcp_8080_0_in"));
-    stateless(&routed, &["plan", "--undo", "--yes"]).says(0, &["is gone"]);
+    stateless(&routed, &["plan", "--undo", "--yes"]).says(0, &["was removed"]);
     stateless(&routed, &["plan", "--undo", "--yes"]).says(0, &["nothing to undo"]);
     assert!(routed.router.output("nft", &["list", "tables"]).trim() == "table inet other");
 }
@@ -144,12 +144,12 @@ fn root_what_cannot_be_published_is_said_before_anything_changes() {
     let plan = |words: &[&str]| netwren_in(&lab, &[&["nat", "stateless", "plan", "--apply", "--yes"], words].concat());
     plan(&["-p", "80:10.0.0.2:80"]).says(1, &["this host has no address of that family"]);
     plan(&["-p", "192.0.2.1:21:10.0.0.2:21"]).says(1, &["FTP opens further ports", "--no-helper"]);
-    plan(&["-p", "192.0.2.1:80:web:80"]).says(1, &["it is no IP address"]);
-    plan(&["-p", "80:10.0.0.2"]).says(2, &["it is written [ADDR:]PORT:BACKEND:PORT"]);
+    plan(&["-p", "192.0.2.1:80:web:80"]).says(1, &["it is not an IP address"]);
+    plan(&["-p", "80:10.0.0.2"]).says(2, &["the format is [ADDR:]PORT:BACKEND:PORT"]);
     plan(&["-p", "192.0.2.1:80:10.0.0.2:80", "-p", "192.0.2.1:80:10.0.0.3:80"]).says(1, &["one port for two backends"]);
     let table = netwren_in(&lab, &["nat", "stateless", "verify"]);
     if testkit::tool::have("nft") {
-        table.says(1, &["there is no table"]);
+        table.says(1, &["does not exist"]);
     }
 }
 

@@ -47,7 +47,7 @@ fn root_issue_10_a_socket_of_the_kernel_has_no_process_and_that_is_said() {
         let ran =
             netwren_in(&lab, &["sockets", "-H", "--via", via, "--columns", "local_port,process", "local_port = 4789"]);
         assert!(ran.stdout.lines().count() > 0 && ran.stdout.lines().all(|line| line == "4789\t-"), "{}", ran.stdout);
-        assert!(ran.stderr.contains("no visible process: the kernel's own"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("no visible process: used by the kernel itself"), "{}", ran.stderr);
         let other =
             netwren_in(&lab, &["sockets", "-H", "--via", via, "--columns", "local_port,process", "proto = tcp"]);
         assert!(!other.stderr.contains("no process"), "{}", other.stderr);
@@ -79,7 +79,7 @@ fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
     other.ip(&["address", "add", &format!("{address}/32"), "dev", "lo"]);
     let listener = other.inside(|| std::net::TcpListener::bind((address.as_str(), 0))).unwrap();
     let _held = other.inside(|| std::net::TcpStream::connect(listener.local_addr().unwrap())).unwrap();
-    let hint = "no match in this network namespace, but in others";
+    let hint = "no match in this network namespace, but some in others";
     for command in ["sockets", "flows"] {
         let ran = netwren_in(&lab, &[command, "--no-owner", &format!("local = {address}")]);
         assert!(ran.stderr.contains(hint) && ran.stdout.lines().count() <= 1, "{command}: {}", ran.stderr);

@@ -430,15 +430,15 @@ fn root_a_wrong_descriptor_is_refused_with_a_sentence() {
     ended(going).1.says(
         0,
         &[
-            "the socket of group 1 is not taken over: it is no netlink socket (netfilter)",
-            "the socket of group 2 is not taken over: it is no netlink socket (netfilter)",
+            "the socket of group 1 is not taken over: it is not a netlink socket (netfilter)",
+            "the socket of group 2 is not taken over: it is not a netlink socket (netfilter)",
             "the socket of group 3 is not taken over: it belongs to another network namespace",
             "the socket of group 4 is not taken over: it has not bound group 4",
             "the socket of group 9 is not taken over: no longer requested",
             "the socket of group 77 is not taken over: no longer requested",
             "a descriptor `netwren-log-5-1` that belongs to another network namespace: closed",
             "a descriptor `connection` that is not one of netwren's: closed",
-            "kept `netwren-log-numbers`, but it is no file of numbers",
+            "stored `netwren-log-numbers`, but it is not a file of sequence numbers",
         ],
     );
 }
@@ -461,7 +461,7 @@ fn root_a_successor_takes_over_without_a_loss() {
         for turn in 1..=3 {
             testkit::wait_until("records", || counted(&lab, "7009") > turn * 4000);
             let successor = start();
-            ended(going).1.says(0, &["handed groups 5, 6 another run continues"]);
+            ended(going).1.says(0, &["handed over groups 5, 6: another run continues"]);
             going = successor;
             testkit::wait_until("it answers", || Path::new(&control).exists());
         }

@@ -361,7 +361,7 @@ fn what_cannot_be_shipped_is_said() {
         (&["log", "--group", "1", "--to", "syslog:/x"], "syslog goes to syslog+tcp://HOST:PORT"),
         (&["log", "--group", "1", "--to", "json:/x", "--to", "logemu:/x"], "two outputs to one receiver"),
         (&["log", "--group", "1", "--when-full", "block"], "--when-full needs --to"),
-        (&["log", "--group", "1", "--to", "json:/x", "--queue-max", "1k"], "--queue-max takes a size of at least 4MiB"),
+        (&["log", "--group", "1", "--to", "json:/x", "--queue-max", "1k"], "--queue-max takes bytes, at least 4MiB"),
         (&["sockets", "--to", "json:/x"], "it needs --follow"),
         (&["nat", "events", "--to", "pcap:/x"], "pcap does not support the table"),
     ] {

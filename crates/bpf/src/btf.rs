@@ -206,19 +206,19 @@ impl<'a> Types<'a> {
     /// lengths.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Types<'a>, BpfError> {
         if u16_at(bytes, 0) != Some(MAGIC) {
-            return Err(wrong("no types in this byte order"));
+            return Err(wrong("types in another byte order"));
         }
-        let head = |at| u32_at(bytes, at).map(|number| number as usize).ok_or(wrong("cut short"));
+        let head = |at| u32_at(bytes, at).map(|number| number as usize).ok_or(wrong("truncated"));
         let header = head(4)?;
         if header < HEADER_BYTES {
-            return Err(wrong("a short header"));
+            return Err(wrong("a truncated header"));
         }
         let part = |at: usize, length: usize| {
-            slice(bytes, header.saturating_add(at), length).ok_or(wrong("a part behind the end"))
+            slice(bytes, header.saturating_add(at), length).ok_or(wrong("a section beyond the end"))
         };
         let (types, strings) = (part(head(8)?, head(12)?)?, part(head(16)?, head(20)?)?);
         if strings.last() != Some(&0) {
-            return Err(wrong("strings without an end"));
+            return Err(wrong("unterminated strings"));
         }
         Ok(Types { types, strings, marks: Vec::new(), count: 0, base: None })
     }
@@ -264,7 +264,7 @@ impl<'a> Types<'a> {
             at += HEAD + tail;
         }
         self.count = index;
-        if at == self.types.len() { Ok(()) } else { Err(wrong("the last type is cut short")) }
+        if at == self.types.len() { Ok(()) } else { Err(wrong("the last type is truncated")) }
     }
 
     /// The type with this id; id 0 is void. `None` for ids out of range.

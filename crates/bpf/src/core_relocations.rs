@@ -70,7 +70,7 @@ const RELOCATION_BYTES: usize = 16;
 pub(crate) fn parse<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<Vec<Relocation<'a>>, BpfError> {
     let head = |at| u32_at(ext, at).map(|number| number as usize);
     if u16_at(ext, 0) != Some(0xeb9f) {
-        return Err(wrong("no extension in this byte order"));
+        return Err(wrong("relocations in another byte order"));
     }
     // An object without such accesses has the short header.
     let (Some(header), Some(at), Some(length)) = (head(4).filter(|bytes| *bytes >= 32), head(24), head(28)) else {
@@ -79,7 +79,7 @@ pub(crate) fn parse<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<
     let all = slice(ext, header.saturating_add(at), length).ok_or(wrong("relocations beyond the end"))?;
     let Some(entry_bytes) = u32_at(all, 0).map(|bytes| bytes as usize) else { return Ok(Vec::new()) };
     if entry_bytes < RELOCATION_BYTES {
-        return Err(wrong("relocations too short"));
+        return Err(wrong("truncated relocations"));
     }
     let mut found = Vec::new();
     let mut rest = all.get(4..).unwrap_or_default();

@@ -211,9 +211,9 @@ impl<'a> ProgramBuilder<'a> {
         let section = object.sections.get(symbol.section).ok_or_else(missing)?;
         let program_type = ProgramType::of_section(section.name).ok_or(wrong("a program of an unknown type"))?;
         let code =
-            crate::object::slice(section.bytes, symbol.offset, symbol.size).ok_or(wrong("a program cut short"))?;
+            crate::object::slice(section.bytes, symbol.offset, symbol.size).ok_or(wrong("a truncated program"))?;
         if code.len() % 8 != 0 || code.is_empty() {
-            return Err(wrong("a program of broken instructions"));
+            return Err(wrong("a program with a truncated instruction"));
         }
         let within = |offset: usize| offset.checked_sub(symbol.offset).filter(|offset| *offset < symbol.size);
         let mut places = Vec::new();
@@ -268,7 +268,7 @@ impl<'a> ProgramBuilder<'a> {
     fn link(&mut self, tables: &mut Tables<'_, '_>, wanted: &WantedTypes) -> Result<(), BpfError> {
         for (place, callee) in &self.places {
             let at = place.offset;
-            let symbol = tables.object.symbols.get(place.symbol).ok_or(wrong("a place without symbol"))?;
+            let symbol = tables.object.symbols.get(place.symbol).ok_or(wrong("a relocation without a symbol"))?;
             let found = callee.map(|callee| wanted.found(callee).first().map(|(id, _)| *id));
             match (place.kind, found) {
                 (CALLED, Some(Some(id))) => self.code.put_call(at, id)?,
@@ -285,9 +285,9 @@ impl<'a> ProgramBuilder<'a> {
                     self.code.put_map(at, descriptor, is_value.then_some(offset as u32))?;
                 }
                 (CALLED, None) if self.code.operation(at) == Some(CALL) => {
-                    return Err(wrong("a call of a function inside the program"));
+                    return Err(wrong("a call of a function in the program"));
                 }
-                _ => return Err(wrong("a place of an unknown kind")),
+                _ => return Err(wrong("a relocation of an unknown kind")),
             }
         }
         Ok(())
@@ -368,7 +368,7 @@ pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno
     let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("processed "));
     let told: Vec<&str> = told.collect();
     let last = told.get(told.len().saturating_sub(3)..).unwrap_or_default().join("; ");
-    let absent: String = missing.iter().map(|(kind, name)| format!(" [absent here: {kind} {name}]")).collect();
+    let absent: String = missing.iter().map(|(kind, name)| format!(" [missing here: {kind} {name}]")).collect();
     let log = sys::escaped(format!("{last}{absent}").as_bytes());
     BpfError::Refused { program: program.into(), errno, log }
 }
@@ -428,12 +428,12 @@ impl Tables<'_, '_> {
     /// The map that a symbol refers to, and whether the symbol is a variable in its value. Creates the map if
     /// necessary.
     fn open(&mut self, section: usize, offset: usize, addend: u32) -> Result<(&Map, bool), BpfError> {
-        let place = self.object.sections.get(section).ok_or(wrong("an address of nothing"))?;
+        let place = self.object.sections.get(section).ok_or(wrong("an address in a missing section"))?;
         let (key, is_value) = match place.name {
             // For a symbol of the section itself, the constant contains the rest of the offset.
             ".maps" => ((section, offset + addend as usize), false),
             name if [".rodata", ".data", ".bss"].iter().any(|known| name.starts_with(known)) => ((section, 0), true),
-            _ => return Err(wrong("an address in a section that we do not know")),
+            _ => return Err(wrong("an address in an unknown section")),
         };
         let at = match self.open.iter().position(|(made, _)| *made == key) {
             Some(at) => at,
@@ -443,11 +443,12 @@ impl Tables<'_, '_> {
                 self.open.len() - 1
             }
         };
-        self.open.get(at).map(|(_, map)| (map, is_value)).ok_or(wrong("a map that went"))
+        self.open.get(at).map(|(_, map)| (map, is_value)).ok_or(wrong("a missing map"))
     }
 
     fn declared_map(&self, offset: usize) -> Result<Map, BpfError> {
-        let declared = self.declared.iter().find(|map| map.offset == offset).ok_or(wrong("an address of no map"))?;
+        let declared =
+            self.declared.iter().find(|map| map.offset == offset).ok_or(wrong("an address without a map"))?;
         let mut shape = declared.shape.clone();
         if let Some((_, entries)) = self.spec.entries.iter().find(|(name, _)| *name == shape.name) {
             shape.entries = *entries;
@@ -457,7 +458,7 @@ impl Tables<'_, '_> {
 
     /// An array with one entry that contains a whole section of variables.
     fn variables_map(&self, number: usize) -> Result<Map, BpfError> {
-        let section = self.object.sections.get(number).ok_or(wrong("variables of nothing"))?;
+        let section = self.object.sections.get(number).ok_or(wrong("variables in a missing section"))?;
         let constant = section.name.starts_with(".rodata");
         let mut value = section.bytes.to_vec();
         value.resize(section.size, 0);
@@ -566,13 +567,19 @@ mod tests {
         assert_eq!(field, "this kernel has no field sock.sk_ino");
         assert_eq!(
             explain("invalid func unknown#195887105\n"),
-            "this kernel has no function bpf_rdonly_cast (Linux 6.2 has)"
+            "this kernel has no function bpf_rdonly_cast (available since Linux 6.2)"
         );
-        assert_eq!(explain("invalid func unknown#162\n"), "this kernel has no helper number 162 (Linux 5.11 has)");
-        assert_eq!(explain("unknown opcode e5\n"), "this kernel has no instruction may_goto (Linux 6.9 has)");
-        let exchange = "this kernel has no instruction cmpxchg (Linux 5.12 has)";
+        assert_eq!(
+            explain("invalid func unknown#162\n"),
+            "this kernel has no helper number 162 (available since Linux 5.11)"
+        );
+        assert_eq!(
+            explain("unknown opcode e5\n"),
+            "this kernel has no instruction may_goto (available since Linux 6.9)"
+        );
+        let exchange = "this kernel has no instruction cmpxchg (available since Linux 5.12)";
         assert_eq!(explain("9: (c3) if r0\nBPF_STX uses reserved fields\nprocessed 0 insns\n"), exchange);
-        let helper = "this kernel has no helper for this program: bpf_get_socket_cookie (Linux 5.12 has)";
+        let helper = "this kernel has no helper for this program: bpf_get_socket_cookie (available since Linux 5.12)";
         assert_eq!(explain("56: (85) call bpf_get_socket_cookie#46\nunknown func bpf_get_socket_cookie#46\n"), helper);
         assert_eq!(explain("program of this type cannot use helper bpf_get_socket_cookie#46\n"), helper);
         assert!(explain("unknown func \u{1b}[31m#46\n").starts_with("the kernel refused"));
@@ -580,7 +587,7 @@ mod tests {
         assert_eq!(
             other,
             "the kernel refused BPF program walk: invalid argument: 0: R1=ctx(); 1: (61) r0 = 5; R2 \\u{1b}[31minvalid \
-             [absent here: field sock.sk_ino] [absent here: function bpf_rdonly_cast]"
+             [missing here: field sock.sk_ino] [missing here: function bpf_rdonly_cast]"
         );
         assert!(explain("").starts_with("the kernel refused"));
     }

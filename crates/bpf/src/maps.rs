@@ -152,17 +152,17 @@ fn variables<'a>(types: &Types<'a>, section: &str) -> Result<Vec<Type<'a>>, BpfE
 }
 
 fn shape(types: &Types<'_>, name: &str, variable: &Type<'_>) -> Result<MapShape, BpfError> {
-    let (_, parts) = types.bare(variable.size_or_type).ok_or(wrong("a map without parts"))?;
+    let (_, parts) = types.bare(variable.size_or_type).ok_or(wrong("a map without attributes"))?;
     let mut shape = MapShape { name: name.into(), ..MapShape::default() };
     for part in parts.members() {
         // `int (*type)[27]`: the number is the length of the array pointed to. `u32 *key`: only the size matters.
-        let (_, pointer) = types.bare(part.type_id).ok_or(wrong("a part of a map without a type"))?;
+        let (_, pointer) = types.bare(part.type_id).ok_or(wrong("a map attribute without a type"))?;
         let target = pointer.size_or_type;
         let number = || {
             let length = types.bare(target).and_then(|(_, array)| array.array()).map(|(_, length)| length);
-            length.ok_or(wrong("a part of a map that is no number"))
+            length.ok_or(wrong("a map attribute that is not a number"))
         };
-        let size = || types.size(target).ok_or(wrong("a part of a map without a size"));
+        let size = || types.size(target).ok_or(wrong("a map attribute without a size"));
         match types.name(part.name) {
             "type" => shape.kind = number()?,
             "max_entries" => shape.entries = number()?,
@@ -171,7 +171,7 @@ fn shape(types: &Types<'_>, name: &str, variable: &Type<'_>) -> Result<MapShape,
             "value_size" => shape.value_bytes = number()?,
             "key" => shape.key_bytes = size()?,
             "value" => shape.value_bytes = size()?,
-            _ => return Err(wrong("a part of a map that we do not know")),
+            _ => return Err(wrong("an unknown map attribute")),
         }
     }
     Ok(shape)

@@ -97,14 +97,15 @@ impl<'a> Object<'a> {
         let count = usize::from(u16_at(bytes, 60).unwrap_or(0));
         let names = usize::from(u16_at(bytes, 62).unwrap_or(0));
         if count > SECTIONS_MAX || u16_at(bytes, 58) != Some(SECTION_BYTES as u16) {
-            return Err(wrong("a strange table of sections"));
+            return Err(wrong("a malformed section table"));
         }
-        let table = slice(bytes, table, count * SECTION_BYTES).ok_or(wrong("sections behind the end"))?;
+        let table = slice(bytes, table, count * SECTION_BYTES).ok_or(wrong("a section table beyond the end"))?;
         let raw = || table.chunks_exact(SECTION_BYTES);
         let mut sections = raw().map(|head| section(bytes, head)).collect::<Result<Vec<_>, _>>()?;
         let texts = sections.get(names).map_or(&[][..], |section| section.bytes);
         for (section, head) in sections.iter_mut().zip(raw()) {
-            section.name = text(texts, u32_at(head, 0).unwrap_or(0) as usize).ok_or(wrong("a section without name"))?;
+            section.name =
+                text(texts, u32_at(head, 0).unwrap_or(0) as usize).ok_or(wrong("a section without a name"))?;
         }
         let symbols = symbols(&sections)?;
         Ok(Object { sections, symbols })
@@ -130,7 +131,7 @@ impl<'a> Object<'a> {
             }));
         }
         if found.iter().any(|relocation| relocation.symbol >= self.symbols.len()) {
-            return Err(wrong("a relocation without symbol"));
+            return Err(wrong("a relocation without a symbol"));
         }
         Ok(found)
     }
@@ -146,11 +147,11 @@ fn section<'a>(bytes: &'a [u8], head: &[u8]) -> Result<Section<'a>, BpfError> {
     let (Some(kind), Some(offset), Some(size), Some(link), Some(info)) =
         (u32_at(head, 4), number(24), number(32), u32_at(head, 40), u32_at(head, 44))
     else {
-        return Err(wrong("a section cut short"));
+        return Err(wrong("a truncated section"));
     };
     // .bss has a size but no bytes.
     let there = if kind == SHT_NOBITS { 0 } else { size };
-    let bytes = slice(bytes, offset, there).ok_or(wrong("a section behind the end"))?;
+    let bytes = slice(bytes, offset, there).ok_or(wrong("a section beyond the end"))?;
     Ok(Section { name: "", kind, bytes, size, info: info as usize, link: link as usize })
 }
 
@@ -161,7 +162,7 @@ fn symbols<'a>(sections: &[Section<'a>]) -> Result<Vec<Symbol<'a>>, BpfError> {
     if raw.len() > SYMBOLS_MAX {
         return Err(wrong("too many symbols"));
     }
-    raw.map(|raw| symbol(texts, raw).ok_or(wrong("a symbol cut short"))).collect()
+    raw.map(|raw| symbol(texts, raw).ok_or(wrong("a truncated symbol"))).collect()
 }
 
 fn symbol<'a>(texts: &'a [u8], raw: &[u8]) -> Option<Symbol<'a>> {

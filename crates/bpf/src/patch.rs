@@ -47,13 +47,13 @@ impl Code {
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) -> Result<(), BpfError> {
-        let place = self.0.get_mut(at..at + bytes.len()).ok_or(wrong("a place behind the end"))?;
+        let place = self.0.get_mut(at..at + bytes.len()).ok_or(wrong("a relocation beyond the end"))?;
         place.copy_from_slice(bytes);
         Ok(())
     }
 
     fn put_source(&mut self, at: usize, source: u8) -> Result<(), BpfError> {
-        let registers = self.0.get_mut(at + 1).ok_or(wrong("a place behind the end"))?;
+        let registers = self.0.get_mut(at + 1).ok_or(wrong("a relocation beyond the end"))?;
         *registers = *registers & 0x0f | source << 4;
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Code {
     /// Makes the call at `at` a call of the kernel function with this type.
     pub(crate) fn put_call(&mut self, at: usize, type_id: u32) -> Result<(), BpfError> {
         if self.operation(at) != Some(CALL) {
-            return Err(wrong("a call that is none"));
+            return Err(wrong("a call relocation without a call"));
         }
         self.put_source(at, source::KERNEL_FUNCTION)?;
         self.put(at + 2, &0u16.to_le_bytes())?;

@@ -101,7 +101,7 @@ fn judged(event: &DropEvent<'_>, is_one: bool, all: bool) -> Judged {
 impl Stream<DropEvents> for DropStream<'_> {
     fn offer(&self, _: &Demand<DropEvents>) -> Offer {
         let explain = vec![
-            "a BPF program at the tracepoint kfree_skb writes each drop to a ring of 4 MiB, or 16 MiB with packets"
+            "a BPF program at the tracepoint kfree_skb writes each drop to a ring buffer"
                 .to_owned(),
             "the reader is woken when 64 KiB are waiting, and checks every 10 ms".to_owned(),
             "without BPF: the kernel's trace of that tracepoint (tracefs), otherwise the kernel's drop monitor (NET_DM)"

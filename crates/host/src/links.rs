@@ -46,7 +46,7 @@ const TRIES: u32 = 3;
 ///
 /// Bound: interfaces of a namespace, and addresses of each family. Beyond: further ones are left out and counted (exit
 /// code 3). By: anyone who may make interfaces.
-const LINKS_MAX: usize = 1 << 20;
+pub const LINKS_MAX: usize = 1 << 20;
 
 /// The file with the IPv6 addresses.
 const IF_INET6: &str = "/proc/thread-self/net/if_inet6";

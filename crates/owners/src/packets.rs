@@ -21,9 +21,6 @@ const FRESH_NS: u64 = 1_000_000_000;
 /// then.
 const UNKNOWN: &str = "have no owner at a local endpoint: the socket was closed before it was looked up, or no process \
                        listens there";
-/// The reason why an owner is missing that could have been found.
-const HURRIED: &str = "packets could not wait for the lookup of their sockets: too many arrived, or the lookup takes \
-                       longer than half a second";
 
 /// A source of updates that keeps [`PacketSockets`] current.
 pub trait SocketNews {
@@ -200,7 +197,12 @@ impl<N: SocketNews> Annotate<CapturedPackets> for PacketOwners<N> {
             stats.add_reason(0, format!("{unknown} of {here} packets to or from this host {UNKNOWN}"));
         }
         if hurried > 0 {
-            stats.incomplete(hurried, HURRIED);
+            let text = format!(
+                "packets could not wait for the lookup of their sockets: too many arrived, or the lookup takes longer \
+                 than {} ms",
+                WAIT_NS / 1_000_000
+            );
+            stats.incomplete(hurried, text);
         }
     }
 }

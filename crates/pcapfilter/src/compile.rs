@@ -88,7 +88,7 @@ pub fn compile_with(
         return Ok(Filter { kernel, rest: None, extras });
     };
     if values.may_read_tag() {
-        return Err(FilterError::new("bytes by a computed offset may be those of the VLAN tag", 0));
+        return Err(FilterError::new("a computed offset may point into the VLAN tag", 0));
     }
     let needs_verdict = !leaves.iter().any(is_unoptimised);
     let (kernel, is_superset) = program(&tree, &conditions, &mut values, target, Purpose::Superset)?;

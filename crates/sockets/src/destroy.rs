@@ -236,7 +236,7 @@ impl fmt::Display for Closing {
             Closing::ConnectionLives => {
                 "still open: one subflow was aborted, the MPTCP connection continues (end the program to close it)"
             }
-            Closing::Gone => "no longer there when they were to be closed",
+            Closing::Gone => "already closed before netwren could close them",
             Closing::Hidden => "not found by the kernel under their addresses (bound only, or too many share one)",
             Closing::Unsupported => {
                 "the kernel has no way to close them (their state, or CONFIG_INET_DIAG_DESTROY is off)"

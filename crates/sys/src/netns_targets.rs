@@ -197,8 +197,8 @@ impl fmt::Display for Unreadable {
             count => write!(f, "{count} network namespaces were not read ({names}{more}): ")?,
         }
         match errno {
-            Errno::NOENT => write!(f, "there is no way to enter {}", if self.count == 1 { "it" } else { "them" }),
-            Errno::TIMEDOUT => write!(f, "its process has ended, and the search for another one took too long"),
+            Errno::NOENT => write!(f, "cannot enter {}", if self.count == 1 { "it" } else { "them" }),
+            Errno::TIMEDOUT => write!(f, "its process has ended, and the search for another process took too long"),
             _ if errno.is_denied() => write!(f, "{errno} (needs CAP_SYS_ADMIN)"),
             _ => write!(f, "{errno}"),
         }
@@ -232,7 +232,7 @@ mod tests {
         let by_number = NetnsTarget { pid: None, ..by_pid };
         assert_eq!(
             told(&[by_path, by_pid, by_number], Errno::NOENT),
-            (2, vec!["one network namespace was not read (net:[7]): there is no way to enter it".to_owned()])
+            (2, vec!["one network namespace was not read (net:[7]): cannot enter it".to_owned()])
         );
         assert_eq!(
             told(&[by_path], Errno::MFILE),

@@ -558,7 +558,7 @@ fn open_rings(
     if let Some(missing) = ifaces.iter().find(|name| !is_open(name)) {
         let names: Vec<Box<str>> = places.iter().flat_map(|place| place.links.names()).take(NAMES_MAX).collect();
         let text =
-            format!("there is no interface {}; available: {}", sys::escaped(missing.as_bytes()), names.join(", "));
+            format!("interface {} does not exist; available: {}", sys::escaped(missing.as_bytes()), names.join(", "));
         return Err(SourceError { what: WHAT, fault: SourceFault::Io, cause: text.into() });
     }
     Ok(rings)

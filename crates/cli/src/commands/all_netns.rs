@@ -1,7 +1,6 @@
 //! Limits on what `--all-netns` may use in other network namespaces.
 
 use crate::command::ParsedWords;
-use crate::flags::parser;
 
 /// Bound: bytes of rings and receive buffers in all other namespaces (`--buffer-total`). Namespaces of the host come
 /// first and leave a quarter to users, who share the rest equally
@@ -14,14 +13,10 @@ const DESCRIPTORS_LEFT: u64 = 256;
 
 /// Returns `--buffer-total` in bytes. Errors name the flag.
 pub(super) fn buffer_total(line: &ParsedWords<'_>) -> Result<u64, String> {
-    let Some(text) = line.value("buffer-total").filter(|_| line.is_given("buffer-total")) else {
-        return Ok(BUFFER_TOTAL);
-    };
-    if !line.has("all-netns") {
+    if line.is_given("buffer-total") && !line.has("all-netns") {
         return Err("--buffer-total needs --all-netns: it is shared among network namespaces".to_owned());
     }
-    let bytes = parser::bytes(text).filter(|bytes| (1 << 20..=1 << 40).contains(bytes));
-    bytes.ok_or_else(|| format!("--buffer-total takes 1MiB to 1TiB, not `{text}`"))
+    Ok(line.bytes("buffer-total", 1 << 20..=1 << 40)?.unwrap_or(BUFFER_TOTAL))
 }
 
 /// Returns how many network namespaces can be followed if each takes `each` descriptors. Raises the soft limit on open

@@ -19,13 +19,13 @@ impl Hints {
     /// Hints of a command that shows rows, from one or all namespaces.
     pub(super) const OF_LISTS: Hints = Hints {
         container: "no match in this network namespace; most containers have their own: --all-netns reads all of them",
-        address: "no match in this network namespace, but in others: --all-netns shows them",
+        address: "no match in this network namespace, but some in others: --all-netns shows them",
     };
     /// Hints of a command that acts, which works on one namespace only.
     pub(super) const OF_ACTIONS: Hints = Hints {
         container: "no match in this network namespace; most containers have their own: the list shows them with \
                     --all-netns, --netns NAME acts in one",
-        address: "no match in this network namespace, but in others: the list shows them with --all-netns, --netns \
+        address: "no match in this network namespace, but some in others: the list shows them with --all-netns, --netns \
                   NAME acts in one",
     };
 

@@ -5,7 +5,6 @@
 
 use crate::command::{Command, Commands, ParsedWords, Positional};
 use crate::flags::defs::Scope;
-use crate::flags::parser::bytes;
 use crate::flags::request::PERIODS_S;
 use host::{HostError, Ifaces, Links};
 use lookups::long_work::{self, ProgressLine};
@@ -92,13 +91,7 @@ fn asked(words: &ParsedWords<'_>) -> Result<RecordRequest, String> {
     if length.is_some() && words.has("once") {
         return Err("--for cannot be used with --once".to_owned());
     }
-    let size_max = match words.value("max-size") {
-        None => SIZE_MAX,
-        Some(text) => {
-            let size = bytes(text).filter(|size| *size >= 1 << 16);
-            size.ok_or_else(|| format!("--max-size takes bytes, at least 64KiB, not `{text}`"))?
-        }
-    };
+    let size_max = words.bytes("max-size", 1 << 16..=u64::MAX)?.unwrap_or(SIZE_MAX);
     let length = if words.has("once") { Duration::ZERO } else { length.unwrap_or(LONG) };
     let file = words.file("file").map(PathBuf::from).unwrap_or_default();
     Ok(RecordRequest { file, length, size_max, netns: words.text("netns") })

@@ -176,7 +176,10 @@ mod tests {
         let name = r"a\u{1b}b";
         let named =
             format!("{name} (7) has 1 descriptor, {name} (8) has 2 descriptors, {name} (9) has 1 descriptor, others");
-        assert!(lines[0].contains(&named) && lines[0].contains("; other causes: the kernel's own, "), "{lines:?}");
+        assert!(
+            lines[0].contains(&named) && lines[0].contains("; other causes: used by the kernel itself, "),
+            "{lines:?}"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The registry's description of a command, and the parsed command line that runs it.
 
 use crate::flags::defs::{FLAGS, Flag, Scope, Takes};
+use crate::flags::sizes::{format_bytes, parse_bytes};
 use clap::ArgMatches;
 use lookups::session::Session;
 use record::{Accounting, Kind, Schema};
@@ -239,5 +240,22 @@ impl<'w> ParsedWords<'w> {
                 Err(format!("--{flag} takes seconds from {least} to {most}, not `{written}`"))
             }
         }
+    }
+
+    /// The value of a flag in bytes.
+    pub(crate) fn bytes<N>(&self, flag: &str, range: std::ops::RangeInclusive<N>) -> Result<Option<N>, String>
+    where
+        N: Copy + PartialOrd + TryFrom<u64> + Into<u64>,
+    {
+        let Some(written) = self.value(flag) else { return Ok(None) };
+        let number = parse_bytes(written).and_then(|number| N::try_from(number).ok());
+        number.filter(|number| range.contains(number)).map(Some).ok_or_else(|| {
+            let (least, most): (u64, u64) = ((*range.start()).into(), (*range.end()).into());
+            let least = format_bytes(least);
+            match most {
+                u64::MAX => format!("--{flag} takes bytes, at least {least}, not `{written}`"),
+                _ => format!("--{flag} takes bytes from {least} to {}, not `{written}`", format_bytes(most)),
+            }
+        })
     }
 }

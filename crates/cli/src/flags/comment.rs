@@ -15,5 +15,4 @@ pub(crate) fn ship_notes(request: &mut Request, fields: &str) -> Result<(), Stri
 }
 
 /// The error if `--comment` has no pcapng target.
-const NO_FILE: &str = "--comment says what stands in a file of packets: it needs one of pcapng (--to pcapng:FILE, or \
-                       `netwren capture --write FILE`)";
+const NO_FILE: &str = "--comment needs a pcapng file: --to pcapng:FILE, or `netwren capture --write FILE`";

@@ -10,5 +10,6 @@ pub(crate) mod request;
 pub(crate) mod rotation;
 pub(crate) mod shell_line;
 pub(crate) mod ship;
+mod sizes;
 
 pub(crate) use near_command::near_command;

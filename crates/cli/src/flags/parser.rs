@@ -220,21 +220,6 @@ pub(crate) fn error(command: &Command, text: &str) -> clap::Error {
     alone(command).error(ErrorKind::ValueValidation, text)
 }
 
-/// Parses `8MiB`, `64k`, `1000000` as a number of bytes. A unit is a power of 1024, regardless of the rest of its
-/// name.
-pub(crate) fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text.get(digits.len()..)? {
-        "" | "B" => 0,
-        "k" | "kB" | "K" | "KB" | "Ki" | "KiB" => 10,
-        "M" | "MB" | "Mi" | "MiB" => 20,
-        "G" | "GB" | "Gi" | "GiB" => 30,
-        "T" | "TB" | "Ti" | "TiB" => 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
 /// For tests: parses a line of words with [`parse`] and returns the errors that users see. Other commands are unknown.
 #[cfg(test)]
 pub(crate) fn parse_line<T>(

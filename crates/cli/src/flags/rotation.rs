@@ -1,30 +1,28 @@
 //! Parses the values of `--rotate-…`, which are used with `--to` and with `--write`.
 
-use super::parser;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Flags for rotated files and file series.
 pub(crate) const ROTATE_FLAGS: [&str; 4] = ["rotate-size", "rotate-age", "rotate-keep", "rotate-zstd"];
-/// Smaller files would not hold a batch of messages.
-const ROTATE_MIN: u64 = 1 << 20;
-
-/// `--rotate-size`
-pub(crate) fn rotate_size(text: &str) -> Result<u64, String> {
-    let bytes = parser::bytes(text).filter(|bytes| *bytes >= ROTATE_MIN);
-    bytes.ok_or_else(|| format!("--rotate-size takes a size of at least 1MiB, such as 100MiB, not `{text}`"))
-}
+/// Valid values of `--rotate-size`: smaller files would not hold a batch of messages.
+pub(crate) const ROTATE_SIZES: RangeInclusive<u64> = 1 << 20..=u64::MAX;
+/// Most days of `--rotate-age`.
+const ROTATE_DAYS_MAX: u64 = 3650;
+/// Most files of `--rotate-keep`.
+const ROTATE_KEEP_MAX: u32 = 9999;
 
 /// `--rotate-age`, with a minimum in seconds.
 pub(crate) fn rotate_age(text: &str, least_s: u64) -> Result<Duration, String> {
     let least = if least_s < 60 { "1s" } else { "1m" };
     let age = age(text).filter(|age| age.as_secs() >= least_s);
-    age.ok_or_else(|| format!("--rotate-age takes {least} to 3650d, such as 90m, 12h or 1d, not `{text}`"))
+    age.ok_or_else(|| format!("--rotate-age takes {least} to {ROTATE_DAYS_MAX}d, such as 90m, 12h or 1d, not `{text}`"))
 }
 
 /// `--rotate-keep`
 pub(crate) fn rotate_keep(text: &str) -> Result<u32, String> {
-    let number = text.parse::<u32>().ok().filter(|number| (1..=9999).contains(number));
-    number.ok_or_else(|| format!("--rotate-keep takes 1 to 9999 files, not `{text}`"))
+    let number = text.parse::<u32>().ok().filter(|number| (1..=ROTATE_KEEP_MAX).contains(number));
+    number.ok_or_else(|| format!("--rotate-keep takes 1 to {ROTATE_KEEP_MAX} files, not `{text}`"))
 }
 
 fn age(text: &str) -> Option<Duration> {
@@ -32,7 +30,7 @@ fn age(text: &str) -> Option<Duration> {
         .into_iter()
         .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
     let seconds = digits.parse::<u64>().ok()?.checked_mul(unit_s)?;
-    (1..=3650 * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
+    (1..=ROTATE_DAYS_MAX * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

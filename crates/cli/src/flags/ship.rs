@@ -1,7 +1,6 @@
 //! Parses `--to` and its related flags.
 
-use super::parser;
-use super::rotation::{ROTATE_FLAGS, rotate_age, rotate_keep, rotate_size};
+use super::rotation::{ROTATE_FLAGS, ROTATE_SIZES, rotate_age, rotate_keep};
 use crate::command::ParsedWords;
 use export::{Address, Rate, Rotation, SyncWhen, Target, TlsFiles};
 use shipping::{QUEUE_MAX, RateBy, RepeatRequest, ShipRequest, SpoolRequest, has_words};
@@ -33,19 +32,13 @@ fn spool(words: &ParsedWords<'_>) -> Result<Option<SpoolRequest>, String> {
         let alone = ["spool-max", "spool-age", "spool-sync"].into_iter().find(|flag| words.is_given(flag));
         return alone.map_or(Ok(None), |flag| Err(format!("--{flag} needs --spool DIR")));
     };
-    let bytes_max = words.value("spool-max").map_or(Some(SPOOL_MAX), parser::bytes);
-    let bytes_max = bytes_max.filter(|bytes| *bytes >= SPOOL_MIN);
+    let bytes_max = words.bytes("spool-max", SPOOL_MIN..=u64::MAX)?.unwrap_or(SPOOL_MAX);
     let sync = match words.value("spool-sync") {
         Some("never") => SyncWhen::Never,
         Some("always") => SyncWhen::Always,
         _ => SyncWhen::EverySecond,
     };
-    Ok(Some(SpoolRequest {
-        dir: dir.to_owned(),
-        bytes_max: bytes_max.ok_or("--spool-max takes a size of at least 16MiB, such as 10GiB")?,
-        age_max: words.seconds("spool-age", 1.0..=1e9)?,
-        sync,
-    }))
+    Ok(Some(SpoolRequest { dir: dir.to_owned(), bytes_max, age_max: words.seconds("spool-age", 1.0..=1e9)?, sync }))
 }
 
 /// Parses the request from a command line; None without `--to`.
@@ -74,6 +67,7 @@ pub(crate) fn ship_request(words: &ParsedWords<'_>) -> Result<Option<ShipRequest
     if let Some(flag) = TLS_FLAGS.into_iter().find(|flag| !by_tls && words.is_given(flag)) {
         return Err(format!("--{flag} needs a TLS receiver: --to FORMAT+tls://HOST:PORT"));
     }
+    let queue_max = words.bytes("queue-max", QUEUE_MIN..=u64::MAX)?;
     let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
     Ok(Some(ShipRequest {
         comment: None,
@@ -85,7 +79,7 @@ pub(crate) fn ship_request(words: &ParsedWords<'_>) -> Result<Option<ShipRequest
         tls: TlsFiles { authorities, certificate, key },
         tuning: Vec::new(),
         when_full: words.value("when-full").and_then(|word| word.parse().ok()).unwrap_or_default(),
-        queue_max: words.value("queue-max").map_or(Ok(QUEUE_MAX), queue_max)?,
+        queue_max: queue_max.map_or(QUEUE_MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
     }))
 }
 
@@ -97,7 +91,8 @@ const RATE_MAX: u64 = 1_000_000;
 fn repeats(words: &ParsedWords<'_>, targets: &[Target]) -> Result<RepeatRequest, String> {
     let fold = words.value("fold").map(|text| {
         let time = seconds(text).filter(|seconds| FOLD_S.contains(seconds)).map(Duration::from_secs);
-        time.ok_or_else(|| format!("--fold takes 1s to 1h, such as 10s or 5m, not `{text}`"))
+        let (least, most) = (FOLD_S.start(), FOLD_S.end() / 3600);
+        time.ok_or_else(|| format!("--fold takes {least}s to {most}h, such as 10s or 5m, not `{text}`"))
     });
     let fold = fold.transpose()?;
     let without = targets.iter().filter(|target| !has_words(target.format)).count();
@@ -147,7 +142,7 @@ fn rotation(words: &ParsedWords<'_>, targets: &[Target]) -> Result<Option<Rotati
     if !targets.iter().any(|target| matches!(target.address, Address::File(_))) {
         return Err(format!("--{given} needs a file: --to FORMAT:PATH"));
     }
-    let bytes_max = words.value("rotate-size").map(rotate_size).transpose()?;
+    let bytes_max = words.bytes("rotate-size", ROTATE_SIZES)?;
     let age_max = words.value("rotate-age").map(|text| rotate_age(text, 60)).transpose()?;
     if bytes_max.is_none() && age_max.is_none() {
         return Err(format!("--{given} needs --rotate-size or --rotate-age, which start new files"));
@@ -155,12 +150,6 @@ fn rotation(words: &ParsedWords<'_>, targets: &[Target]) -> Result<Option<Rotati
     let keep = words.value("rotate-keep").map_or(Ok(ROTATE_KEEP), rotate_keep)?;
     let packer = words.is_given("rotate-zstd").then_some(PACKER);
     Ok(Some(Rotation { bytes_max, age_max, keep, packer }))
-}
-
-fn queue_max(text: &str) -> Result<usize, String> {
-    let bytes = parser::bytes(text).filter(|bytes| *bytes >= QUEUE_MIN);
-    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    bytes.ok_or_else(|| format!("--queue-max takes a size of at least 4MiB, such as 64MiB, not `{text}`"))
 }
 
 #[cfg(test)]

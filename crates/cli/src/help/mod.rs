@@ -43,7 +43,7 @@ fn columns(name: &str, commands: Commands) -> Exit {
                 || "`netwren help columns` lists the tables".to_owned(),
                 |hint| format!("did you mean `netwren help columns {hint}`?"),
             );
-            say(&format!("there is no table `{}`; {hint}", name.escape_debug()));
+            say(&format!("unknown table `{}`; {hint}", name.escape_debug()));
             Exit::Usage
         }
     }

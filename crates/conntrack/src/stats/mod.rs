@@ -92,7 +92,9 @@ pub enum StatsError {
 impl fmt::Display for StatsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StatsError::Absent => f.write_str("this kernel has none, or nf_conntrack is not loaded"),
+            StatsError::Absent => {
+                f.write_str("this kernel has no connection tracking, or the module nf_conntrack is not loaded")
+            }
             StatsError::Unreadable(SysError { errno: Errno::NOT_RECORDED, .. }) => {
                 f.write_str("its counters are not in the recording (`netwren record FILE` records everything)")
             }

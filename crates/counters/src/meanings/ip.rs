@@ -21,7 +21,7 @@ pub(super) const IP: &[Meaning] = &[
     c("IpInDelivers", "IPv4 packets delivered to TCP, UDP, ICMP or another protocol of this host."),
     c("IpOutRequests", "IPv4 packets that protocols of this host wanted to send."),
     c("IpOutDiscards", "Valid IPv4 packets dropped on output: no memory, no neighbour, or refused by the device."),
-    c("IpOutNoRoutes", "IPv4 packets of this host dropped because there is no route to their destination."),
+    c("IpOutNoRoutes", "IPv4 packets of this host dropped for lack of a route to their destination."),
     c("IpReasmTimeout", "IPv4 datagrams discarded because fragments did not arrive in time."),
     c("IpReasmReqds", "IPv4 fragments received for reassembly."),
     c("IpReasmOKs", "IPv4 datagrams reassembled from fragments."),
@@ -34,7 +34,7 @@ pub(super) const IP: &[Meaning] = &[
 
 /// `IpExt` of /proc/net/netstat.
 pub(super) const IP_EXT: &[Meaning] = &[
-    c("IpExtInNoRoutes", "IPv4 packets received and dropped because there is no route to their destination."),
+    c("IpExtInNoRoutes", "IPv4 packets received and dropped for lack of a route to their destination."),
     c("IpExtInTruncatedPkts", "IPv4 packets dropped because they are shorter than their header states."),
     c("IpExtInMcastPkts", "IPv4 multicast packets received."),
     c("IpExtOutMcastPkts", "IPv4 multicast packets sent."),

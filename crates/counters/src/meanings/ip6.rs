@@ -10,7 +10,7 @@ pub(super) const IP6: &[Meaning] = &[
         "IPv6 packets dropped because of their header: wrong version or option, or hop limit exceeded.",
     ),
     c("Ip6InTooBigErrors", "IPv6 packets not forwarded because they exceed the MTU of the next link."),
-    c("Ip6InNoRoutes", "IPv6 packets received and dropped because there is no route to their destination."),
+    c("Ip6InNoRoutes", "IPv6 packets received and dropped for lack of a route to their destination."),
     c(
         "Ip6InAddrErrors",
         "IPv6 packets dropped because their destination is not a valid address of this host and they \
@@ -26,7 +26,7 @@ pub(super) const IP6: &[Meaning] = &[
     c("Ip6OutForwDatagrams", "IPv6 packets forwarded to another host."),
     c("Ip6OutRequests", "IPv6 packets that protocols of this host wanted to send."),
     c("Ip6OutDiscards", "Valid IPv6 packets dropped on output: no memory, no neighbour, or IPv6 is off."),
-    c("Ip6OutNoRoutes", "IPv6 packets of this host dropped because there is no route to their destination."),
+    c("Ip6OutNoRoutes", "IPv6 packets of this host dropped for lack of a route to their destination."),
     c("Ip6ReasmTimeout", "IPv6 datagrams discarded because fragments did not arrive in time."),
     c("Ip6ReasmReqds", "IPv6 fragments received for reassembly."),
     c("Ip6ReasmOKs", "IPv6 datagrams reassembled from fragments."),

@@ -7,7 +7,7 @@ pub(super) const TCP: &[Meaning] = &[
     g("TcpRtoAlgorithm", "Constant: algorithm of the retransmission timeout; 1 means other."),
     g("TcpRtoMin", "Constant: the shortest retransmission timeout, in milliseconds."),
     g("TcpRtoMax", "Constant: the longest retransmission timeout, in milliseconds."),
-    g("TcpMaxConn", "Constant: maximum number of connections; -1 because there is no limit."),
+    g("TcpMaxConn", "Constant: maximum number of connections; -1 for unlimited."),
     c("TcpActiveOpens", "Connections opened by programs of this host (connect)."),
     c("TcpPassiveOpens", "Connections accepted by listeners of this host."),
     c(

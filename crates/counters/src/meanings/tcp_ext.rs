@@ -147,10 +147,7 @@ pub(super) const TCP_EXT: &[Meaning] = &[
         "TcpExtTCPReqQFullDrop",
         "SYNs dropped because the queue of half-open connections was full and SYN cookies are off.",
     ),
-    c(
-        "TcpExtTCPRetransFail",
-        "Retransmissions that failed: the device or its queue refused them, or there is no route.",
-    ),
+    c("TcpExtTCPRetransFail", "Retransmissions that failed: the device or its queue refused them, or no route exists."),
     c("TcpExtTCPRcvCoalesce", "Segments merged with the previous one in a receive queue."),
     c("TcpExtTCPOFOQueue", "Out-of-order segments that were queued."),
     c("TcpExtTCPOFODrop", "Out-of-order segments dropped because the receive buffer was full."),

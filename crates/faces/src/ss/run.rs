@@ -45,7 +45,7 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
     let outcome = write(session, request, live, ifaces, &around, &mut stats);
     session.finish(&mut stats);
     if request.without_bound && outcome.is_ok() {
-        stats.add_reason(0, "sockets that are only bound were not looked for among so many (-B shows them)");
+        stats.add_reason(0, "bound, unused sockets were not searched for: there are too many sockets (-B shows them)");
     }
     footer(&stats);
     match outcome {

@@ -87,7 +87,7 @@ const USAGE: &str = include_str!("usage.txt");
 /// The lines after a requested usage.
 const BEYOND: &str = "
 This is netwren, in place of ss. Right after ss: --bug-compatible reproduces errors of ss.
-The layout is that of the installed ss, otherwise 6.15; NETWREN_SS_LAYOUT=6.1 or 6.15 selects one.
+The layout follows the installed ss, otherwise 6.15; NETWREN_SS_LAYOUT=6.1 or 6.15 selects one.
 netwren's own command: netwren sockets --help
 ";
 

@@ -80,7 +80,7 @@ fn run_file(config: &Path, pid_file: Option<&Path>, call: &Call) -> Result<u8, V
         infile::read_trusted(config, CONFIG_MAX).map_err(|error| vec![format!("cannot read {shown}: {error}")])?;
     let text = String::from_utf8(bytes).map_err(|_| vec![format!("cannot read {shown}: it is not UTF-8 text")])?;
     let now = i64::try_from(sys::clock::wall_ns() / 1_000_000_000).ok().and_then(zone);
-    let now = now.ok_or_else(|| vec!["the local time cannot be told".to_owned()])?;
+    let now = now.ok_or_else(|| vec!["the local time is unknown".to_owned()])?;
     let told = |complaints: Vec<Complaint>| {
         complaints.iter().map(|complaint| format!("{shown}:{}: {}", complaint.line, complaint.text)).collect::<Vec<_>>()
     };

@@ -189,7 +189,7 @@ fn database(plugin: &str, settings: &mut Settings<'_>, tuning: &mut UlogdTuning)
     tuning.procedure = match settings.text("procedure", "INSERT").1 {
         word if word.eq_ignore_ascii_case("INSERT") => String::new(),
         word if word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => word,
-        word => return Err(format!("PGSQL: `{word}` is no name of a procedure")),
+        word => return Err(format!("PGSQL: `{word}` is not a procedure name")),
     };
     if settings.take("connstring").is_some() {
         return Err("PGSQL: connstring is not here: host, port, db, user, pass".to_owned());

@@ -118,7 +118,7 @@ fn databases_have_a_table_and_maybe_a_procedure() {
     assert_eq!(other.target.to_string(), "postgres://fw@:5433/lo-gs?schema=log&table=ulog&host=/run/pg");
     assert_eq!(other.tuning.procedure, "");
     let injected = "[global]\nstack=l:NFLOG,pg:PGSQL\n[pg]\ndb=a\ntable=t\nuser=u\nprocedure=\"x(); DROP\"\n";
-    assert_eq!(complaints(injected), [(2, "PGSQL: `x(); DROP` is no name of a procedure".to_owned())]);
+    assert_eq!(complaints(injected), [(2, "PGSQL: `x(); DROP` is not a procedure name".to_owned())]);
 }
 
 #[test]

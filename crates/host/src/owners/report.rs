@@ -25,7 +25,7 @@ impl fmt::Display for RingRefusal {
                 write!(f, "{errno} (needs CAP_SYS_PTRACE or root; `netwren support` lists what works)")
             }
             RingRefusal::Failed(errno) => write!(f, "{errno}"),
-            RingRefusal::Busy => f.write_str("the kernel does not tell while they are in use (run it again)"),
+            RingRefusal::Busy => f.write_str("the kernel does not name them while they are in use (run netwren again)"),
             RingRefusal::Nameless => f.write_str("the kernel does not name them before Linux 6.14"),
             RingRefusal::TooMany => f.write_str("there are too many of them"),
         }

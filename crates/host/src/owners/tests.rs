@@ -559,7 +559,7 @@ fn io_urings_of_a_fake_host_and_of_its_recording() {
         assert_eq!(seen(&owners, 77), [(7, 3 | Owner::IN_RING)]);
         assert_eq!(seen(&owners, 1_000_001), [(7, 1)]);
         assert_eq!((owners.report.fds, owners.report.sockets, owners.report.rings_unread), (6, 4, 1));
-        let why = "the kernel does not tell while they are in use (run it again)";
+        let why = "the kernel does not name them while they are in use (run netwren again)";
         let line = format!("owners of sockets registered with 1 io_uring are missing: {why}");
         assert_eq!(owners.report.lines(), [line]);
     }

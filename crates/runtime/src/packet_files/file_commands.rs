@@ -115,7 +115,8 @@ impl FileCommands {
             }
             if !has_said && begin.elapsed() > PATIENCE {
                 has_said = true;
-                say(&format!("waiting up to 10 seconds for {unfinished} commands that are still running"));
+                let seconds = WAIT.as_secs();
+                say(&format!("waiting up to {seconds} s for {unfinished} commands that are still running"));
             }
             std::thread::sleep(Duration::from_millis(5));
         };

@@ -49,7 +49,7 @@ impl Numbers {
 pub(super) fn read(mut file: &File) -> io::Result<Vec<NextNumber>> {
     let facts = file.metadata()?;
     if !facts.is_file() || facts.len() > BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file of numbers"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file of sequence numbers"));
     }
     let mut text = String::new();
     file.seek(SeekFrom::Start(0))?;

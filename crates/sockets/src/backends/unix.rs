@@ -25,7 +25,7 @@ const ATTEMPTS: u32 = 3;
 
 /// The note if lines cannot be distinguished from parts of paths.
 const UNPROVEN: &str = "rows of unix sockets may be forged: /proc/net/unix does not escape paths, so a path with a \
-                        line break looks like a row; only netlink can tell them apart";
+                        line break looks like a row; only netlink can distinguish them";
 
 impl TableReader<'_, '_, '_> {
     /// Reads the fields that netlink lacks from /proc/net/unix; `None` if they are not demanded, not available, or not

@@ -40,5 +40,5 @@ fn root_support_knows_that_sockets_can_be_closed() {
     testkit::require_root!();
     let host = Host::live();
     let closing = sockets::probe_closing(&host, &Modules::new(&host));
-    assert_eq!(closing, sys::Tried::works("tcp and udp sockets, by SOCK_DESTROY"));
+    assert_eq!(closing, sys::Tried::works("tcp and udp sockets, via SOCK_DESTROY"));
 }

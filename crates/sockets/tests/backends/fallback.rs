@@ -220,7 +220,7 @@ fn a_table_that_nobody_named_is_no_noise() {
     let named = |word| vec![is("proto", word)];
     assert_eq!(told(0, named("packet")).unwrap(), "");
     let text = told(need::PACKET, named("packet")).unwrap();
-    assert!(text.starts_with("packet sockets were read from /proc/net, which knows less"), "{text}");
+    assert!(text.starts_with("packet sockets were read from /proc/net, which has fewer fields"), "{text}");
     // MPTCP has no file, so both backends fail.
     let error = told(0, named("mptcp")).unwrap_err();
     assert_eq!(error.fault, SourceFault::Unsupported);

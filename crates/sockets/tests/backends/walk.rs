@@ -181,7 +181,7 @@ fn root_filters_leave_out_the_same() {
             let rows = same(cache, &demand(FIELDS, filter.clone()));
             assert!(rows.len() >= least, "{filter:?}: {}", rows.len());
             let offer = SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).prepare(&demand(0, filter)).offer();
-            assert!(offer.explain[0].starts_with("tcp sockets by bpf (as asked)"), "{:?}", offer.explain);
+            assert!(offer.explain[0].starts_with("tcp sockets via bpf (as asked)"), "{:?}", offer.explain);
         }
         for families in [Families::Only4, Families::Only6] {
             let of = |via| {

@@ -209,7 +209,7 @@ impl Index {
 }
 
 /// More than 2^32 - 1 frames: at the minimum size of a frame, that is a file of 52 GiB.
-const TOO_MANY: &str = "more frames than can be told apart";
+const TOO_MANY: &str = "too many frames to distinguish";
 
 struct IndexPass<'f> {
     input: Input<'f>,

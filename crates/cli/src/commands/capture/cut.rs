@@ -100,11 +100,10 @@ fn asked(words: &ParsedWords<'_>) -> Result<Part, String> {
     }
     let limit =
         words.value("limit").map(|text| text.parse().map_err(|_| format!("--limit takes a number, not `{text}`")));
-    let snaplen = words.value("snaplen").map(|text| super::bytes("snaplen", text, 1..=u32::MAX));
     Ok(Part {
         fields: if tests.is_empty() { None } else { Some(own_test(&request, &tests.join(" and "), LOOKED_UP)?) },
         filter,
-        snaplen: snaplen.transpose()?,
+        snaplen: words.bytes("snaplen", 1..=u32::MAX)?,
         limit: limit.transpose()?.unwrap_or(u64::MAX),
     })
 }

@@ -25,7 +25,6 @@ use super::plan::of_request;
 use crate::command::{Command, GroupRate, ParsedWords};
 use crate::flags::comment::ship_notes;
 use crate::flags::defs::Scope;
-use crate::flags::parser;
 use crate::flags::request::{Repeat, Request};
 use capture::{Delivery, Pacing};
 use engine::Plan;
@@ -224,8 +223,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         // A file can wait, so data that receivers do not accept at once is not lost.
         ship.when_full = WhenFull::Block;
     }
-    let number = |flag, range| line.value(flag).map(|text| bytes(flag, text, range)).transpose();
-    let snaplen = number("snaplen", 16..=capture::SNAPLEN_MAX)?;
+    let snaplen = line.bytes("snaplen", 16..=capture::SNAPLEN_MAX)?;
     let ifaces: Vec<String> = line.values("interface").iter().map(|name| (*name).to_owned()).collect();
     let joined = JoinedFilter::of(&request)?;
     request.shown.filter = joined.fields;
@@ -238,7 +236,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
         file,
         ifaces: if ifaces.iter().any(|name| name == ANY) { Vec::new() } else { unique(ifaces) },
         latency: latency(line.value("latency").unwrap_or("auto"))?,
-        buffer_bytes: number("buffer", 1 << 16..=1 << 30)?,
+        buffer_bytes: line.bytes("buffer", 1 << 16..=1 << 30)?,
         buffer_total: buffer_total(line)?,
         snaplen,
         promiscuous: !line.has("no-promiscuous"),
@@ -349,21 +347,17 @@ fn unique(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
+/// Maximum of `--latency` in milliseconds.
+const LATENCY_MAX_MS: u32 = 1000;
+
 fn latency(text: &str) -> Result<Latency, String> {
-    let ms = || text.strip_suffix("ms")?.parse().ok().filter(|ms| (1..=1000).contains(ms));
+    let ms = || text.strip_suffix("ms")?.parse().ok().filter(|ms| (1..=LATENCY_MAX_MS).contains(ms));
     match (text, ms()) {
         ("auto", _) => Ok(Latency::Auto),
         ("0" | "0ms", _) => Ok(Latency::None),
         (_, Some(ms)) => Ok(Latency::Ms(ms)),
-        _ => Err(format!("--latency takes auto, 0, or 1ms to 1000ms, not `{text}`")),
+        _ => Err(format!("--latency takes auto, 0, or 1ms to {LATENCY_MAX_MS}ms, not `{text}`")),
     }
-}
-
-fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, String> {
-    let number = parser::bytes(text).and_then(|number| u32::try_from(number).ok());
-    let (least, most) = (*range.start(), *range.end());
-    let number = number.filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("--{flag} takes {least} to {most} bytes, not `{text}`"))
 }
 
 impl Capture {
@@ -409,6 +403,7 @@ impl Capture {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::flags::parser;
 
     fn parse(line: &str) -> Result<Capture, clap::Error> {
         parser::parse_line(&COMMAND, line, asked)
@@ -472,13 +467,13 @@ mod tests {
         for (line, says) in [
             ("--latency 5", "--latency takes auto, 0, or 1ms to 1000ms, not `5`"),
             ("--latency 0.5ms", "--latency takes"),
-            ("--snaplen 300000", "--snaplen takes 16 to 262144 bytes"),
-            ("--buffer 1k", "--buffer takes 65536 to"),
+            ("--snaplen 300000", "--snaplen takes bytes from 16 to 256KiB"),
+            ("--buffer 1k", "--buffer takes bytes from 64KiB to"),
             ("--for x", "--for takes seconds"),
             ("-r x -i lo", "--interface applies to interfaces, not to --read FILE"),
             ("-r x --by proto --to json:/tmp/x", "--by applies to shown rows"),
-            ("--comment process", "--comment says what stands in a file of packets"),
-            ("--comment process --to json:x", "--comment says what stands in a file of packets"),
+            ("--comment process", "--comment needs a pcapng file"),
+            ("--comment process --to json:x", "--comment needs a pcapng file"),
             ("-w x --comment owners", "--comment takes fields of both ends"),
             ("-w x --comment ,", "--comment takes fields, such as process,container"),
             ("-w x.pcap --comment process", "pcap cannot store comments"),

@@ -1,7 +1,7 @@
 //! `-w` with `--rotate-…`: writes packets to a series of files.
 
 use crate::command::ParsedWords;
-use crate::flags::rotation::{ROTATE_FLAGS, rotate_age, rotate_keep, rotate_size};
+use crate::flags::rotation::{ROTATE_FLAGS, ROTATE_SIZES, rotate_age, rotate_keep};
 use record::Accounting;
 use runtime::messages::say;
 use runtime::packet_files::{
@@ -46,7 +46,7 @@ impl RotationRequest {
             number.ok_or_else(|| format!("--rotate-packets takes a number of packets (at least 1), not `{text}`"))
         };
         let limits = FileLimits {
-            bytes_max: given_value("rotate-size").map(rotate_size).transpose()?,
+            bytes_max: words.bytes("rotate-size", ROTATE_SIZES)?,
             age_max: given_value("rotate-age").map(|text| rotate_age(text, 1)).transpose()?,
             packets_max: given_value("rotate-packets").map(packets).transpose()?,
         };

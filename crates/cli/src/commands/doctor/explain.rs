@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn one_an_area_or_all() {
-        assert!(text(&["ct-full"]).starts_with("ct-full (conntrack)\n  finds       The table of connection tracking"));
+        assert!(text(&["ct-full"]).starts_with("ct-full (conntrack)\n  finds       The conntrack table is full"));
         assert_eq!(text(&[]).matches("refuted by").count(), CHECKS.len());
         let conntrack = CHECKS.iter().filter(|check| check.area == "conntrack").count();
         assert_eq!(text(&["conntrack"]).matches("refuted by").count(), conntrack);

@@ -90,7 +90,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if let Some(unknown) = unknown(&request.shown.filter) {
         let areas: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.area).collect();
         let areas = areas.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(format!("there is no area or check `{}`; the areas are {areas}", unknown.escape_debug()));
+        return Err(format!("unknown area or check `{}`; the areas are {areas}", unknown.escape_debug()));
     }
     let chosen = chosen(&request.shown.filter);
     if chosen.is_some() {

@@ -98,7 +98,7 @@ impl OpenLosses {
             match read {
                 Ok(read) => note(&mut stats, &read),
                 Err(error) => {
-                    stats.incomplete(1, format!("losses that only counters show are unknown: {error}"));
+                    stats.incomplete(1, format!("losses that only counters show are missing: {error}"));
                 }
             }
         }

@@ -18,7 +18,6 @@ use crate::command::{Command, ParsedWords};
 use crate::config::Config;
 use crate::flags::comment::ship_notes;
 use crate::flags::defs::Scope;
-use crate::flags::parser;
 use crate::flags::request::Request;
 use engine::{Plan, RunError};
 use export::{Format, Target};
@@ -259,14 +258,12 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
         buffer_total: buffer_total(line)?,
         groups: groups(line)?,
         latency: line.value("latency").map_or(Ok(nflog::LATENCY), latency)?,
-        copy_bytes: match line.value("copy").filter(|_| line.is_given("copy")) {
-            Some(text) => bytes("copy", text, 20..=COPY_MAX)?,
+        copy_bytes: match line.bytes("copy", 20..=COPY_MAX)?.filter(|_| line.is_given("copy")) {
+            Some(bytes) => bytes,
             None => copy_bytes(&request),
         },
         wanted: WantedOfPackets::default(),
-        buffer_bytes: line
-            .value("buffer")
-            .map_or(Ok(nflog::BUFFER_BYTES), |text| bytes("buffer", text, 1 << 12..=1 << 30))?,
+        buffer_bytes: line.bytes("buffer", 1 << 12..=1 << 30)?.unwrap_or(nflog::BUFFER_BYTES),
         request,
     })
 }
@@ -338,22 +335,19 @@ fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
 /// Bound: log groups of a run. Beyond: further groups are refused. By: the user.
 const GROUPS_MAX: usize = 1000;
 
+/// Valid values of `--latency` in milliseconds.
+const LATENCY_MS: std::ops::RangeInclusive<u64> = 10..=10_000;
+
 fn latency(text: &str) -> Result<Duration, String> {
     let number = |digits: &str| digits.parse::<u64>().ok();
     let ms = match text.strip_suffix("ms") {
         Some(digits) => number(digits),
         None => text.strip_suffix('s').and_then(number).and_then(|seconds| seconds.checked_mul(1000)),
     };
-    let ms = ms.filter(|ms| (10..=10_000).contains(ms));
+    let (least, most) = (LATENCY_MS.start(), LATENCY_MS.end() / 1000);
+    let ms = ms.filter(|ms| LATENCY_MS.contains(ms));
     ms.map(Duration::from_millis)
-        .ok_or_else(|| format!("--latency takes 10ms to 10s, such as 50ms or 1s, not `{text}`"))
-}
-
-fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, String> {
-    let number = parser::bytes(text).and_then(|number| u32::try_from(number).ok());
-    let (least, most) = (*range.start(), *range.end());
-    let number = number.filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("--{flag} takes {least} to {most} bytes, not `{text}`"))
+        .ok_or_else(|| format!("--latency takes {least}ms to {most}s, such as 50ms or 1s, not `{text}`"))
 }
 
 fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> Outcome {
@@ -420,6 +414,7 @@ fn holder_of(session: &Session, taken: &GroupTaken) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::flags::parser;
 
     fn parse(line: &str) -> Result<Log, clap::Error> {
         parser::parse_line(&COMMAND, line, asked)
@@ -465,15 +460,15 @@ mod tests {
             ("--group 1,", "--group takes numbers"),
             ("--group 1 --latency 5ms", "--latency takes 10ms to 10s"),
             ("--group 1 --latency soon", "--latency takes 10ms to 10s"),
-            ("--group 1 --copy 1", "--copy takes 20 to 65535 bytes"),
-            ("--group 1 --buffer 1", "--buffer takes 4096 to"),
-            ("--group 1 --comment nat", "--comment says what stands in a file of packets"),
+            ("--group 1 --copy 1", "--copy takes bytes from 20 to 65535"),
+            ("--group 1 --buffer 1", "--buffer takes bytes from 4KiB to"),
+            ("--group 1 --comment nat", "--comment needs a pcapng file"),
             ("--group 1 --to pcapng:x --comment tea", "--comment takes fields except time and owners"),
             ("--group 1 --take-over", "--take-over needs --to, and --control FILE"),
             ("--group 1 --rotate-age 1d", "--rotate-age needs --to"),
             ("--group 1 --to json+tcp://a:1 --rotate-age 1d", "--rotate-age needs a file"),
             ("--group 1 --to json:x --rotate-keep 3", "--rotate-keep needs --rotate-size or --rotate-age"),
-            ("--group 1 --to json:x --rotate-size 1k", "--rotate-size takes a size of at least 1MiB"),
+            ("--group 1 --to json:x --rotate-size 1k", "--rotate-size takes bytes, at least 1MiB"),
             ("--group 1 --to json:x --rotate-age 5s", "--rotate-age takes 1m to 3650d"),
             ("--group 1 --to json:x --tls-ca x", "--tls-ca needs a TLS receiver"),
             ("--group 1 --watch", "--watch cannot be used with"),

@@ -167,7 +167,7 @@ fn undo(yes: bool) -> Outcome {
     let words: Vec<&str> = ["list", "table"].into_iter().chain(TABLE.split(' ')).collect();
     match nft::list(&words) {
         Err(error) if error.is_absent() => {
-            Outcome::because(Exit::Ok, format!("there is no table {TABLE}: nothing to undo"))
+            Outcome::because(Exit::Ok, format!("table {TABLE} does not exist: nothing to undo"))
         }
         Err(error) => Outcome::because(Exit::Failed, error),
         Ok(rules) if !yes => Outcome {

@@ -136,7 +136,7 @@ impl Act for Deleter<'_> {
 
     fn add_failures(&self, stats: &mut Accounting) {
         if self.gone > 0 {
-            stats.add_reason(self.gone, "no longer there when they were to be deleted");
+            stats.add_reason(self.gone, "already removed before netwren could delete them");
         }
         for error in &self.refused {
             stats.incomplete(1, format!("not deleted: {}", why(error)));

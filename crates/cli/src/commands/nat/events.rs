@@ -6,7 +6,6 @@ use super::super::plan::of_request;
 use super::owner_readings::SessionReadings;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
-use crate::flags::parser;
 use crate::flags::request::Request;
 use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatEventStream, OtherNetns};
 use engine::{Plan, RunError};
@@ -104,7 +103,8 @@ fn asked(line: &ParsedWords<'_>) -> Result<Events, String> {
     if let Some(words) = events {
         request.shown.filter = with_events(words, resync, &request.shown.filter)?;
     }
-    let buffer = line.value("buffer").map_or(Ok(BUFFER_BYTES), bytes)?;
+    // At least the kernel's minimum for sockets, at most what fits into its number.
+    let buffer = line.bytes("buffer", 1 << 12..=1 << 30)?.unwrap_or(BUFFER_BYTES);
     let buffer_total = buffer_total(line)?;
     Ok(Events { via: via_of(request.via)?, buffer, buffer_total, resync, request })
 }
@@ -121,13 +121,6 @@ fn with_events(words: &str, resync: bool, filter: &str) -> Result<String, String
     }
     let events = format!("event in ({})", words.join(", "));
     Ok(if filter.trim().is_empty() { events } else { format!("{events} and ({filter})") })
-}
-
-/// Parses a size in bytes: at least the kernel's minimum for sockets, at most what fits into its number.
-fn bytes(text: &str) -> Result<u32, String> {
-    let number = parser::bytes(text).and_then(|number| u32::try_from(number).ok());
-    let number = number.filter(|n| (1 << 12..=1 << 30).contains(n));
-    number.ok_or_else(|| format!("--buffer takes bytes from 4KiB to 1GiB, not `{text}`"))
 }
 
 fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
@@ -204,6 +197,7 @@ fn via_of(via: Option<record::Via>) -> Result<Option<EventsVia>, String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::flags::parser;
 
     fn parse(line: &str) -> Result<Events, clap::Error> {
         parser::parse_line(&COMMAND, line, asked)

@@ -316,7 +316,7 @@ fn undo(yes: bool) -> Outcome {
     let listed = nft::list(&words_of_table(&["list", "table"]));
     match listed {
         Err(error) if error.is_absent() => {
-            Outcome::because(Exit::Ok, format!("there is no table {TABLE}: nothing to undo"))
+            Outcome::because(Exit::Ok, format!("table {TABLE} does not exist: nothing to undo"))
         }
         Err(error) => failed(&error),
         Ok(rules) if !yes => Outcome {
@@ -371,8 +371,9 @@ fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
     let hits = match watch(session, within) {
         Ok(hits) => hits,
         Err(error) if error.is_absent() => {
-            let words =
-                format!("there is no table {TABLE}: `netwren nat stateless plan --publish … --apply --yes` creates it");
+            let words = format!(
+                "table {TABLE} does not exist: `netwren nat stateless plan --publish … --apply --yes` creates it"
+            );
             return Outcome::because(Exit::NoMatch, words);
         }
         Err(error) => return failed(&error),

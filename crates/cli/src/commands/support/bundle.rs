@@ -57,13 +57,13 @@ pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature]
     match written(path, made, features, commands) {
         Ok(exit) => {
             let said = format!(
-                "{shown}: written, readable by you alone\n  holds      {HOLDS}, at most {ROWS_MAX} rows each\n  holds \
+                "{shown}: written, readable only by you\n  holds      {HOLDS}, at most {ROWS_MAX} rows each\n  holds \
                  not  {HOLDS_NOT}\nRead it before you send it.\n"
             );
             let printed = print::print(&runtime::fold::fold(&said, runtime::width::of_texts()));
             match exit {
                 Exit::Ok => printed.into(),
-                exit => Outcome::because(exit, "a table could not be read: the file names it"),
+                exit => Outcome::because(exit, "a table could not be read: the file shows which"),
             }
         }
         Err(error) => Outcome::because(Exit::Failed, format!("cannot write {shown}: {error}")),

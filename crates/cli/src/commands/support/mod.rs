@@ -72,7 +72,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if blind.is_empty() {
         return Ok(outcome);
     }
-    Ok(Outcome::because(Exit::Failed, format!("no way to read sockets of: {}", blind.join(", "))))
+    Ok(Outcome::because(Exit::Failed, format!("sockets cannot be read: {}", blind.join(", "))))
 }
 
 /// The text for a terminal: names, then yes or no, then sentences with indented continuation lines.

@@ -56,7 +56,8 @@ impl TlsSocket {
         while self.session.is_handshaking() || self.session.wants_write() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(io::Error::new(ErrorKind::TimedOut, "the handshake was not finished within 5 s"));
+                let text = format!("the handshake was not finished within {} s", HANDSHAKE.as_secs());
+                return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
             self.stream.set_read_timeout(Some(left))?;
             let outcome = if self.session.wants_write() {

@@ -92,7 +92,8 @@ impl Session {
             }
             self.usable()?;
             if Instant::now() >= until {
-                let text = format!("{} did not finish the TLS handshake within 5 s", self.receiver);
+                let seconds = HANDSHAKE.as_secs();
+                let text = format!("{} did not finish the TLS handshake within {seconds} s", self.receiver);
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
             self.collect();

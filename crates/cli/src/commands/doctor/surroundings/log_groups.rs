@@ -23,7 +23,7 @@ pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<
     }
     let (mut rules, over) = note(group_rules::read(host, netns_id, None), stats).unwrap_or_default();
     if over > 0 {
-        stats.incomplete(over, format!("rules that log to groups are not checked after the first {RULES_MAX}"));
+        stats.incomplete(over, format!("rules that log to groups are not checked beyond the first {RULES_MAX}"));
     }
     rules.retain(|rule| !bound.contains(&rule.group));
     rules

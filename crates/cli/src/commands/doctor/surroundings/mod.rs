@@ -16,6 +16,7 @@ use arp::ArpListeners;
 use doctor::checks::{DropSeen, LinkSeen, ModeSeen, NeighbourSeen, Sample, Surroundings};
 use host::group_rules::GroupRule;
 use host::link_modes::{self, LINK_MODES_MAX, LinkMode};
+use host::links::LINKS_MAX;
 use host::neighbours::{self, NEIGHBOURS_MAX, SilentNeighbour};
 use host::{HostError, Links};
 use lookups::session::Session;
@@ -96,7 +97,7 @@ fn add_links(
     let Some(mut links) = note(read, stats) else { return BTreeMap::new() };
     let _ = note(links.read_inet6(host, netns_id, None).map_err(HostError::from), stats);
     if links.over > 0 {
-        stats.incomplete(links.over, "interfaces and addresses after the first 1,048,576 are not checked");
+        stats.incomplete(links.over, format!("interfaces and addresses after the first {LINKS_MAX} are not checked"));
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let modes = modes(host, netns_id, stats);

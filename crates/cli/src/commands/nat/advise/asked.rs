@@ -1,7 +1,6 @@
 //! The options of `nat advise`.
 
 use crate::command::ParsedWords;
-use crate::flags::parser;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,12 +47,7 @@ impl NatAdvise {
             all_netns: words.has("all-netns"),
             samples,
             interval: words.seconds("interval", 0.1..=86_400.0)?.unwrap_or_default(),
-            memory_bytes: match words.value("memory") {
-                None => None,
-                Some(written) => Some(parser::bytes(written).filter(|bytes| *bytes > 0).ok_or_else(|| {
-                    format!("--memory takes bytes with or without a unit (512M, 2GiB), not `{written}`")
-                })?),
-            },
+            memory_bytes: words.bytes("memory", 1..=u64::MAX)?,
             apply: words.has("apply"),
             timeouts: words.has("timeouts"),
             yes: words.has("yes"),

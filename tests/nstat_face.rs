@@ -132,7 +132,7 @@ fn root_histories_that_cannot_be_used_are_refused_as_nstat_does() {
     run(&lab, testkit::program::netwren(), &["nstat"], &both.histories[1]).ok();
     assert_eq!(std::fs::metadata(&both.histories[1]).unwrap().mode() & 0o777, 0o600);
     // Unsupported switches are reported.
-    run(&lab, testkit::program::netwren(), &["nstat", "-d", "5"], &both.histories[1]).says(2, &["not built in"]);
+    run(&lab, testkit::program::netwren(), &["nstat", "-d", "5"], &both.histories[1]).says(2, &["not supported"]);
     let version = run(&lab, testkit::program::netwren(), &["nstat", "-V"], &both.histories[1]).ok();
     assert!(version.contains("by netwren"), "{version}");
 }

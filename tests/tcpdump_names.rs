@@ -235,7 +235,7 @@ fn root_names_are_escaped_and_silence_is_said() {
     assert_eq!(stdout.lines().count(), 20);
     assert!(stdout.lines().all(|line| line.contains("M-^?b.x^Gy > 10.0.0.")));
     let said = text(&ran.stderr);
-    assert!(said.contains("addresses unknown: no name server answered (-n asks none)\n"), "{said}");
+    assert!(said.contains("addresses unknown: no name server answered (-n requests no names)\n"), "{said}");
     drop(silent);
 }
 

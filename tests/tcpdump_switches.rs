@@ -186,9 +186,9 @@ fn root_what_is_refused_has_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     files(dir.path());
     for (args, reason) in [
-        ("-E 3des-cbc:x -r a", "tcpdump: -E: ESP is not deciphered here; "),
-        ("-M x -r a", "tcpdump: -M: MD5 signatures of TCP are not verified here; "),
-        ("-T rtp -r a", "tcpdump: packets of type `rtp' are not decoded here; domain and vxlan are\n"),
+        ("-E 3des-cbc:x -r a", "tcpdump: -E: decrypting ESP is not supported; "),
+        ("-M x -r a", "tcpdump: -M: verifying MD5 signatures of TCP is not supported; "),
+        ("-T rtp -r a", "tcpdump: packet type `rtp' is not supported; domain and vxlan are\n"),
     ] {
         let ran = inside(&lab, dir.path(), "netwren", &args.split(' ').collect::<Vec<_>>()).output().unwrap();
         assert!(text(&ran.stderr).starts_with(reason), "{}", text(&ran.stderr));

@@ -110,7 +110,7 @@ fn root_kill_shows_only_what_was_closed() {
     let lab = furnished("killunix");
     let ran = ss(&lab, true, &[], "-xnK").output().unwrap();
     assert_eq!(text(&ran.stdout).lines().count(), 1, "{}", text(&ran.stdout));
-    assert!(text(&ran.stderr).contains("2 sockets match that the kernel cannot close"), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("2 matching sockets cannot be closed by the kernel"), "{}", text(&ran.stderr));
     let old = ss(&lab, true, &["--bug-compatible"], "-xnK").output().unwrap();
     assert_eq!(text(&old.stdout).lines().count(), 3);
     // More than one receive buffer: all 700 are closed, although closing shifts the rest.

@@ -86,7 +86,7 @@ fn refuse(refusal: Refusal, bug_compatible: bool) -> u8 {
             3
         }
         Refusal::NotHere { switch, instead } => {
-            complain(&format!("`{switch}` is not built in: {instead} has it; `netwren sockets` lists sockets"), 2)
+            complain(&format!("`{switch}` is not supported: {instead} replaces it; `netwren sockets` lists sockets"), 2)
         }
         Refusal::NoSelinux => {
             let _ = sys::out::Out::stderr().write_all(b"SELinux is not enabled on this machine.\n");

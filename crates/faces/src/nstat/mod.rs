@@ -69,7 +69,7 @@ pub(crate) fn run(call: &super::Call) -> u8 {
             WRONG
         }
         Err(Refusal::Daemon) => {
-            complain("`-d` is not built in: `netwren counters --watch` shows rates without a daemon");
+            complain("`-d` is not supported: `netwren counters --watch` shows rates without a daemon");
             2
         }
     }

@@ -100,8 +100,8 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'O', "oneline", false, Switch::OneLine),
     spec(b'Q', "no-queues", false, Switch::NoQueues),
     spec(0, "inet-sockopt", false, Switch::SockOpt),
-    spec(0, "bpf-maps", false, Switch::Later("socket storage", "none")),
-    spec(0, "bpf-map-id", true, Switch::Later("socket storage", "none")),
+    spec(0, "bpf-maps", false, Switch::Later("socket storage", "netwren has no substitute")),
+    spec(0, "bpf-map-id", true, Switch::Later("socket storage", "netwren has no substitute")),
 ];
 
 /// The result of the switches and the state words.

@@ -100,7 +100,7 @@ impl<'s> Killer<'s> {
             stats.add_reason(1, result.to_string());
         }
         if self.unclosable > 0 {
-            stats.add_reason(0, format!("{} sockets match that the kernel cannot close", self.unclosable));
+            stats.add_reason(0, format!("{} matching sockets cannot be closed by the kernel", self.unclosable));
         }
     }
 }

@@ -77,7 +77,7 @@ fn host(word: &[u8], is_port: bool, asked: &mut Asked, environment: &dyn Environ
         None | Some(Family::Inet | Family::Inet6) => inet(word, is_port, family, asked, environment)?,
         Some(Family::Packet) => protocol(word, ethertype, |port| environment.iface_index(port).map(i64::from))?,
         Some(Family::Netlink) => protocol(word, netlink_protocol, |port| (port == b"kernel").then_some(0))?,
-        Some(_) => return Err(Stop::later("vsock: addresses", "the table of vsock sockets")),
+        Some(_) => return Err(Stop::later("a filter by vsock address", "use `netwren sockets 'proto = vsock'`")),
     };
     if let Some(family) = family {
         asked.only_family(family);

@@ -61,7 +61,7 @@ impl Stop {
 
     /// A feature that ss has and this face does not.
     pub(super) fn later(what: &str, instead: &str) -> Stop {
-        Stop::fail(format!("ss: {what}: comes later; native way: {instead}"), 255)
+        Stop::fail(format!("ss: {what} is not supported: {instead}"), 255)
     }
 
     /// A message that there is nothing to show, which is not an error.

@@ -344,7 +344,7 @@ fn mistakes_and_their_exit_codes() {
         ("-t fwmark = 1/x", 1, "Cannot parse mark 1/x.\n"),
         ("-t dev nosuch", 1, "Cannot parse device.\n"),
         ("-t cgroup /b", 1, "Failed to get cgroup2 ID: No such file or directory\nCannot parse cgroup /b.\n"),
-        ("--bpf-maps", 255, "ss: socket storage: comes later"),
+        ("--bpf-maps", 255, "ss: socket storage is not supported"),
         ("-F /nonexistent", 255, "fopen filter file: No such file or directory\n"),
         ("-t src link:x", 1, "Cannot parse dst/src address.\n"),
         ("-t src \x1b[1m", 1, "Error: an inet prefix is expected rather than \"?[1m\"."),

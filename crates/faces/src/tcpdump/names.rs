@@ -109,7 +109,9 @@ impl NamesEnd {
     pub(super) fn say(&self) {
         let failed = self.0.as_ref().map_or(0, |resolver| resolver.report().failed);
         if failed > 0 {
-            say(&format!("tcpdump: names of {failed} addresses unknown: no name server answered (-n asks none)"));
+            say(&format!(
+                "tcpdump: names of {failed} addresses unknown: no name server answered (-n requests no names)"
+            ));
         }
     }
 }

@@ -82,10 +82,14 @@ impl RareSwitches {
                 super::say(&format!("tcpdump: ignoring option `-m {shown}' (no libsmi support)"));
             }
             RareSwitch::EspSecret => {
-                return Err("-E: ESP is not deciphered here; without -E its packets are shown as they are".to_owned());
+                return Err(
+                    "-E: decrypting ESP is not supported; without -E its packets are shown encrypted".to_owned()
+                );
             }
             RareSwitch::Md5Secret => {
-                return Err("-M: MD5 signatures of TCP are not verified here; without -M they are shown".to_owned());
+                return Err(
+                    "-M: verifying MD5 signatures of TCP is not supported; without -M they are shown".to_owned()
+                );
             }
         }
         Ok(())
@@ -126,7 +130,7 @@ fn packet_type(value: &[u8]) -> Result<PacketType, String> {
         b"domain" => Ok(PacketType::Domain),
         b"vxlan" => Ok(PacketType::Vxlan),
         other if UNDECODED.iter().any(|name| name.as_bytes() == other) => {
-            Err(format!("packets of type `{}' are not decoded here; domain and vxlan are", sys::escaped(value)))
+            Err(format!("packet type `{}' is not supported; domain and vxlan are", sys::escaped(value)))
         }
         _ => Err(format!("unknown packet type `{}'", sys::escaped(value))),
     }

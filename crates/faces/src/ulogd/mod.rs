@@ -28,15 +28,15 @@ const HELP: &str = "\
 Parameters:
 	-h --help	This help page
 	-V --version	Print version information
-	-v --verbose	Taken; messages go to stderr
-	-l --loglevel	Taken; there are no levels
+	-v --verbose	Accepted; messages go to stderr
+	-l --loglevel	Accepted; there are no levels
 	-c --configfile	Use alternative Configfile (/etc/ulogd.conf)
 	-p --pidfile	Record the PID in file
 
 This is netwren, in place of ulogd 2.0.8: NFLOG stacks that end in LOGEMU, SYSLOG, JSON, GPRINT, OPRINT, XML,
 PCAP, SQLITE3 or PGSQL.
-It stays in the foreground. `netwren log --to` ships the same without a file; `netwren ulogd --bug-compatible …` writes
-the old bytes.
+It stays in the foreground. `netwren log --to` ships the same without a file; `netwren ulogd --bug-compatible …`
+reproduces errors of ulogd.
 ";
 
 const VERSION: &str = concat!("ulogd Version 2.0.8 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");

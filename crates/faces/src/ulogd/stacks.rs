@@ -28,8 +28,8 @@ const NO_OUTPUTS: &[(&str, &str)] = &[
 const NO_INPUTS: &[(&str, &str)] = &[
     ("NFCT", "`netwren nat events --to` ships events of connection tracking"),
     ("NFACCT", "`nft list counters` shows counters"),
-    ("ULOG", "the kernel has it no more; NFLOG has taken its place"),
-    ("UNIXSOCK", "packets from other programs are not taken"),
+    ("ULOG", "the kernel no longer has it; use NFLOG"),
+    ("UNIXSOCK", "packets from other programs are not supported"),
 ];
 
 /// The outputs of the file's stacks, or all problems.
@@ -85,8 +85,7 @@ fn stack(setting: &Setting, sections: &[Section], now: &LocalTime, complaints: &
     }
     let needs_text = matches!(*last, "LOGEMU" | "SYSLOG");
     if needs_text && !filters.iter().any(|(_, filter)| *filter == "PRINTPKT") {
-        complaints
-            .push(Complaint::new(setting.line, format!("{last} has nothing to write without PRINTPKT before it")));
+        complaints.push(Complaint::new(setting.line, format!("{last} needs PRINTPKT before it")));
     }
     let settings = Settings::of(sections, output, setting.line);
     let target = read_output(last, settings, setting.line, now, &mut tuning, complaints)?;
@@ -98,11 +97,11 @@ const NFLOG: &str = "NFLOG";
 fn no_input(plugins: &[(&str, &str)]) -> String {
     let first = plugins.first().map_or("", |(_, plugin)| *plugin);
     if first == NFLOG {
-        return "a stack has an output at its end".to_owned();
+        return "a stack must end with an output".to_owned();
     }
     let hint = NO_INPUTS.iter().find(|(plugin, _)| *plugin == first);
     let hint = hint.map_or(String::new(), |(_, hint)| format!(": {hint}"));
-    format!("stacks begin with NFLOG here, not with {first}{hint}")
+    format!("a stack must begin with NFLOG, not with {first}{hint}")
 }
 
 fn read_input(mut settings: Settings<'_>, tuning: &mut UlogdTuning, complaints: &mut Vec<Complaint>) {
@@ -110,8 +109,8 @@ fn read_input(mut settings: Settings<'_>, tuning: &mut UlogdTuning, complaints: 
     let label = settings.number("numeric_label", 0, complaints);
     tuning.stages.label = u8::try_from(label).unwrap_or(u8::MAX);
     tuning.stages.seq_local = settings.is_on("seq_local", false, complaints);
-    settings.refuse("seq_global", "numbers of records across groups are not written", complaints);
-    settings.refuse("attach_conntrack", "entries of connection tracking do not come with records", complaints);
+    settings.refuse("seq_global", "record numbers across groups are not supported", complaints);
+    settings.refuse("attach_conntrack", "conntrack entries of records are not supported", complaints);
     // Default buffers and batches are already larger than the tool's.
     settings.ignore(&["bufsize", "bind", "unbind", "netlink_socket_buffer_size", "netlink_socket_buffer_maxsize"]);
     settings.ignore(&["netlink_qthreshold", "netlink_qtimeout"]);
@@ -126,8 +125,8 @@ fn read_filter(plugin: &str, line: usize, stages: &mut Stages, complaints: &mut 
         "HWHDR" => stages.hwhdr = true,
         "PRINTPKT" => {}
         other => {
-            let hint = if other == "MARK" { ": let the rule log only what has the mark" } else { "" };
-            complaints.push(Complaint::new(line, format!("{other} is not here{hint}")));
+            let hint = if other == "MARK" { ": restrict the rule to packets with the mark" } else { "" };
+            complaints.push(Complaint::new(line, format!("{other} is not supported{hint}")));
         }
     }
 }
@@ -163,7 +162,7 @@ fn read_output(
         other => {
             let hint = NO_OUTPUTS.iter().find(|(known, _)| *known == other);
             let hint = hint.map_or(String::new(), |(_, hint)| format!(": {hint}"));
-            complaints.push(Complaint::new(line, format!("the output {other} is not here{hint}")));
+            complaints.push(Complaint::new(line, format!("the output {other} is not supported{hint}")));
             return None;
         }
     };
@@ -192,7 +191,7 @@ fn database(plugin: &str, settings: &mut Settings<'_>, tuning: &mut UlogdTuning)
         word => return Err(format!("PGSQL: `{word}` is not a procedure name")),
     };
     if settings.take("connstring").is_some() {
-        return Err("PGSQL: connstring is not here: host, port, db, user, pass".to_owned());
+        return Err("PGSQL: connstring is not supported: use host, port, db, user, pass".to_owned());
     }
     settings.ignore(&[
         "reconnect",
@@ -251,7 +250,8 @@ fn json(
         "tcp" => Address::Tcp(receiver),
         "unix" => Address::UnixStream(path),
         other => {
-            complaints.push(Complaint::new(line, format!("JSON goes to file, tcp and unix, not by mode={other}")));
+            complaints
+                .push(Complaint::new(line, format!("JSON supports the modes file, tcp and unix, not mode={other}")));
             return None;
         }
     };

@@ -89,13 +89,13 @@ rotate=1
     let told = complaints(text);
     for (line, words) in [
         (2, "not with NFCT: `netwren nat events --to`"),
-        (3, "MARK is not here"),
+        (3, "MARK is not supported"),
         (3, "PGSQL needs `db`"),
-        (4, "LOGEMU has nothing to write without PRINTPKT"),
+        (4, "LOGEMU needs PRINTPKT"),
         (6, "`nonsense` in the stack is not NAME:PLUGIN"),
         (7, "[global] has no `colour`"),
         (9, "group takes a number from 0 to 65535, not `x`"),
-        (11, "JSON goes to file, tcp and unix, not by mode=udp"),
+        (11, "JSON supports the modes file, tcp and unix, not mode=udp"),
         (13, "LOGEMU has no `rotate`"),
     ] {
         assert!(told.iter().any(|(at, text)| *at == line && text.contains(words)), "{line}: {words}\n{told:#?}");

@@ -48,11 +48,11 @@ pub(super) enum UlogdCall {
     },
 }
 
-const DAEMON: &str = "-d is not here: netwren stays in the foreground; start it by a service manager (systemd: \
+const DAEMON: &str = "-d is not supported: netwren stays in the foreground; start it with a service manager (systemd: \
                       Type=exec, without --daemon and --pidfile) or with & in a script";
-const UID: &str = "-u is not here: start it as that user with CAP_NET_ADMIN (systemd: User=, \
+const UID: &str = "-u is not supported: start it as that user with CAP_NET_ADMIN (systemd: User=, \
                    AmbientCapabilities=CAP_NET_ADMIN)";
-const INFO: &str = "-i is not here: netwren loads no plugins";
+const INFO: &str = "-i is not supported: netwren loads no plugins";
 
 /// Parses the command line; the error is the message.
 pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<UlogdCall, String> {

@@ -12,4 +12,3 @@ pub(crate) mod shell_line;
 pub(crate) mod ship;
 mod sizes;
 
-pub(crate) use near_command::near_command;

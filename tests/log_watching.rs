@@ -48,7 +48,7 @@ fn root_log_tail_says_it_in_words() {
     let words: Vec<&str> = lines.iter().map(|line| line.split_once(' ').unwrap().1).collect();
     assert!(words[0].starts_with("out 127.0.0.1 → 127.0.0.1:7009 udp dropped by \"nine: \" (inet t o #"), "{words:?}");
     assert!(words[0].ends_with(" \"no tea\")"), "{words:?}");
-    assert_eq!(words[1], "the same again ×3");
+    assert_eq!(words[1], "repeated ×3");
     assert!(words[2].contains("dropped by \"a\\x1b[31m\" (inet t o #"), "{words:?}");
     assert!(words[2].ends_with(" \"\\u{202e}x\\x7f\")"), "{words:?}");
     assert_eq!(words.len(), 3);

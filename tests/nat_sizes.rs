@@ -635,7 +635,7 @@ fn root_a_timeout_is_set_if_asked_for() {
     assert_eq!(established(&lab), 7440);
     let text = std::fs::read_to_string(&kept).unwrap();
     assert!(text.ends_with(&format!("\n{line}\n")) && !text.contains("nf_conntrack_max"), "{text}");
-    apply_in(&lab, true, &["--timeouts", "--yes"]).says(0, &["limit, buckets and timeouts are as they should be"]);
+    apply_in(&lab, true, &["--timeouts", "--yes"]).says(0, &["limit, buckets and timeouts are already as recommended"]);
 }
 
 /// Stored settings are applied to the namespace of process 1 at boot, so another namespace's timeouts do not belong

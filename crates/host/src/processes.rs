@@ -132,7 +132,7 @@ impl ProcessesReport {
 }
 
 /// Follows the number of command lines that did not arrive.
-pub const STUCK: &str = "command lines left out: their processes hold up the reading of their memory";
+pub const STUCK: &str = "command lines left out: their processes blocked the read";
 
 /// pid → command line.
 #[derive(Debug, Default)]

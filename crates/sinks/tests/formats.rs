@@ -372,8 +372,8 @@ fn a_table_writes_an_unusual_column_if_a_row_needs_it() {
     many.extend([bound.clone(), bound, v6only, on_link]);
     let text = as_table_of_unusual(&many);
     let mut last = text.lines().rev();
-    assert_eq!(last.next().unwrap(), "1 row has v6only, which the first 200 do not; show it by --columns +v6only");
-    assert_eq!(last.next().unwrap(), "2 rows have iface, which the first 200 do not; show it by --columns +iface");
+    assert_eq!(last.next().unwrap(), "1 row has v6only, which the first 200 do not; show it with --columns +v6only");
+    assert_eq!(last.next().unwrap(), "2 rows have iface, which the first 200 do not; show it with --columns +iface");
     assert_eq!(last.next().unwrap(), "fe80::1%eth0          83");
 }
 

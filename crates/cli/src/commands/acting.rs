@@ -66,7 +66,7 @@ pub(super) fn asked(words: &ParsedWords<'_>, verb: &Verb, order: &'static str) -
     let mut request = Request::of(words)?;
     request.shown.order = Some(order);
     match (request.shown.filter.trim().is_empty(), words.has("all")) {
-        (true, false) => Err(format!("which {}? Without a filter `{}` needs --all", verb.things, words.command.name)),
+        (true, false) => Err(format!("without a filter, `{}` needs --all", words.command.name)),
         (false, true) => Err("--all cannot be used with a filter".to_owned()),
         _ => Ok((request, words.has("yes"))),
     }

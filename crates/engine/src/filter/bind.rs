@@ -417,7 +417,7 @@ impl Binder<'_> {
     /// A point in time: ns since 1970, or a far time.
     fn time(&self, value: &Literal) -> Result<Operand, FilterError> {
         let ns = value.as_str().and_then(time::absolute);
-        let ns = ns.ok_or_else(|| self.bad(value, "no time (10:30, -5m, 2026-11-22T10:30:00Z)"))?;
+        let ns = ns.ok_or_else(|| self.bad(value, "not a time (10:30, -5m, 2026-11-22T10:30:00Z)"))?;
         Ok(FarTime::split(ns).map_or_else(Operand::FarTime, Operand::Number))
     }
 
@@ -446,7 +446,7 @@ impl Binder<'_> {
             Err(BadNumber::TooBig) => Err(self.bad(at, "this number is too large")),
             Err(BadNumber::TooFine) => {
                 let unit = if kind.unit().is_empty() { "ones" } else { kind.unit() };
-                Err(self.bad(at, &format!("`{}` is in whole {unit}", self.test.name)))
+                Err(self.bad(at, &format!("`{}` takes whole {unit}", self.test.name)))
             }
             Err(BadNumber::NoNumber) => Err(self.bad(at, &no_number(kind, self.unit))),
         }

@@ -373,8 +373,8 @@ fn mistakes_in_words() {
         ("pid = 99999999999999999999", "7: this number is too large"),
         ("recv_q > 99999999999T", "10: this number is too large"),
         ("recv_q > 5parsecs", "10: expected a number (512, 10k, 1MiB, 1.5GB)"),
-        ("timer_ms > 5us", "12: `timer_ms` is in whole milliseconds"),
-        ("recv_q > 0.5", "10: `recv_q` is in whole bytes"),
+        ("timer_ms > 5us", "12: `timer_ms` takes whole milliseconds"),
+        ("recv_q > 0.5", "10: `recv_q` takes whole bytes"),
         ("mark = 0x11/0x10", "8: the value has bits outside its mask"),
         ("mark = 0x11/x", "8: expected a value and a mask (0x10/0xf0)"),
         (

@@ -301,7 +301,7 @@ mod tests {
             "tomorrow",
         ] {
             let error = bound(&format!("time > {written}"));
-            assert!(error.contains("no time (10:30"), "{written}: {error}");
+            assert!(error.contains("not a time (10:30"), "{written}: {error}");
         }
         assert!(bound("time ~ 2026").contains("`time` is a time"));
     }

@@ -18,7 +18,7 @@ pub(super) struct Leaving {
 impl HandOver for Leaving {
     fn note(&mut self, numbers: &[NextNumber]) {
         let Some(Err(error)) = self.numbers.as_mut().map(|file| file.write(numbers)) else { return };
-        say(&format!("a following run will not know the records lost in between: {error}"));
+        say(&format!("the next run cannot count the records lost in between: {error}"));
         self.numbers = None;
     }
 

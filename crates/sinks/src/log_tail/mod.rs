@@ -110,7 +110,7 @@ impl<W: Write> LogTail<W> {
         let (clock, seen_ns, again) = (self.options.clock, self.seen_ns, self.times - 1);
         let buf = self.out.buf();
         put_clock(buf, clock, seen_ns);
-        buf.extend_from_slice("the same again ×".as_bytes());
+        buf.extend_from_slice("repeated ×".as_bytes());
         put_u64(buf, again);
         buf.push(b'\n');
         (self.times, self.written_ns) = (1, seen_ns);

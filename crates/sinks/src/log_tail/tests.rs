@@ -105,10 +105,10 @@ fn the_same_again_is_counted() {
         |seconds: u64, port: u64| with(&[("time", Value::Time(seconds * 1_000_000_000)), ("dport", Value::U64(port))]);
     let text = in_pipe(&[at(1, 22), at(2, 22), at(3, 22), at(4, 80)]);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!((lines.len(), lines[1]), (3, "00:00:03 the same again ×2"), "{text}");
+    assert_eq!((lines.len(), lines[1]), (3, "00:00:03 repeated ×2"), "{text}");
     assert!(lines[0].starts_with("00:00:01") && lines[2].contains(":80 "), "{text}");
     let text = in_pipe(&[at(1, 22), at(5, 22), at(11, 22), at(12, 22)]);
-    assert_eq!(text.matches("the same again").count(), 2, "told after ten seconds, and at the end: {text}");
+    assert_eq!(text.matches("repeated").count(), 2, "told after ten seconds, and at the end: {text}");
 }
 
 #[test]

@@ -392,7 +392,7 @@ fn put_line<'c>(
 /// Returns the sentence about a column that no row of the sample needed.
 fn unwritten_line(name: &str, rows: u64) -> String {
     let rows = if rows == 1 { "1 row has".to_owned() } else { format!("{rows} rows have") };
-    format!("{rows} {name}, which the first {SAMPLE_ROWS} do not; show it by --columns +{name}")
+    format!("{rows} {name}, which the first {SAMPLE_ROWS} do not; show it with --columns +{name}")
 }
 
 /// Returns the sentence about the columns that do not fit; `None` if all do.

@@ -60,9 +60,9 @@ pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Ou
     let mut outcome = match todo.sizes.is_empty() && todo.timeouts.is_empty() {
         true if todo.out_of_reach => Outcome::because(Exit::Failed, format!("{OUT_OF_REACH}; nothing was changed")),
         true if asked.timeouts => {
-            Outcome::because(Exit::Ok, "nothing to set: limit, buckets and timeouts are as they should be")
+            Outcome::because(Exit::Ok, "nothing to set: limit, buckets and timeouts are already as recommended")
         }
-        true => Outcome::because(Exit::Ok, "nothing to set: limit and buckets are as they should be"),
+        true => Outcome::because(Exit::Ok, "nothing to set: limit and buckets are already as recommended"),
         false if asked.yes => todo.set(),
         false => Outcome { exit: Exit::Ok, messages: todo.preview() },
     };

@@ -14,17 +14,10 @@ use std::path::{Path, PathBuf};
 const COMMENTS_MAX: f64 = 25.0;
 /// Hits in 1,000 lines of a document.
 const DOCUMENT_MAX: f64 = 20.0;
-/// Hits in 1,000 lines of a document with a limit of its own: the present value, to fall to [`DOCUMENT_MAX`].
-const DOCUMENTS_MAX: &[(&str, f64)] = &[("SECURITY.md", 400.0)];
-/// Hits in 1,000 lines of texts that users see.
-const USER_TEXTS: &[(&str, &[&str], f64)] = &[
-    ("man pages", &["docs/man"], 5.0),
-    ("docs/schema.md", &["docs/schema.md"], 3.0),
-    ("docs/cookbook.md", &["docs/cookbook.md"], 5.0),
-    ("docs/incidents.md", &["docs/incidents.md"], 25.0),
-];
-/// Hits in 1,000 lines of string literals.
-const STRINGS_MAX: f64 = 5.0;
+/// Hits in 1,000 lines of text that users see.
+const USER_TEXT_MAX: f64 = 5.0;
+/// Pages that users see; string literals are counted as well.
+const USER_PAGES: &[&str] = &["docs/man", "docs/schema.md", "docs/cookbook.md", "docs/incidents.md"];
 /// A line of a string literal is prose from this number of words on.
 const PROSE_WORDS: usize = 3;
 
@@ -133,20 +126,20 @@ impl Rates {
         let comments = phrases.rate(rust.iter().flat_map(|text| text.lines()).filter_map(comment));
         let mut documents = Vec::new();
         for file in files.iter().filter(|file| is_document(file)) {
-            let name = file.display().to_string();
-            let limit = DOCUMENTS_MAX.iter().find(|(one, _)| *one == name).map_or(DOCUMENT_MAX, |(_, limit)| *limit);
-            documents.push((name, phrases.rate(text(file)?.lines()), limit));
+            documents.push((file.display().to_string(), phrases.rate(text(file)?.lines()), DOCUMENT_MAX));
         }
         let mut user_texts = Vec::new();
-        for (name, places, limit) in USER_TEXTS {
-            let inside = files.iter().filter(|file| places.iter().any(|place| file.starts_with(place)));
+        for place in USER_PAGES {
+            let inside = files.iter().filter(|file| file.starts_with(place));
             let pages = inside.map(|file| text(file).map(|page| plain(&page))).collect::<Result<Vec<_>>>()?;
-            user_texts.push(((*name).to_owned(), phrases.rate(pages.iter().flat_map(|page| page.lines())), *limit));
+            let rate = phrases.rate(pages.iter().flat_map(|page| page.lines()));
+            user_texts.push(((*place).to_owned(), rate, USER_TEXT_MAX));
         }
         let tests = test_files(sources);
         let product = sources.iter().zip(&rust).filter(|(source, _)| source.is_product(&tests));
         let literals: Vec<String> = product.flat_map(|(source, text)| prose(source, text)).collect();
-        user_texts.push(("string literals".to_owned(), phrases.rate(literals.iter().map(String::as_str)), STRINGS_MAX));
+        let rate = phrases.rate(literals.iter().map(String::as_str));
+        user_texts.push(("string literals".to_owned(), rate, USER_TEXT_MAX));
         Ok(Rates { comments: (comments, COMMENTS_MAX), documents, user_texts })
     }
 }
@@ -171,7 +164,7 @@ fn comment(line: &str) -> Option<&str> {
 
 /// True for pages that contributors read; pages for users have limits of their own.
 fn is_document(file: &Path) -> bool {
-    let is_user_text = USER_TEXTS.iter().flat_map(|(_, places, _)| *places).any(|place| file.starts_with(place));
+    let is_user_text = USER_PAGES.iter().any(|place| file.starts_with(place));
     let is_page = file.extension().is_some_and(|suffix| suffix == "md");
     let folder = file.parent().unwrap_or(Path::new(""));
     let is_here = [Path::new(""), Path::new("docs"), Path::new("docs/adr")].contains(&folder);

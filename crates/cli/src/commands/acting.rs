@@ -62,7 +62,7 @@ struct ActedRows {
 
 /// The request of an acting command, and whether `--yes` is given. Without a filter `--all` is required. `order` is
 /// the default order of the rows.
-pub(super) fn asked(words: &ParsedWords<'_>, verb: &Verb, order: &'static str) -> Result<(Request, bool), String> {
+pub(super) fn asked(words: &ParsedWords<'_>, order: &'static str) -> Result<(Request, bool), String> {
     let mut request = Request::of(words)?;
     request.shown.order = Some(order);
     match (request.shown.filter.trim().is_empty(), words.has("all")) {

@@ -80,7 +80,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ACTION.and(Scope::USERS).and(Scope::CLOSING),
     refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],
     tables: &[Schema::of::<Sockets>().keeping(KEEPS)],
-    check: Some(|words| acting::asked(words, &Closer::VERB, ORDER).map(drop)),
+    check: Some(|words| acting::asked(words, ORDER).map(drop)),
     run: Some(run),
     ..Command::TABLE
 };
@@ -94,7 +94,7 @@ Examples:
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let (request, yes) = acting::asked(words, &Closer::VERB, ORDER)?;
+    let (request, yes) = acting::asked(words, ORDER)?;
     Ok(match prepare(&request) {
         Ok((plan, choosing)) => table::act_through(&request, &plan, &choosing, |session, sink, rounds| {
             let closer = Closer { host: session.host(), choosing: &choosing, closed: 0, not_closed: Vec::new() };
@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn parse(line: &str) -> Result<(Request, bool), clap::Error> {
-        parser::parse_line(&COMMAND, line, |words| acting::asked(words, &Closer::VERB, ORDER))
+        parser::parse_line(&COMMAND, line, |words| acting::asked(words, ORDER))
     }
 
     #[test]

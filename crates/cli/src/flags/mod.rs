@@ -11,4 +11,3 @@ pub(crate) mod rotation;
 pub(crate) mod shell_line;
 pub(crate) mod ship;
 mod sizes;
-

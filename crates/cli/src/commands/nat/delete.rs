@@ -60,7 +60,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ACTION.and(Scope::DELETING),
     refusals: &[("replay", "a recording has no entries to delete: leave out --replay")],
     tables: &[Schema::of::<Nat>().keeping(KEEPS)],
-    check: Some(|words| acting::asked(words, &Deleter::VERB, ORDER).map(drop)),
+    check: Some(|words| acting::asked(words, ORDER).map(drop)),
     run: Some(run),
     ..Command::TABLE
 };
@@ -74,7 +74,7 @@ Examples:
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let (request, yes) = acting::asked(words, &Deleter::VERB, ORDER)?;
+    let (request, yes) = acting::asked(words, ORDER)?;
     let prepared = prepare(&request, CtTable::Conntrack);
     // Netlink, because /proc has no ids.
     let prepared =
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn parse(line: &str) -> Result<(Request, bool), clap::Error> {
-        parser::parse_line(&COMMAND, line, |words| acting::asked(words, &Deleter::VERB, ORDER))
+        parser::parse_line(&COMMAND, line, |words| acting::asked(words, ORDER))
     }
 
     #[test]

@@ -209,8 +209,8 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "NETWREN_SS_LAYOUT",
-        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. The default is the layout of the installed ss (6.1 \
-               up to iproute2 6.6,\n\
+        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. The default is the layout of the installed ss \
+               (6.1 up to iproute2 6.6,\n\
                6.15 from 6.7 on), which netwren searches in PATH and the usual directories, and reads without running \
                it; without ss, 6.15.",
     },

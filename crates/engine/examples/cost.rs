@@ -5,7 +5,7 @@
 //! is not included.
 #![forbid(unsafe_code)]
 
-use engine::{Fold, Plan, PlanRequest, Predicate, Sort, columns, filter};
+use engine::{Fold, OneRound, Plan, PlanRequest, Predicate, Sort, columns, filter};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Demand, Lookups, Next, Round, Scan, Schema, Sink, SinkError, Source, State, Value,
@@ -91,7 +91,7 @@ fn measure_plan(name: &str, source: &mut Canned, request: PlanRequest) {
     match Plan::<Sockets>::new(request) {
         Ok(plan) => measure(name, source.passes, source.rows.len() * source.times, || {
             let mut sink = Cells::default();
-            let run = plan.run(source, &Lookups::none(), &mut sink, None, &|| false);
+            let run = plan.run(&mut OneRound::new(source, &Lookups::none(), &|| false), &mut sink);
             sink.0.wrapping_add(run.map_or(0, |run| run.stats.filtered))
         }),
         Err(error) => println!("{name}: {error}"),

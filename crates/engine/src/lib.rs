@@ -2,7 +2,7 @@
 //!
 //! It knows tables only by their field tables and sources only by the contract; it reads nothing, decodes nothing and
 //! writes no text. A command does the following: [`filter::parse`] and [`filter::bind`] the user's words,
-//! [`columns::resolve`] the columns, fill a [`PlanRequest`], make a [`Plan`] of it and [`Plan::run`] it. Start reading
+//! [`columns::resolve`] the columns, fill a [`PlanRequest`], make a [`Plan`] of it and [`Plan::run`] it over a [`Feed`]. Start reading
 //! at [`run`](mod@run).
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ mod order;
 mod packed_cells;
 pub mod plan;
 pub mod predicate;
-pub mod rendered_rows;
+mod rendered_rows;
 pub mod resolving_sink;
 pub mod run;
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub use nearest::nearest;
 pub use plan::GROUPS_MAX;
 pub use plan::{Fold, Plan, PlanError, PlanRequest, Sort};
 pub use predicate::{BadPattern, Predicate};
-pub use rendered_rows::RenderedRows;
 pub use resolving_sink::{Names, ResolvingSink};
-pub use run::{CellsOf, Disposition, Ended, ReadRows, RenewedLookups, RowSink, Run, RunError};
+pub use run::{Answers, Feed, FeedState, FixedLookups, OneRound, Part, ReadPart, RenewedLookups, StreamFeed};
+pub use run::{CellsOf, Disposition, EachRow, Ended, ReadRows, RowSink, Run, RunError};
 pub use watch::Rounds;

@@ -14,7 +14,7 @@ use record::{Hole, RowBytes, Rules, Value};
 ///
 /// Bound: bytes of rendered rows that `--watch` keeps. Beyond: further rows are rendered in every round. By: a local
 /// user with as many sockets.
-pub const BYTES_MAX: usize = 128 << 20;
+const BYTES_MAX: usize = 128 << 20;
 
 /// Rows that are searched after the last one found: this many may have disappeared between two that stayed. Rows come
 /// in the order of a hash, so even if every other socket has closed, gaps of this size are rare.
@@ -70,7 +70,7 @@ struct Pending {
 
 /// The rows that are kept from round to round, for one plan and one sink.
 #[derive(Debug)]
-pub struct RenderedRows {
+pub(crate) struct RenderedRows {
     /// Most bytes that are kept.
     bytes_max: usize,
     /// The bytes and texts of all rows. A freed place is reused only by the row that had it.
@@ -103,7 +103,7 @@ impl Default for RenderedRows {
 
 impl RenderedRows {
     /// An empty memory of at most `bytes_max` bytes.
-    pub fn with_bytes(bytes_max: usize) -> RenderedRows {
+    pub(crate) fn with_bytes(bytes_max: usize) -> RenderedRows {
         RenderedRows {
             bytes_max: bytes_max.min(u32::MAX as usize),
             bytes: Vec::new(),
@@ -121,7 +121,7 @@ impl RenderedRows {
 
     /// Forgets everything. Must be called when data that rows show in addition to their own bytes has changed, for
     /// example the name of a namespace.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = RenderedRows::with_bytes(self.bytes_max);
     }
 

@@ -1,4 +1,4 @@
-//! Running a plan: one source, one pass, one sink. Start reading at [`Plan::run`].
+//! Running a plan: the rows of one feed go to one sink. Start reading at [`Plan::run`].
 //!
 //! Everything that a native command shows goes through this module. The way of a row:
 //!
@@ -11,8 +11,9 @@
 //!    group (`--by`).
 //! 6. After the last row the kept rows or the groups are sorted and go to the sink, and the row counts are closed.
 //!
-//! Variants of this way have separate files: rounds that reuse unchanged rows (`cached`), streams that the user ends
-//! (`follow`), typed rows for callers that write them themselves (`typed_rows`).
+//! Tables, rounds of `--watch` and streams all come as a [`Feed`] (`feed`). Their rows go to a sink as cells
+//! (`cell_writer`; unchanged rows of a round as the text of the round before: `cached`), or as typed rows to a caller
+//! that writes them itself (`typed_rows`).
 //!
 //! # The row counts
 //!
@@ -31,251 +32,173 @@
 //! no count: with `--by`, `emitted` is 0 and `grouped` is the number of rows in all groups. When a limit without an
 //! order is reached, the source is stopped: the rows that it did not read are unknown and therefore not `cut`.
 mod cached;
+mod cell_writer;
 mod cells;
-mod follow;
+mod feed;
 mod gate;
 mod outcome;
 mod output;
 mod typed_rows;
 
 use crate::answers::add_gap;
-use crate::group::{Grouper, folded_reason};
-use crate::order::{RowOrder, Sorter};
-use crate::plan::{Grouping, Plan, Work};
+use crate::plan::Plan;
 use crate::rendered_rows::RenderedRows;
-use cells::{CellsOnDemand, fill, recycled};
+use cell_writer::CellWriter;
 use gate::{Gate, Pass};
-use output::Out;
-use record::{Accounting, Lookups, Next, Round, Scan, Sink, SinkError, Source, Table, Value};
-use std::mem;
+use record::{Accounting, Offer, Push, Round, Sink, SourceError, Table};
+use typed_rows::TypedWriter;
 
-pub use cached::CachedPlan;
-use cached::Streaming;
-pub use follow::{CellsOf, ReadRows, RenewedLookups, RowSink};
+pub use feed::{Answers, Feed, FeedState, FixedLookups, OneRound, Part, ReadPart, RenewedLookups, StreamFeed};
 pub use outcome::{Ended, Run, RunError};
-pub use typed_rows::Disposition;
+pub use typed_rows::{CellsOf, Disposition, EachRow, ReadRows, RowSink};
+
+/// The destination of a run's rows.
+trait Receiver<T: Table> {
+    /// Begins a round.
+    fn begin(&mut self, round: Option<Round>);
+    /// Reads the rows of a part, and takes those that pass the gate. Returns the part's own counts.
+    fn read(&mut self, part: &mut Part<'_, T>, gate: &Gate<'_, T>, pass: &mut Pass) -> Result<Accounting, SourceError>;
+    /// Shows the rows so far.
+    fn flush(&mut self);
+    /// False once rows can no longer be written.
+    fn takes_more(&self) -> bool;
+    /// Ends a round that has these counts.
+    fn end(&mut self, pass: Pass, stats: Accounting) -> Result<Run, RunError>;
+}
+
+/// A round of which a part was read.
+struct OpenRound {
+    /// The parts of the filter that the source applies.
+    pushed: Vec<Push>,
+    /// The reason about fields that the filter tests and the backend lacks.
+    gap: Option<String>,
+    /// The counts of the engine.
+    pass: Pass,
+    /// The counts of the source.
+    stats: Accounting,
+}
 
 impl<T: Table> Plan<T> {
-    /// Reads `source` once and passes the result to `sink`: `begin`, every row, `end`.
+    /// Reads `feed` to its end and passes each round to `sink`: `begin`, every row, `end`. Returns the counts of all
+    /// rounds, and the end of the last one.
     ///
-    /// `lookups` supply joined fields; absent ones return null. `stop` is polled now and then; once it returns true,
-    /// the run ends in order and the rows read so far are shown. The sink's `begin` is called when the first row
-    /// arrives or the pass is over, so a source that fails at once leaves no header in the output.
+    /// The sink's `begin` is called when the first row arrives or the round is over, so a source that fails at once
+    /// leaves no header in the output. The run ends early if a limit is reached while rows stream, if the feed is to
+    /// stop, or if the reader of the output goes away.
     ///
     /// Streaming allocates nothing per row. Sorting keeps the planned cells of every row that passes (about 100 bytes
     /// each for the default columns), or of about twice the limit; grouping keeps the groups, in streams a bounded
-    /// number.
-    pub fn run(
+    /// number. If the feed compares its lookups ([`Answers`]) and the sink can reuse rows, unchanged rows of a round
+    /// are not made again: such a row costs about a fifth, the others a few nanoseconds more.
+    pub fn run(&self, feed: &mut dyn Feed<T>, sink: &mut dyn Sink) -> Result<Run, RunError> {
+        self.run_reusing(&mut RenderedRows::default(), feed, sink)
+    }
+
+    /// Like [`Plan::run`], with rows of an earlier round into the same sink.
+    pub(crate) fn run_reusing(
         &self,
-        source: &dyn Source<T>,
-        lookups: &Lookups<'_>,
+        rendered: &mut RenderedRows,
+        feed: &mut dyn Feed<T>,
         sink: &mut dyn Sink,
-        round: Option<Round>,
-        stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
-        let mut scan = source.prepare(&self.demand);
-        let gate = self.gate(&*scan, lookups, stop)?;
-        self.read(&mut *scan, &gate, self.out(sink, round), None)
+        self.read(feed, &mut CellWriter::new(self, sink, rendered))
     }
 
-    /// Sends the demand to the source once, before any row arrives.
-    fn gate<'g>(
-        &'g self,
-        scan: &dyn Scan<T>,
-        lookups: &'g Lookups<'g>,
-        stop: &'g dyn Fn() -> bool,
-    ) -> Result<Gate<'g, T>, RunError> {
-        let offer = scan.offer();
-        self.check(&offer).map_err(RunError::Unanswered)?;
-        Ok(Gate { residual: self.predicate.residual(&offer.pushed), gap: self.filter_gap(&offer), lookups, stop })
+    /// Reads `feed` to its end and hands every row that passes the filter to `rows`, with the cells of the plan's
+    /// columns on demand; order and groups are ignored. A row that arrives and that neither `rows` nor the filter nor
+    /// the source reports makes the run incomplete, with a reason.
+    pub fn run_rows<S: RowSink<T> + ?Sized>(&self, feed: &mut dyn Feed<T>, rows: &mut S) -> Result<Run, RunError> {
+        self.read(feed, &mut TypedWriter::new(self, rows))
     }
 
-    fn out<'s>(&'s self, sink: &'s mut dyn Sink, round: Option<Round>) -> Out<'s> {
-        Out::new(sink, &self.columns, round)
-    }
-
-    fn read(
-        &self,
-        scan: &mut dyn Scan<T>,
-        gate: &Gate<'_, T>,
-        mut out: Out<'_>,
-        rendered: Option<&mut RenderedRows>,
-    ) -> Result<Run, RunError> {
-        let mut pass = Pass::new(self.limit);
-        let mut from_source = match (&self.work, rendered) {
-            _ if pass.ended == Ended::Limit => Accounting::default(),
-            (Work::Stream, Some(rendered)) => self.stream_cached(scan, gate, &mut out, &mut pass, rendered)?,
-            (Work::Sort(order), Some(rendered)) if order.by_rate => {
-                self.sort_cached(order, scan, Streaming::new(gate, &mut out, &mut pass, rendered))?
+    fn read<R: Receiver<T>>(&self, feed: &mut dyn Feed<T>, to: &mut R) -> Result<Run, RunError> {
+        let mut all = Run { stats: Accounting::default(), ended: Ended::Whole };
+        let mut open: Option<OpenRound> = None;
+        loop {
+            let (mut notes, mut read) = (Accounting::default(), Ok(()));
+            let state = feed.next(&self.demand, &mut notes, &mut |part| read = self.read_part(part, &mut open, to));
+            all.stats.add(&notes);
+            read?;
+            let (state, broken) = match (state, &open) {
+                (Ok(state), _) => (state, None),
+                // The rows read so far are shown; the missing ones are then reported with them.
+                (Err(error), Some(round)) if round.pass.handed > 0 => (FeedState::Ended, Some(error)),
+                (Err(error), _) => return Err(RunError::Source(error)),
+            };
+            let goes_on = open.as_ref().is_none_or(|round| round.pass.ended == Ended::Whole && to.takes_more());
+            if state == FeedState::Open && goes_on {
+                continue;
             }
-            (Work::Stream, None) => self.stream(scan, gate, &mut out, &mut pass)?,
-            (Work::Sort(order), _) => self.sorted(order, scan, gate, &mut out, &mut pass)?,
-            (Work::Group(how), _) => self.grouped(how, scan, gate, &mut out, &mut pass)?,
-        };
-        add_gap(gate.gap.as_deref(), &mut from_source);
-        self.close(out, pass, from_source)
-    }
-
-    /// Outputs rows as they arrive.
-    fn stream(
-        &self,
-        scan: &mut dyn Scan<T>,
-        gate: &Gate<'_, T>,
-        out: &mut Out<'_>,
-        pass: &mut Pass,
-    ) -> Result<Accounting, RunError> {
-        // One vector for all rows, see `recycled`.
-        let mut spare = vec![Value::Null; self.cells.len()];
-        let from_source = scan.run(&mut |row| self.write_row(row, gate, out, pass, &mut spare));
-        from_source.map_err(RunError::Source)
-    }
-
-    /// Writes a row that passes the gate.
-    #[inline]
-    fn write_row(
-        &self,
-        row: &T::Row<'_>,
-        gate: &Gate<'_, T>,
-        out: &mut Out<'_>,
-        pass: &mut Pass,
-        spare: &mut Vec<Value<'static>>,
-    ) -> Next {
-        if gate.admits(row, pass) {
-            if out.is_full(pass) {
-                out.leave_out(1, pass);
-            } else {
-                let mut cells = mem::take(spare);
-                fill(&self.cells, row, gate.lookups, &mut cells);
-                // `pass` also has the sink's answer.
-                let _ = out.row(&cells, pass);
-                *spare = recycled(cells);
-            }
-            pass.check_limit();
-        }
-        pass.next()
-    }
-
-    /// Keeps rows until the last has arrived, then outputs them in order.
-    fn sorted(
-        &self,
-        order: &RowOrder,
-        scan: &mut dyn Scan<T>,
-        gate: &Gate<'_, T>,
-        out: &mut Out<'_>,
-        pass: &mut Pass,
-    ) -> Result<Accounting, RunError> {
-        // Cells after the columns are needed only for the order.
-        let shown = self.columns.0.len();
-        let mut sorter = Sorter::new(order, self.cells.len(), shown, self.limit_in_memory(out));
-        let mut passed = 0;
-        let mut spare = vec![Value::Null; self.cells.len()];
-        let from_source = scan.run(&mut |row| {
-            if gate.admits(row, pass) {
-                passed += 1;
-                let cell = |place: usize| self.cells.get(place).map_or(Value::Null, |get| get.cell(row, gate.lookups));
-                if !sorter.cuts(cell) {
-                    let mut cells = mem::take(&mut spare);
-                    fill(&self.cells, row, gate.lookups, &mut cells);
-                    sorter.add(&cells);
-                    spare = recycled(cells);
+            let mut is_last = state != FeedState::EndOfRound;
+            if let Some(mut round) = open.take() {
+                if is_last {
+                    round.stats.add(&feed.close());
                 }
+                if let Some(error) = broken {
+                    round.stats.incomplete(0, error.to_string());
+                }
+                add_gap(round.gap.as_deref(), &mut round.stats);
+                let run = to.end(round.pass, round.stats)?;
+                all.stats.add(&run.stats);
+                all.ended = run.ended;
+                if is_last {
+                    return Ok(all);
+                }
+                is_last = matches!(all.ended, Ended::Closed | Ended::Stopped);
             }
-            pass.next()
-        });
-        let from_source = from_source.map_err(RunError::Source)?;
-        sorter.finish(|cells| out.row(cells.get(..shown).unwrap_or(cells), pass));
-        let written = pass.stats.emitted + pass.stats.failed;
-        if pass.ended == Ended::Closed {
-            pass.stats.cut = passed - written;
-            return Ok(from_source);
-        }
-        // Rows that passed the filter but were not output are beyond the limit, or not wanted. No other rows are cut.
-        let within_limit = passed.min(self.limit.unwrap_or(u64::MAX));
-        out.leave_out(within_limit.saturating_sub(written), pass);
-        pass.stats.cut = passed - within_limit;
-        Ok(from_source)
-    }
-
-    /// Counts rows into groups and outputs the groups.
-    fn grouped(
-        &self,
-        how: &Grouping,
-        scan: &mut dyn Scan<T>,
-        gate: &Gate<'_, T>,
-        out: &mut Out<'_>,
-        pass: &mut Pass,
-    ) -> Result<Accounting, RunError> {
-        let mut grouper = Grouper::new(how.keys.clone(), how.folds.clone(), how.bound);
-        let mut grouped = 0;
-        let mut from_source = self.collect(scan, gate, pass, &mut |cells| {
-            grouped += 1;
-            grouper.add(cells);
-        })?;
-        if grouper.folded() > 0 {
-            (from_source.incomplete, from_source.only_namespaces_missing) = (true, false);
-            from_source.add_reason(grouper.folded(), folded_reason());
-        }
-        let width = self.columns.0.len();
-        let mut sorter = Sorter::new(&how.order, width, width, self.limit_in_memory(out));
-        let mut groups = 0;
-        grouper.finish(|cells| {
-            groups += 1;
-            sorter.add(cells);
-        });
-        sorter.finish(|cells| out.row(cells, pass));
-        if pass.ended != Ended::Closed {
-            let within_limit = groups.min(self.limit.unwrap_or(u64::MAX));
-            out.leave_out(within_limit.saturating_sub(pass.stats.emitted), pass);
-        }
-        // `out` has just counted lines that are not rows; the row counts have the rows of the groups instead.
-        pass.stats.emitted = 0;
-        pass.stats.failed = 0;
-        pass.stats.cut = 0;
-        pass.stats.grouped = grouped;
-        Ok(from_source)
-    }
-
-    /// Passes the cells of every row that passes the filter to `keep`.
-    fn collect(
-        &self,
-        scan: &mut dyn Scan<T>,
-        gate: &Gate<'_, T>,
-        pass: &mut Pass,
-        keep: &mut dyn FnMut(&[Value<'_>]),
-    ) -> Result<Accounting, RunError> {
-        let mut spare = vec![Value::Null; self.cells.len()];
-        let from_source = scan.run(&mut |row| {
-            if gate.admits(row, pass) {
-                let mut cells = mem::take(&mut spare);
-                fill(&self.cells, row, gate.lookups, &mut cells);
-                keep(&cells);
-                spare = recycled(cells);
+            if is_last {
+                all.stats.add(&feed.close());
+                return Ok(all);
             }
-            pass.next()
-        });
-        from_source.map_err(RunError::Source)
+        }
     }
 
-    /// Returns how many of the sorted rows are written; `None` for all.
-    fn limit_in_memory(&self, out: &Out<'_>) -> Option<usize> {
-        let limit = self.limit.unwrap_or(u64::MAX).min(out.rows_wanted());
-        (limit < u64::MAX).then(|| usize::try_from(limit).unwrap_or(usize::MAX))
+    fn read_part<R: Receiver<T>>(
+        &self,
+        mut part: Part<'_, T>,
+        open: &mut Option<OpenRound>,
+        to: &mut R,
+    ) -> Result<(), RunError> {
+        let is_first = open.is_none();
+        let round = match open {
+            Some(round) => round,
+            None => open.insert(self.open_round(&part.scan.offer())?),
+        };
+        if is_first {
+            to.begin(part.round);
+        }
+        if round.pass.ended != Ended::Whole {
+            return Ok(());
+        }
+        if is_first && part.is_live {
+            // A reader may wait for the header to learn that the stream has begun.
+            to.flush();
+        }
+        if !to.takes_more() {
+            return Ok(());
+        }
+        let gate = Gate { residual: self.predicate.residual(&round.pushed), lookups: part.lookups, stop: part.stop };
+        let counts = to.read(&mut part, &gate, &mut round.pass).map_err(RunError::Source)?;
+        round.stats.add(&counts);
+        if part.is_live {
+            to.flush();
+            // A part may have no rows, and `stop` is polled only once in a number of rows.
+            if round.pass.ended == Ended::Whole && (part.stop)() {
+                round.pass.ended = Ended::Stopped;
+            }
+        }
+        Ok(())
     }
 
-    /// Closes the row counts and the sink.
-    fn close(&self, mut out: Out<'_>, pass: Pass, from_source: Accounting) -> Result<Run, RunError> {
-        let mut stats = from_source;
-        pass.settle(&mut stats);
-        let mut ended = pass.ended;
-        if out.fault.is_none() {
-            out.end(&stats);
-        }
-        match out.fault {
-            Some(SinkError::Closed) => ended = Ended::Closed,
-            Some(error) => return Err(RunError::Sink(error)),
-            None => {}
-        }
-        Ok(Run { stats, ended })
+    /// Begins a round; `offer` says how it is read. Fails if the forced backend lacks a field.
+    fn open_round(&self, offer: &Offer) -> Result<OpenRound, RunError> {
+        self.check(offer).map_err(RunError::Unanswered)?;
+        Ok(OpenRound {
+            pushed: offer.pushed.clone(),
+            gap: self.filter_gap(offer),
+            pass: Pass::new(self.limit),
+            stats: Accounting::default(),
+        })
     }
 }
 

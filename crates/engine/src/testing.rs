@@ -3,12 +3,14 @@
 
 use crate::filter;
 use crate::plan::{Plan, PlanRequest};
+use crate::run::{Answers, Feed, FeedState, OneRound, Part, ReadPart, Run, RunError};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
-    Round, Scan, Schema, Sink, SinkError, Source, SourceError, SourceFault, State, Value, field_index,
+    Round, Scan, Schema, Sink, SinkError, Source, SourceError, SourceFault, State, Table, Value, field_index,
 };
 use std::cell::Cell;
+use std::ops::Range;
 
 #[global_allocator]
 static HEAP: sys::allocator::Counting = sys::allocator::Counting;
@@ -119,6 +121,39 @@ impl Sink for Seen {
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         self.totals = Some(totals.clone());
         Ok(())
+    }
+}
+
+/// Runs a plan over one reading of a source.
+pub(crate) fn run_once<T: Table>(
+    plan: &Plan<T>,
+    source: &dyn Source<T>,
+    lookups: &Lookups<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Run, RunError> {
+    plan.run(&mut OneRound::new(source, lookups, &|| false), sink)
+}
+
+/// A source that is read once per round, with these answers of lookups.
+pub(crate) struct CannedRounds<'s> {
+    pub(crate) source: &'s dyn Source<Sockets>,
+    pub(crate) answers: Answers,
+    /// The rounds that follow.
+    pub(crate) rounds: Range<u64>,
+}
+
+impl Feed<Sockets> for CannedRounds<'_> {
+    fn next(
+        &mut self,
+        demand: &Demand<Sockets>,
+        _: &mut Accounting,
+        read: &mut ReadPart<'_, Sockets>,
+    ) -> Result<FeedState, SourceError> {
+        let Some(before) = self.rounds.next() else { return Ok(FeedState::Ended) };
+        let (mut scan, lookups) = (self.source.prepare(demand), Lookups::none());
+        let round = Some(Round { n: before + 1, time_s: 0 });
+        read(Part { round, answers: self.answers, ..Part::new(&mut *scan, &lookups, &|| false) });
+        Ok(FeedState::EndOfRound)
     }
 }
 

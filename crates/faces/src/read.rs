@@ -1,6 +1,6 @@
 //! Reads a table for a face by running the engine over typed rows.
 
-use engine::{Disposition, Plan, PlanError, RunError};
+use engine::{Disposition, EachRow, OneRound, Plan, PlanError, RunError};
 use lookups::session::Session;
 use record::{Accounting, Demand, Lookups, Source, Table};
 use std::fmt;
@@ -36,7 +36,8 @@ pub(super) fn read_rows<T: Table>(
     #[cfg(test)]
     let source = &tests::Losing::first_row_of(source);
     let plan = Plan::of_rows(demand).map_err(ReadError::Plan)?;
-    let run = plan.run_rows(source, lookups, &|| session.interrupted(), each);
+    let stop = || session.interrupted();
+    let run = plan.run_rows(&mut OneRound::new(source, lookups, &stop), &mut EachRow(each));
     run.map(|run| run.stats).map_err(ReadError::Run)
 }
 

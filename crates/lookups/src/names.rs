@@ -1,9 +1,9 @@
 //! `--resolve`: resolves the names of the addresses in rows that the engine holds.
 
 use crate::session::Session;
-use engine::Names;
+use engine::{Feed, Names, Plan, ResolvingSink, Run, RunError};
 use host::{HostNames, Resolver};
-use record::Addr;
+use record::{Addr, Sink, Table};
 use std::time::{Duration, Instant};
 use sys::Host;
 
@@ -43,5 +43,18 @@ impl Names for DnsNames<'_> {
 
     fn name(&self, addr: Addr) -> Option<&[u8]> {
         self.known.name(addr)
+    }
+}
+
+/// Runs `plan` over `feed`. With `names`, rows wait for the names of their addresses.
+pub fn run<T: Table>(
+    plan: &Plan<T>,
+    feed: &mut dyn Feed<T>,
+    names: Option<&mut DnsNames<'_>>,
+    sink: &mut dyn Sink,
+) -> Result<Run, RunError> {
+    match names {
+        None => plan.run(feed, sink),
+        Some(names) => plan.run(feed, &mut ResolvingSink::new(sink, names)),
     }
 }

@@ -28,7 +28,6 @@ mod scan_through;
 mod schema;
 mod sink;
 mod source;
-mod stream_source;
 mod table;
 pub mod text;
 mod value;
@@ -56,7 +55,6 @@ pub use sink::{Column, Columns, Hole, Next, Round, Sink, SinkError};
 pub use source::{
     Each, Reused, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,
 };
-pub use stream_source::StreamSource;
 pub use table::{Field, Get, Link, LinkOf, Show, Table, field_index, joined};
 pub use value::{Kind, List, Member, Object, Value, Words, WordsIter};
 pub use visitor::RowVisitor;

@@ -1,6 +1,6 @@
 //! Hints at `--all-netns`, if a filter matches nothing in one network namespace or a recording has several.
 
-use super::rounds::RoundReader;
+use super::rounds::{RoundOptions, TableRounds};
 use super::source_provider::{SourceProvider, Subject};
 use crate::flags::request::{Repeat, Request};
 use engine::{Ended, Plan, Run};
@@ -87,9 +87,9 @@ fn asks_for<T: Table>(plan: &Plan<T>, provider: &impl SourceProvider<T>, subject
 fn is_in_others<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> bool {
     let all = SessionTarget { all_netns: true, owners_via: request.owners_via, ..SessionTarget::default() };
     let Ok(session) = Session::open(all) else { return false };
-    let mut run = Run { stats: Accounting::default(), ended: Ended::Whole };
-    let read = RoundReader::new(request, &session, plan, provider).read(&mut FirstRow, None, None, &mut run);
-    read.is_ok() && run.stats.emitted + run.stats.grouped > 0
+    let options = RoundOptions { repeat: Repeat::Once, ends_ns: None, resolves: false, is_on_screen: false };
+    let read = plan.run(&mut TableRounds::new(&session, plan, provider, options), &mut FirstRow);
+    read.is_ok_and(|run| run.stats.emitted + run.stats.grouped > 0)
 }
 
 /// A sink that stops at the first row and writes nothing.

@@ -3,22 +3,22 @@
 use super::finish::finish;
 use super::plan::of_request;
 use super::reloading::{Reloading, Reread};
-use super::stream_rounds::StreamRounds;
+use super::stream_rounds::{RateSink, RoundFacts, StreamRounds};
 use crate::flags::request::{self, Repeat, Request};
 use crate::output;
 use crate::waiting;
-use engine::{Plan, RenewedLookups, ResolvingSink, RowSink, Run, RunError};
+use engine::{Plan, RenewedLookups, RowSink, Run, RunError, StreamFeed};
 use host::{Containers, ProcessParts, Processes};
 use lookups::asked;
 use lookups::enrich::Enrichment;
 use lookups::followed_ifaces::FollowedIfaces;
 use lookups::long_work;
-use lookups::names::DnsNames;
+use lookups::names::{self, DnsNames};
 use lookups::process_cache::{self, ProcessCache};
 use lookups::refreshing_lookups::RefreshingLookups;
 use lookups::session::Session;
 use record::rows::{FlowEvents, SocketEvents};
-use record::{Accounting, LookupId, Lookups, Sink, Stream, StreamSource, Table};
+use record::{Accounting, LookupId, Lookups, Stream, Table};
 use runtime::exit::Exit;
 use runtime::messages::say;
 use runtime::notifier::Notifier;
@@ -183,28 +183,20 @@ fn follow<T: Shipped>(
         asked::host_names(session.host(), &mut notes);
     }
     let stop = || session.host().is_replay() && session.interrupted();
-    let mut run = match (&mut shipment, &mut names) {
-        (Some(shipment), _) => {
+    let mut run = match &mut shipment {
+        Some(shipment) => {
             let (columns, run) = (plan.columns(), session.run());
             let line = long_work::progress(session, "shipping", time_left(request), shipment.status_line());
             // The configuration was read before hangups are counted.
             let mut sink = Reloading { shipment, columns, run, reread, hangups: 0 };
-            let mut run = plan.follow_rows(stream, &mut lookups, &mut sink, &stop)?;
+            let mut run = plan.run_rows(&mut StreamFeed::new(stream, &mut lookups, &stop), &mut sink)?;
             drop(line);
             notifier.iter().for_each(Notifier::stopping);
             lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
             shipment.finish(request.stats, &mut run.stats);
             run
         }
-        (None, names) if !plan.is_streaming() => read_rounds(request, session, plan, stream, &mut lookups, names)?,
-        (None, None) => {
-            let mut sink = waiting::over(request, session, output::sink(request));
-            plan.follow_renewed(stream, &mut lookups, &mut *sink, &stop)?
-        }
-        (None, Some(names)) => {
-            let mut sink = waiting::over(request, session, output::sink(request));
-            plan.follow_renewed(stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names), &stop)?
-        }
+        None => show(request, session, plan, StreamFeed::new(stream, &mut lookups, &stop), names.as_mut())?,
     };
     lookups.refreshing.tell(&mut notes);
     lookups.processes.tell(&mut notes);
@@ -217,25 +209,29 @@ fn follow<T: Shipped>(
     Ok(run)
 }
 
-/// Reads the groups or the sorted rows of a stream: in rounds, or once at its end.
-fn read_rounds<T: Table>(
+/// Shows the rows of a stream as they come, and its groups or sorted rows in rounds or once at its end.
+fn show<T: Table>(
     request: &Request,
     session: &Session,
     plan: &Plan<T>,
-    stream: &mut dyn Stream<T>,
-    lookups: &mut FollowedLookups<'_>,
-    names: &mut Option<DnsNames<'_>>,
+    mut feed: StreamFeed<'_, T>,
+    names: Option<&mut DnsNames<'_>>,
 ) -> Result<Run, RunError> {
+    if plan.is_streaming() {
+        let mut sink = waiting::over(request, session, output::sink(request));
+        return names::run(plan, &mut feed, names, &mut *sink);
+    }
     let mut sink = output::sink_of_rounds(request, session);
-    match (request.repeat, names) {
-        (Repeat::Every(period), names) => {
-            let rounds = StreamRounds { plan, period, rates: request.group_rates };
-            rounds.read(stream, lookups, &mut *sink, names)
+    match request.repeat {
+        Repeat::Every(period) => {
+            let facts = RoundFacts::default();
+            let mut sink = RateSink::new(&mut *sink, request.group_rates, &facts);
+            names::run(plan, &mut StreamRounds::new(feed, period, &facts), names, &mut sink)
         }
-        (Repeat::Once, Some(names)) => {
-            read_to_its_end(plan, stream, lookups, &mut ResolvingSink::new(&mut *sink, names))
+        Repeat::Once => {
+            let _line = long_work::progress(session, "reading rows", None, String::new);
+            names::run(plan, &mut feed, names, &mut *sink)
         }
-        (Repeat::Once, None) => read_to_its_end(plan, stream, lookups, &mut *sink),
     }
 }
 
@@ -267,24 +263,9 @@ pub(super) fn follow_rows<T: Table>(
     let may_need = |id| plan.may_need_lookup(id);
     let enrichment = FollowedLookups::read_before(session, &wanted, &may_need, &mut notes);
     let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted, &may_need);
-    let mut run = plan.follow_rows(stream, &mut lookups, rows, &|| false)?;
+    let mut run = plan.run_rows(&mut StreamFeed::new(stream, &mut lookups, &|| false), rows)?;
     run.stats.add(&notes);
     Ok(run)
-}
-
-/// Shows the rows of a stream sorted or grouped, once it has ended.
-fn read_to_its_end<T: Table>(
-    plan: &Plan<T>,
-    stream: &mut dyn Stream<T>,
-    lookups: &mut FollowedLookups<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Run, RunError> {
-    let mut result = Ok(Run { stats: Accounting::default(), ended: engine::Ended::Whole });
-    let _line = long_work::progress(lookups.session, "reading rows", None, String::new);
-    lookups.with(&mut |lookups| {
-        result = plan.run(&StreamSource::new(&mut *stream), lookups, &mut *sink, None, &|| false);
-    });
-    result
 }
 
 /// Lookups that stay current while namespaces, interfaces, users, cgroups and processes appear and disappear.

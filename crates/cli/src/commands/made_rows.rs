@@ -3,7 +3,7 @@
 use super::plan;
 use crate::flags::request::{Format, Request};
 use crate::output;
-use engine::Plan;
+use engine::{OneRound, Plan};
 use record::{Accounting, Demand, Lookups, Next, Scan, Sink, Source, Table, full_scan};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
@@ -35,7 +35,8 @@ impl<T: Table> MadeRows<T> {
 
     /// Writes the rows to a sink.
     pub(super) fn write_to<'b>(&self, sink: &mut dyn Sink, rows: &[T::Row<'b>]) -> Outcome {
-        match self.plan.run(&Made::<T> { rows }, &Lookups::none(), sink, None, &|| false) {
+        let (made, lookups) = (Made::<T> { rows }, Lookups::none());
+        match self.plan.run(&mut OneRound::new(&made, &lookups, &|| false), sink) {
             Ok(_) => Exit::Ok.into(),
             Err(error) => Outcome::because(Exit::Failed, error),
         }

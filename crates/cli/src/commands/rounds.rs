@@ -1,170 +1,181 @@
-//! The rounds of a table command: a single one, or repeated ones with `--watch`.
+//! The rounds of a table: a single one, or repeated ones with `--watch`.
 
 use super::source_provider::{RoundTime, SourceProvider};
-use crate::flags::request::{Repeat, Request};
-use engine::{Ended, Plan, RenderedRows, ResolvingSink, Rounds, Run, RunError};
+use crate::flags::request::Repeat;
+use engine::{Answers, Feed, FeedState, Part, Plan, ReadPart, Rounds};
 use host::{NetnsNames, Owners};
 use lookups::asked;
 use lookups::enrich::{Enrichment, Former};
-use lookups::names::DnsNames;
 use lookups::pillars;
 use lookups::session::Session;
-use record::{Accounting, LookupId, Round, Sink, Table};
-use std::cell::{Cell, RefCell};
+use record::{Accounting, Demand, LookupId, Round, SourceError, Table};
 use std::time::Duration;
 
-/// Reads the rounds of one plan, and keeps state for the next round.
-pub(super) struct RoundReader<'r, T: Table, P: SourceProvider<T>> {
-    request: &'r Request,
+/// How a table is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundOptions {
+    /// One reading, or one per period.
+    pub(super) repeat: Repeat,
+    /// When rounds end, on the monotonic clock; `None` if the user ends them.
+    pub(super) ends_ns: Option<u64>,
+    /// True if host names are shown.
+    pub(super) resolves: bool,
+    /// True if only the rows that fit on a screen are made.
+    pub(super) is_on_screen: bool,
+}
+
+/// A table as a feed: opens the session's namespaces and lookups for each round, and keeps state for the next one.
+pub(super) struct TableRounds<'r, T: Table, P> {
     session: &'r Session,
     plan: &'r Plan<T>,
     provider: &'r P,
-    /// Owners from the previous round, for closed sockets and for verification.
-    owners: RefCell<Option<Owners>>,
-    /// True if rows need so many owners that verifying single ones is not worthwhile.
-    asks_for_many: Cell<bool>,
-    /// True once rows have shown names of interfaces, which may be others in the next round.
-    has_iface_names: Cell<bool>,
-    /// Rendered rows from the previous round.
-    rendered: RefCell<RenderedRows>,
-    /// The names of namespaces used in `rendered`.
-    netns_names: RefCell<Option<NetnsNames>>,
-    /// The time to which the rows of the round refer.
-    time: Cell<RoundTime>,
+    options: RoundOptions,
+    /// The times of rounds; `None` for a single one.
+    clock: Option<Rounds>,
+    /// What the last round leaves; `None` before the first one.
+    before: Option<RoundBefore>,
 }
 
-impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
-    /// Makes a reader before its first round.
-    pub(super) fn new(request: &'r Request, session: &'r Session, plan: &'r Plan<T>, provider: &'r P) -> Self {
-        let (owners, asks_for_many, has_iface_names, rendered, netns_names) = Default::default();
-        let time = Cell::new(RoundTime::Moment);
-        RoundReader {
-            request,
-            session,
-            plan,
-            provider,
-            owners,
-            asks_for_many,
-            has_iface_names,
-            rendered,
-            netns_names,
-            time,
-        }
+/// State from the round before.
+#[derive(Default)]
+struct RoundBefore {
+    /// The time to which its rows refer; `None` if no round was read.
+    time: Option<RoundTime>,
+    /// Its owners, for closed sockets and for verification.
+    owners: Option<Owners>,
+    /// True if rows need so many owners that verifying single ones is not worthwhile.
+    asks_for_many: bool,
+    /// True once rows have shown names of interfaces, which may be others in the next round.
+    has_iface_names: bool,
+    /// The names of namespaces that its rows show.
+    netns_names: Option<NetnsNames>,
+}
+
+impl<'r, T: Table, P: SourceProvider<T>> TableRounds<'r, T, P> {
+    /// Makes a feed before its first round.
+    pub(super) fn new(
+        session: &'r Session,
+        plan: &'r Plan<T>,
+        provider: &'r P,
+        options: RoundOptions,
+    ) -> TableRounds<'r, T, P> {
+        TableRounds { session, plan, provider, options, clock: None, before: None }
     }
 
-    /// Reads rounds into the sink until the request, the reader of the output or the user ends the run. Returns the
-    /// row counts of all rounds, and how the last one ended.
-    pub(super) fn read_all(&self, sink: &mut dyn Sink) -> Result<Run, RunError> {
-        let mut names = self.request.resolve.map(|bound| DnsNames::new(self.session, bound, self.is_repeated()));
-        let mut clock = match self.request.repeat {
-            Repeat::Once => None,
-            Repeat::Every(period) => Some(Rounds::new(now(), period)),
-        };
-        let mut all = Run { stats: Accounting::default(), ended: Ended::Whole };
-        if names.is_some() {
-            asked::host_names(self.session.host(), &mut all.stats);
-        }
-        while self.session.host().begin_round() {
-            let time = self.provider.open_round(self.session, self.request.repeat).map_err(RunError::Source)?;
-            self.time.set(time);
-            let round = clock.as_ref().map(|c| Round { n: c.current(), time_s: self.session.host().now().seconds });
-            self.read(sink, names.as_mut(), round, &mut all)?;
-            let Some(clock) = clock.as_mut() else { break };
-            let is_over = match time {
-                RoundTime::Moment => !self.wait(clock),
-                RoundTime::Interval => {
-                    clock.next(now());
-                    false
+    /// Waits for the next round; false if there is none.
+    fn begin(&mut self, notes: &mut Accounting) -> bool {
+        match (&mut self.before, &mut self.clock) {
+            (None, _) => {
+                if let Repeat::Every(period) = self.options.repeat {
+                    self.clock = Some(Rounds::new(now(), period));
                 }
-                RoundTime::LastInterval => true,
-            };
-            if all.ended == Ended::Closed || all.ended == Ended::Stopped || is_over {
-                break;
+                if self.options.resolves {
+                    asked::host_names(self.session.host(), notes);
+                }
+                self.before = Some(RoundBefore::default());
             }
+            (Some(before), Some(clock)) if before.time == Some(RoundTime::Moment) => {
+                let due = clock.next(now());
+                if !self.wait(due.wait) {
+                    return false;
+                }
+            }
+            (Some(_), Some(clock)) => {
+                clock.next(now());
+            }
+            (Some(_), None) => return false,
         }
-        Ok(all)
+        self.session.host().begin_round()
     }
 
-    /// Reads one round into the sink and adds its row counts to `all`: finds the namespaces, reads the lookups, then
-    /// the rows.
-    pub(super) fn read(
-        &self,
-        sink: &mut dyn Sink,
-        names: Option<&mut DnsNames<'_>>,
-        round: Option<Round>,
-        all: &mut Run,
-    ) -> Result<(), RunError> {
-        let mut stats = Accounting::default();
-        // `--via` names the backend of the rows. The kernel always provides the list of namespaces.
-        pillars::find_namespaces(self.session, true, &mut stats);
-        let wanted = self.wanted_lookups(&mut stats);
-        // If only the rows that fit on the screen are made, their owners are verified instead of reading all.
-        let looks = self.is_repeated() && sink.rows_wanted().is_some() && !self.asks_for_many.get();
-        let are_for_gone = self.plan.demand().wants("change");
-        let former = self.owners.take().map(|owners| Former { owners, looks, are_for_gone });
-        let mut enrichment = Enrichment::read_after(self.session, &wanted, former, &mut stats);
-        enrichment.add_for_some_rows(self.session, |id| self.plan.may_need_lookup(id));
-        let lookups = enrichment.lookups();
-        // An interval that was interrupted shows the events until then.
-        let stop = || self.time.get() == RoundTime::Moment && self.session.interrupted();
-        let mut rendered = self.can_reuse_rows(&wanted).then(|| self.rendered.borrow_mut());
-        if !enrichment.answers_as_before(self.netns_names.borrow().as_ref()) {
-            rendered.iter_mut().for_each(|rendered| rendered.clear());
-        }
-        let plan = self.plan;
-        let run = self.provider.with_source(self.session, lookups, &mut stats, |source| match (names, &mut rendered) {
-            (None, Some(rendered)) => plan.cached(rendered).run(source, &lookups, sink, round, &stop),
-            (None, None) => plan.run(source, &lookups, sink, round, &stop),
-            (Some(names), _) => plan.run(source, &lookups, &mut ResolvingSink::new(sink, names), round, &stop),
-        });
-        self.has_iface_names.set(self.has_iface_names.get() || enrichment.has_read_ifaces());
-        let left = enrichment.leave(&mut stats);
-        self.netns_names.replace(left.netns_names);
-        self.asks_for_many.set(self.asks_for_many.get() || left.asks_for_many);
-        if self.is_repeated() && (looks || are_for_gone) {
-            self.owners.replace(left.owners);
-        }
-        all.stats.add(&stats);
-        let run = run?;
-        all.stats.add(&run.stats);
-        all.ended = run.ended;
-        Ok(())
-    }
-
-    /// The lookups that the plan or the source needs; in a replay only those that the recording has.
-    fn wanted_lookups(&self, stats: &mut Accounting) -> Vec<LookupId> {
-        let is_needed = |id: &LookupId| {
-            let is_asked_for = self.plan.needs_lookup(*id) || self.provider.needs_lookup(*id);
-            is_asked_for && self.provider.can_use_lookup(self.session, *id)
-        };
-        let needed = LookupId::ALL.into_iter().filter(is_needed).collect();
-        asked::lookups(self.session.host(), self.plan.demand(), needed, stats)
-    }
-
-    /// True if rendered rows of the previous round may be reused: for every lookup it is known whether its values are
-    /// unchanged.
-    fn can_reuse_rows(&self, wanted: &[LookupId]) -> bool {
-        let is_known = |id: &LookupId| self.provider.compares(*id) || Enrichment::can_be_compared(*id);
-        self.is_repeated() && !self.has_iface_names.get() && wanted.iter().all(is_known)
-    }
-
-    fn is_repeated(&self) -> bool {
-        self.request.repeat != Repeat::Once
-    }
-
-    /// Waits for the next round; false if the user ended the run. The rounds of a replay follow each other
+    /// Waits for the next round; false if the user or `--for` ended the run. The rounds of a replay follow each other
     /// immediately.
-    fn wait(&self, clock: &mut Rounds) -> bool {
-        let due = clock.next(now());
-        let wait_ns = u64::try_from(due.wait.as_nanos()).unwrap_or(u64::MAX);
+    fn wait(&self, wait: Duration) -> bool {
+        let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let next_ns = sys::clock::monotonic_ns().saturating_add(wait_ns);
-        if let Some(end_ns) = self.request.ends_ns.filter(|end_ns| *end_ns < next_ns) {
+        if let Some(end_ns) = self.options.ends_ns.filter(|end_ns| *end_ns < next_ns) {
             if !self.session.host().is_replay() {
                 self.session.sleep_until(end_ns);
             }
             return false;
         }
         self.session.host().is_replay() || self.session.sleep_until(next_ns)
+    }
+
+    /// The lookups that the plan or the source needs; in a replay only those that the recording has.
+    fn wanted_lookups(&self, notes: &mut Accounting) -> Vec<LookupId> {
+        let is_needed = |id: &LookupId| {
+            let is_asked_for = self.plan.needs_lookup(*id) || self.provider.needs_lookup(*id);
+            is_asked_for && self.provider.can_use_lookup(self.session, *id)
+        };
+        let needed = LookupId::ALL.into_iter().filter(is_needed).collect();
+        asked::lookups(self.session.host(), self.plan.demand(), needed, notes)
+    }
+
+    /// Compares the lookups with those of the round before: rendered rows may be reused if it is known for every lookup
+    /// whether its values are unchanged.
+    fn answers(&self, wanted: &[LookupId], before: &RoundBefore, enrichment: &Enrichment<'_>) -> Answers {
+        let is_known = |id: &LookupId| self.provider.compares(*id) || Enrichment::can_be_compared(*id);
+        if self.clock.is_none() || before.has_iface_names || !wanted.iter().all(is_known) {
+            return Answers::Unknown;
+        }
+        if enrichment.answers_as_before(before.netns_names.as_ref()) { Answers::Same } else { Answers::New }
+    }
+
+    /// Reads a round: its lookups, then its rows.
+    fn read(
+        &self,
+        mut before: RoundBefore,
+        time: RoundTime,
+        notes: &mut Accounting,
+        read: &mut ReadPart<'_, T>,
+    ) -> RoundBefore {
+        let TableRounds { session, plan, provider, options, clock, .. } = self;
+        // `--via` names the backend of the rows. The kernel always provides the list of namespaces.
+        pillars::find_namespaces(session, true, notes);
+        let wanted = self.wanted_lookups(notes);
+        // If only the rows that fit on the screen are made, their owners are verified instead of reading all.
+        let looks = clock.is_some() && options.is_on_screen && !before.asks_for_many;
+        let are_for_gone = plan.demand().wants("change");
+        let former = before.owners.take().map(|owners| Former { owners, looks, are_for_gone });
+        let mut enrichment = Enrichment::read_after(session, &wanted, former, notes);
+        enrichment.add_for_some_rows(session, |id| plan.may_need_lookup(id));
+        let lookups = enrichment.lookups();
+        // An interval that was interrupted shows the events until then.
+        let stop = || time == RoundTime::Moment && session.interrupted();
+        let round = clock.as_ref().map(|clock| Round { n: clock.current(), time_s: session.host().now().seconds });
+        let answers = self.answers(&wanted, &before, &enrichment);
+        provider.with_source(session, lookups, notes, |source| {
+            let mut scan = source.prepare(plan.demand());
+            read(Part { round, answers, ..Part::new(&mut *scan, &lookups, &stop) });
+        });
+        let has_iface_names = before.has_iface_names || enrichment.has_read_ifaces();
+        let left = enrichment.leave(notes);
+        RoundBefore {
+            time: Some(time),
+            owners: left.owners.filter(|_| clock.is_some() && (looks || are_for_gone)),
+            asks_for_many: before.asks_for_many || left.asks_for_many,
+            has_iface_names,
+            netns_names: left.netns_names,
+        }
+    }
+}
+
+impl<T: Table, P: SourceProvider<T>> Feed<T> for TableRounds<'_, T, P> {
+    fn next(
+        &mut self,
+        _: &Demand<T>,
+        notes: &mut Accounting,
+        read: &mut ReadPart<'_, T>,
+    ) -> Result<FeedState, SourceError> {
+        if !self.begin(notes) {
+            return Ok(FeedState::Ended);
+        }
+        let time = self.provider.open_round(self.session, self.options.repeat)?;
+        let before = self.before.take().unwrap_or_default();
+        self.before = Some(self.read(before, time, notes, read));
+        let is_last = self.clock.is_none() || time == RoundTime::LastInterval;
+        Ok(if is_last { FeedState::Ended } else { FeedState::EndOfRound })
     }
 }
 

@@ -1,141 +1,142 @@
 //! `--watch` for a stream: groups its rows in rounds, with rates per second.
 
 use crate::command::GroupRate;
-use engine::{Ended, Plan, RenewedLookups, ResolvingSink, Run, RunError};
-use lookups::names::DnsNames;
+use engine::{Feed, FeedState, Part, ReadPart, StreamFeed};
 use record::{
-    Accounting, Column, Columns, Demand, Each, Next, Offer, Round, Sink, SinkError, SourceError, Stream, StreamSource,
-    StreamState, Table, Value,
+    Accounting, Column, Columns, Demand, Each, Next, Offer, Round, Scan, Sink, SinkError, SourceError, StreamState,
+    Table, Value,
 };
 use std::cell::Cell;
 use std::time::Duration;
 use sys::clock;
 
-/// Parameters for reading a stream in rounds.
-pub(super) struct StreamRounds<'r, T: Table> {
-    pub(super) plan: &'r Plan<T>,
-    pub(super) period: Duration,
-    /// Columns of groups that are also shown per second.
-    pub(super) rates: &'r [GroupRate],
-}
-
 /// State that a round shares with its sink.
 #[derive(Default)]
-struct RoundFacts {
+pub(super) struct RoundFacts {
     /// Duration of the round in ns.
     lasted_ns: Cell<u64>,
     /// True for the final partial round of a run, if it has no rows.
     is_empty_rest: Cell<bool>,
 }
 
-impl<T: Table> StreamRounds<'_, T> {
-    /// Reads rounds until the stream ends or the reader closes the output.
-    pub(super) fn read(
-        &self,
-        stream: &mut dyn Stream<T>,
-        lookups: &mut dyn RenewedLookups,
-        sink: &mut dyn Sink,
-        names: &mut Option<DnsNames<'_>>,
-    ) -> Result<Run, RunError> {
-        let facts = RoundFacts::default();
-        let mut sink = RateSink { inner: sink, rates: self.rates, columns: Vec::new(), facts: &facts };
-        let mut all = Run { stats: Accounting::default(), ended: Ended::Whole };
-        let period_ns = u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX).max(1);
-        let start_ns = clock::monotonic_ns();
-        let mut round =
-            OneRound { stream, begin_ns: start_ns, end_ns: 0, number: 0, rows: 0, is_over: false, facts: &facts };
-        while !round.is_over && all.ended == Ended::Whole {
-            round.begin(start_ns, period_ns);
-            let run = self.read_one(&mut round, lookups, &mut sink, names)?;
-            all.stats.add(&run.stats);
-            all.ended = run.ended;
-        }
-        let handed_out = all.stats.seen;
-        let mut rest = round.stream.close();
-        rest.seen = rest.seen.saturating_sub(handed_out);
-        all.stats.add(&rest);
-        Ok(all)
-    }
-
-    fn read_one(
-        &self,
-        round: &mut OneRound<'_, T>,
-        lookups: &mut dyn RenewedLookups,
-        sink: &mut RateSink<'_>,
-        names: &mut Option<DnsNames<'_>>,
-    ) -> Result<Run, RunError> {
-        let number = Round { n: round.number, time_s: clock::wall().seconds };
-        let source = StreamSource::new(round);
-        let mut result = Ok(Run { stats: Accounting::default(), ended: Ended::Whole });
-        lookups.with(&mut |lookups| {
-            result = match names {
-                Some(names) => {
-                    self.plan.run(&source, lookups, &mut ResolvingSink::new(sink, names), Some(number), &|| false)
-                }
-                None => self.plan.run(&source, lookups, sink, Some(number), &|| false),
-            };
-        });
-        result
-    }
-}
-
-/// The rows of a stream until a round ends.
-struct OneRound<'r, T: Table> {
-    stream: &'r mut dyn Stream<T>,
-    /// Start and planned end, on the monotonic clock.
+/// The rows of a stream in rounds. Each round ends at the next multiple of the period.
+pub(super) struct StreamRounds<'r, 's, T: Table> {
+    stream: StreamFeed<'s, T>,
+    facts: &'r RoundFacts,
+    period_ns: u64,
+    start_ns: u64,
+    /// Start and planned end of the round, on the monotonic clock; the end is 0 between two rounds.
     begin_ns: u64,
     end_ns: u64,
     /// The number of the round, starting at 1.
     number: u64,
+    /// Rows of the round, and of all rounds.
     rows: u64,
-    /// True if no more rows will arrive.
-    is_over: bool,
-    facts: &'r RoundFacts,
+    all_rows: u64,
 }
 
-impl<T: Table> OneRound<'_, T> {
-    /// Starts the next round, which ends at the next multiple of the period.
-    fn begin(&mut self, start_ns: u64, period_ns: u64) {
-        let periods = self.begin_ns.saturating_sub(start_ns) / period_ns + 1;
-        self.end_ns = start_ns.saturating_add(periods.saturating_mul(period_ns));
+impl<'r, 's, T: Table> StreamRounds<'r, 's, T> {
+    /// Begins now. `facts` are for the round's sink.
+    pub(super) fn new(stream: StreamFeed<'s, T>, period: Duration, facts: &'r RoundFacts) -> StreamRounds<'r, 's, T> {
+        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let start_ns = clock::monotonic_ns();
+        let (begin_ns, end_ns, number, rows, all_rows) = (start_ns, 0, 0, 0, 0);
+        StreamRounds { stream, facts, period_ns, start_ns, begin_ns, end_ns, number, rows, all_rows }
+    }
+
+    fn begin_round(&mut self) {
+        let periods = self.begin_ns.saturating_sub(self.start_ns) / self.period_ns + 1;
+        self.end_ns = self.start_ns.saturating_add(periods.saturating_mul(self.period_ns));
         self.number += 1;
         self.rows = 0;
     }
-}
 
-impl<T: Table> Stream<T> for OneRound<'_, T> {
-    fn offer(&self, demand: &Demand<T>) -> Offer {
-        self.stream.offer(demand)
-    }
-
-    fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<StreamState, SourceError> {
-        let rows = &mut self.rows;
-        let state = self.stream.next(demand, &mut |row| {
-            *rows += 1;
-            each(row)
-        });
-        self.is_over = !matches!(state, Ok(StreamState::Open));
-        if self.is_over || clock::monotonic_ns() < self.end_ns { state } else { Ok(StreamState::Ended) }
-    }
-
-    /// The row counts of the round; the stream's own counts are read at its end.
-    fn close(&mut self) -> Accounting {
+    /// Ends the round if its time is over or the stream `has_ended`; returns true then.
+    fn end_round(&mut self, has_ended: bool) -> bool {
         let now_ns = clock::monotonic_ns();
         self.facts.lasted_ns.set(now_ns.saturating_sub(self.begin_ns));
-        let is_rest = self.is_over && self.number > 1 && self.rows == 0 && now_ns < self.end_ns;
-        self.facts.is_empty_rest.set(is_rest);
-        self.begin_ns = now_ns;
-        Accounting { seen: self.rows, ..Accounting::default() }
+        let is_early = now_ns < self.end_ns;
+        self.facts.is_empty_rest.set(has_ended && self.number > 1 && self.rows == 0 && is_early);
+        if is_early && !has_ended {
+            return false;
+        }
+        (self.begin_ns, self.end_ns) = (now_ns, 0);
+        true
+    }
+}
+
+impl<T: Table> Feed<T> for StreamRounds<'_, '_, T> {
+    fn next(
+        &mut self,
+        demand: &Demand<T>,
+        _: &mut Accounting,
+        read: &mut ReadPart<'_, T>,
+    ) -> Result<FeedState, SourceError> {
+        if self.end_ns == 0 {
+            self.begin_round();
+        }
+        let (round, mut rows) = (Some(Round { n: self.number, time_s: clock::wall().seconds }), 0);
+        let state = self.stream.next_batch(demand, &mut |part| {
+            let Part { scan, lookups, stop, answers, .. } = part;
+            let scan = &mut CountedScan { inner: scan, rows: &mut rows };
+            read(Part { scan, lookups, stop, round, answers, is_live: false });
+        });
+        self.rows += rows;
+        self.all_rows += rows;
+        let has_ended = !matches!(state, Ok(StreamState::Open));
+        let is_over = self.end_round(has_ended);
+        state?;
+        Ok(match (has_ended, is_over) {
+            (true, _) => FeedState::Ended,
+            (false, true) => FeedState::EndOfRound,
+            (false, false) => FeedState::Open,
+        })
+    }
+
+    /// The stream's own counts, without the rows of the rounds.
+    fn close(&mut self) -> Accounting {
+        let mut rest = self.stream.close();
+        rest.seen = rest.seen.saturating_sub(self.all_rows);
+        rest
+    }
+}
+
+/// The rows of a batch, counted: the stream's own counts come at its end, after all rounds.
+struct CountedScan<'b, T: Table> {
+    inner: &'b mut dyn Scan<T>,
+    rows: &'b mut u64,
+}
+
+impl<T: Table> Scan<T> for CountedScan<'_, T> {
+    fn offer(&self) -> Offer {
+        self.inner.offer()
+    }
+
+    fn run(&mut self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        let CountedScan { inner, rows } = self;
+        let mut stats = inner.run(&mut |row| {
+            **rows += 1;
+            each(row)
+        })?;
+        stats.seen += **rows;
+        Ok(stats)
     }
 }
 
 /// A sink that adds rates to the groups of a round.
-struct RateSink<'s> {
+pub(super) struct RateSink<'s> {
     inner: &'s mut dyn Sink,
     rates: &'s [GroupRate],
     /// The index of the column for each rate.
     columns: Vec<usize>,
     facts: &'s RoundFacts,
+}
+
+impl<'s> RateSink<'s> {
+    /// Adds the columns `rates` to the groups that `inner` writes.
+    pub(super) fn new(inner: &'s mut dyn Sink, rates: &'s [GroupRate], facts: &'s RoundFacts) -> RateSink<'s> {
+        RateSink { inner, rates, columns: Vec::new(), facts }
+    }
 }
 
 impl Sink for RateSink<'_> {

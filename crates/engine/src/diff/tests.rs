@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::testing::{Canned, Numbers, Seen, plan, request, socket};
+use crate::testing::{Canned, Numbers, Seen, plan, request, run_once, socket};
 use record::rows::{Socket, Sockets, TcpInfo};
 use record::{Lookups, State};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ fn round(memory: &RefCell<DiffState<Sockets>>, now_ns: u64, source: &mut Canned)
     let columns = ["cookie", "change", "bytes_in_per_s", "bytes_out_per_s", "segs_out_per_s"];
     let mut sink = Seen::default();
     let watching = DiffSource::new(source, memory, now_ns);
-    let ran = plan(request(&columns, "")).run(&watching, &Lookups::none(), &mut sink, None, &|| false);
+    let ran = run_once(&plan(request(&columns, "")), &watching, &Lookups::none(), &mut sink);
     assert!(ran.unwrap().stats.balances());
     sink.rows
 }
@@ -76,13 +76,8 @@ fn a_round_that_was_not_whole_makes_nothing_new_or_gone() {
     more.push(with(3, None));
     assert_eq!(round(&memory, 2 * SECOND, &mut canned(more)), ["1 kept - - -", "2 kept - - -", "3 - - - -"]);
     let broken = Canned { fails: true, ..canned(all()) };
-    let ran = plan(request(&["change"], "")).run(
-        &DiffSource::new(&broken, &memory, 3 * SECOND),
-        &Lookups::none(),
-        &mut Seen::default(),
-        None,
-        &|| false,
-    );
+    let watching = DiffSource::new(&broken, &memory, 3 * SECOND);
+    let ran = run_once(&plan(request(&["change"], "")), &watching, &Lookups::none(), &mut Seen::default());
     assert!(ran.is_err());
     assert_eq!(round(&memory, 4 * SECOND, &mut canned(all()))[2], "3 gone - - -");
 }
@@ -97,7 +92,7 @@ fn rates_span_the_rounds_that_a_row_was_not_seen_in() {
         request.limit = limit;
         let source = canned(rows(bytes));
         let watching = DiffSource::new(&source, memory, at);
-        plan(request).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        run_once(&plan(request), &watching, &Lookups::none(), &mut sink).unwrap();
         sink.rows
     };
     limited(&memory, 0, 0, None);
@@ -112,7 +107,7 @@ fn nobody_who_does_not_ask_pays_or_sees_what_is_gone() {
         let mut sink = Seen::default();
         let source = canned(rows);
         let watching = DiffSource::new(&source, &memory, SECOND);
-        plan(request(&["cookie"], "")).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        run_once(&plan(request(&["cookie"], "")), &watching, &Lookups::none(), &mut sink).unwrap();
         assert!(sink.rows.iter().all(|row| row != "1" || sink.rows.len() == 2));
     }
     assert!(memory.borrow().rows.is_empty());
@@ -129,13 +124,13 @@ fn filters_and_orders_work_on_rates_and_changes() {
     asked.limit = Some(2);
     let source = canned(rows(2));
     let watching = DiffSource::new(&source, &memory, SECOND);
-    plan(asked).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+    run_once(&plan(asked), &watching, &Lookups::none(), &mut sink).unwrap();
     assert_eq!(sink.rows, ["5 50", "4 32"]);
     let mut sink = Seen::default();
     let asked = request(&["cookie", "local_port", "peer_addr"], "change = gone");
     let source = canned(rows(2).split_off(4));
     let watching = DiffSource::new(&source, &memory, 2 * SECOND);
-    plan(asked).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+    run_once(&plan(asked), &watching, &Lookups::none(), &mut sink).unwrap();
     assert_eq!(sink.rows, ["1 1 192.0.2.2", "2 2 192.0.2.2", "3 3 192.0.2.2", "4 4 192.0.2.2"]);
 }
 
@@ -146,7 +141,7 @@ fn a_full_memory_is_told() {
         let mut sink = Seen::default();
         let source = canned((1..=4).map(|c| with(c, None)).collect());
         let watching = DiffSource::new(&source, &memory, at);
-        plan(request(&["cookie", "change"], "")).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        run_once(&plan(request(&["cookie", "change"], "")), &watching, &Lookups::none(), &mut sink).unwrap();
         let why = &sink.totals.unwrap().why;
         assert_eq!(
             (why[0].count, &*why[0].text),

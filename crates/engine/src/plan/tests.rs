@@ -79,7 +79,7 @@ fn peers(request: PlanRequest) -> Vec<String> {
     let source = Canned { rows: rows.to_vec(), ..Canned::default() };
     let lookups = Lookups::none().with(LookupId::Ifaces, &Names);
     let mut seen = Seen::default();
-    plan.run(&source, &lookups, &mut seen, None, &|| false).unwrap();
+    crate::testing::run_once(&plan, &source, &lookups, &mut seen).unwrap();
     seen.rows
 }
 

@@ -2,7 +2,8 @@
 use super::*;
 use crate::Plan;
 use crate::diff::{DiffSource, DiffState};
-use crate::testing::{Numbers, Seen, cell_text, plan, request, socket};
+use crate::run::Answers;
+use crate::testing::{CannedRounds, Numbers, Seen, cell_text, plan, request, run_once, socket};
 use record::rows::{Socket, Sockets, TcpInfo};
 use record::{
     Accounting, Columns, Demand, Each, Hole, Lookups, Next, Offer, Round, RowCache, Scan, Sink, SinkError, Source,
@@ -161,11 +162,12 @@ impl Reader {
 
     /// Like [`Reader::round`], for a plan.
     fn round_of(&mut self, plan: &Plan<Sockets>, now_ns: u64, source: &mut Bytes) -> (Vec<String>, usize, Accounting) {
-        let (mut sink, lookups) = (Lines::default(), Lookups::none());
+        let mut sink = Lines::default();
         let watching = DiffSource::new(source, &self.memory, now_ns);
+        let mut round = CannedRounds { source: &watching, answers: Answers::Same, rounds: 0..1 };
         let ran = match &mut self.rendered {
-            Some(rendered) => plan.cached(rendered).run(&watching, &lookups, &mut sink, None, &|| false),
-            None => plan.run(&watching, &lookups, &mut sink, None, &|| false),
+            Some(rendered) => plan.run_reusing(rendered, &mut round, &mut sink),
+            None => run_once(plan, &watching, &Lookups::none(), &mut sink),
         };
         (sink.lines, source.known.get(), ran.unwrap().stats)
     }
@@ -329,13 +331,15 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
         let mut sink = Seen::default();
         let source = Bytes::new(&rows);
         let one = plan(request(&["cookie"], ""));
-        one.cached(&mut rendered).run(&source, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        let mut round = CannedRounds { source: &source, answers: Answers::Same, rounds: 0..1 };
+        one.run_reusing(&mut rendered, &mut round, &mut sink).unwrap();
         assert_eq!((sink.rows.len(), source.known.get()), (2, 0), "round {n}");
         for (sort, limit, first) in [("cookie", None, "1"), ("", Some(1), "2")] {
             let mut asked = request(&["cookie"], "");
             (asked.sort, asked.limit) = (crate::Sort::parse_list(sort), limit);
             let (mut lines, source) = (Lines::default(), Bytes::new(&rows));
-            plan(asked).cached(&mut rendered).run(&source, &Lookups::none(), &mut lines, None, &|| false).unwrap();
+            let mut round = CannedRounds { source: &source, answers: Answers::Same, rounds: 0..1 };
+            plan(asked).run_reusing(&mut rendered, &mut round, &mut lines).unwrap();
             assert_eq!((&*lines.lines[0], source.known.get()), (first, 0));
         }
     }

@@ -1,56 +1,17 @@
 //! Rounds in which rows that are the same as in the round before are not made again. See [`crate::rendered_rows`].
 
-use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
+use super::Ended;
+use super::cells::{fill, recycled};
+use super::gate::{Gate, Pass};
+use super::output::Out;
 use crate::order::{RowOrder, Sorter};
-use crate::plan::{Plan, Work};
+use crate::plan::Plan;
 use crate::rendered_rows::RenderedRows;
-use record::{
-    Accounting, Get, Hole, Lookups, Next, Reused, Round, RowBytes, RowCache, Scan, Sink, Source, Table, Value,
-};
+use record::{Accounting, Get, Hole, Next, Reused, RowBytes, RowCache, Scan, SourceError, Table, Value};
 use std::cell::RefCell;
 use std::mem;
 
-/// A plan for one of several rounds into the same sink, with the rows kept from the round before.
-pub struct CachedPlan<'k, T: Table> {
-    plan: &'k Plan<T>,
-    rendered: &'k mut RenderedRows,
-}
-
-impl<T: Table> CachedPlan<'_, T> {
-    /// Like [`Plan::run`], but does not make rows again that are the same as in the round before. This is possible for
-    /// rows that are output as they arrive or sorted by rate, to a sink that keeps its rows.
-    ///
-    /// Such a row costs about a fifth, the others a few nanoseconds more.
-    pub fn run(
-        self,
-        source: &dyn Source<T>,
-        lookups: &Lookups<'_>,
-        sink: &mut dyn Sink,
-        round: Option<Round>,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Run, RunError> {
-        let plan = self.plan;
-        // Any other order needs cells, and a limit of the plan or the sink must be checked for each row.
-        let is_bound = plan.limit.is_some() || sink.rows_wanted().is_some();
-        let can_reuse = match &plan.work {
-            Work::Stream => true,
-            Work::Sort(order) => order.by_rate,
-            Work::Group(_) => false,
-        };
-        let fits = can_reuse && !is_bound && sink.can_reuse();
-        let mut scan = source.prepare(&plan.demand);
-        let gate = plan.gate(&*scan, lookups, stop)?;
-        plan.read(&mut *scan, &gate, plan.out(sink, round), fits.then_some(self.rendered))
-    }
-}
-
 impl<T: Table> Plan<T> {
-    /// Returns the plan for a round that follows another, with the rows that `rendered` keeps from it. Lookups must
-    /// return the same values in both; otherwise call [`RenderedRows::clear`] first.
-    pub fn cached<'k>(&'k self, rendered: &'k mut RenderedRows) -> CachedPlan<'k, T> {
-        CachedPlan { plan: self, rendered }
-    }
-
     /// Returns the column that shows a field, if one does; `None` if the field is also used for anything else.
     fn column_but_for(&self, field: usize) -> Option<Option<usize>> {
         let mut is_tested = false;
@@ -65,12 +26,9 @@ impl<T: Table> Plan<T> {
     pub(super) fn stream_cached(
         &self,
         scan: &mut dyn Scan<T>,
-        gate: &Gate<'_, T>,
-        out: &mut Out<'_>,
-        pass: &mut Pass,
-        rendered: &mut RenderedRows,
-    ) -> Result<Accounting, RunError> {
-        self.read_cached(scan, Streaming::new(gate, out, pass, rendered)).map(|(from_source, _)| from_source)
+        streaming: Streaming<'_, '_, '_, T>,
+    ) -> Result<Accounting, SourceError> {
+        self.read_cached(scan, streaming).map(|(from_source, _)| from_source)
     }
 
     /// Outputs rows that have a rate in their order, then unchanged ones as they arrived, with their text from the
@@ -80,7 +38,7 @@ impl<T: Table> Plan<T> {
         order: &RowOrder,
         scan: &mut dyn Scan<T>,
         mut streaming: Streaming<'_, '_, '_, T>,
-    ) -> Result<Accounting, RunError> {
+    ) -> Result<Accounting, SourceError> {
         let shown = self.columns.0.len();
         let sorter = Sorter::new(order, self.cells.len(), shown, None);
         streaming.deferred = Some(DeferredRows { sorter, shown, holes: Vec::new(), count: 0 });
@@ -98,15 +56,15 @@ impl<T: Table> Plan<T> {
         &self,
         scan: &mut dyn Scan<T>,
         streaming: Streaming<'p, 'o, 'g, T>,
-    ) -> Result<(Accounting, Streaming<'p, 'o, 'g, T>), RunError> {
+    ) -> Result<(Accounting, Streaming<'p, 'o, 'g, T>), SourceError> {
         streaming.rendered.begin();
         let shared = Shared { plan: self, streaming: RefCell::new(streaming) };
         let mut spare = vec![Value::Null; self.cells.len()];
         let from_source = scan.run_cached(&shared, &mut |row| {
-            // One vector for all rows, like in `stream`.
+            // One vector for all rows, see `recycled`.
             shared.streaming.borrow_mut().row(&self.cells, row, &mut spare)
         });
-        Ok((from_source.map_err(RunError::Source)?, shared.streaming.into_inner()))
+        Ok((from_source?, shared.streaming.into_inner()))
     }
 }
 

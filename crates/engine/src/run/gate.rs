@@ -12,8 +12,6 @@ const ROWS_BETWEEN_LOOKS: u64 = 64;
 pub(super) struct Gate<'g, T: Table> {
     /// The parts of the filter that the source does not apply exactly.
     pub(super) residual: ResidualFilter<'g, T>,
-    /// The reason about fields that the filter tests and the backend lacks.
-    pub(super) gap: Option<String>,
     /// The lookups for joined fields of the filter and the cells.
     pub(super) lookups: &'g Lookups<'g>,
     /// Returns true once the run must end.

@@ -1,7 +1,7 @@
 //! The output of a run: its sink, and the sink's first error.
 
-use super::Ended;
 use super::gate::Pass;
+use super::{Ended, Run, RunError};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 
 /// The sink of a run. Calls `begin` before the first row, counts rows that were written, and keeps the first error.
@@ -22,10 +22,20 @@ pub(super) struct Out<'s> {
 }
 
 impl<'s> Out<'s> {
-    /// The sink before the first row of a round.
-    pub(super) fn new(sink: &'s mut dyn Sink, columns: &'s Columns, round: Option<Round>) -> Out<'s> {
-        let rows_wanted = sink.rows_wanted().unwrap_or(u64::MAX);
-        Out { sink, columns, round, begun: false, fault: None, rows_wanted, left_out: 0 }
+    /// The sink before the first round.
+    pub(super) fn new(sink: &'s mut dyn Sink, columns: &'s Columns) -> Out<'s> {
+        Out { sink, columns, round: None, begun: false, fault: None, rows_wanted: u64::MAX, left_out: 0 }
+    }
+
+    /// Begins a round, before its first row.
+    pub(super) fn begin_round(&mut self, round: Option<Round>) {
+        let rows_wanted = self.sink.rows_wanted().unwrap_or(u64::MAX);
+        (self.round, self.begun, self.rows_wanted, self.left_out) = (round, false, rows_wanted, 0);
+    }
+
+    /// True if texts of rows can be written again, and each of them is wanted.
+    pub(super) fn can_reuse(&self) -> bool {
+        self.rows_wanted == u64::MAX && self.sink.can_reuse()
     }
 
     /// Returns the number of rows that the sink wants.
@@ -102,14 +112,24 @@ impl<'s> Out<'s> {
         }
     }
 
-    /// Ends the sink's work; for a run without rows, begins it first.
-    pub(super) fn end(&mut self, stats: &Accounting) {
-        let ended = self.begin().and_then(|()| {
-            if self.left_out > 0 {
-                self.sink.leave_out(self.left_out);
-            }
-            self.sink.end(stats)
-        });
-        self.fault = ended.err();
+    /// Ends the round: closes its row counts and the sink's work. A round without rows begins first.
+    pub(super) fn end(&mut self, pass: Pass, mut stats: Accounting) -> Result<Run, RunError> {
+        pass.settle(&mut stats);
+        if self.fault.is_none() {
+            self.fault = self.end_sink(&stats).err();
+        }
+        match self.fault.take() {
+            Some(SinkError::Closed) => Ok(Run { stats, ended: Ended::Closed }),
+            Some(error) => Err(RunError::Sink(error)),
+            None => Ok(Run { stats, ended: pass.ended }),
+        }
+    }
+
+    fn end_sink(&mut self, stats: &Accounting) -> Result<(), SinkError> {
+        self.begin()?;
+        if self.left_out > 0 {
+            self.sink.leave_out(self.left_out);
+        }
+        self.sink.end(stats)
     }
 }

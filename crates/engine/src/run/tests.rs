@@ -1,16 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::cells::recycled;
 use super::*;
 use crate::plan::{Fold, PlanRequest, Sort};
 use crate::testing::*;
 use record::rows::{CapturedPacket, CapturedPackets, Conntrack, Nat, Sockets};
-use record::{Columns, Demand, Each, Push, State, full_scan};
-
-fn never() -> bool {
-    false
-}
+use record::{Columns, Demand, Each, Lookups, Next, Push, Scan, SinkError, Source, State, Value, full_scan};
 
 fn run(plan: &Plan<Sockets>, source: &mut Canned, sink: &mut Seen) -> Run {
-    let run = plan.run(source, &Lookups::none(), sink, None, &never).unwrap();
+    let run = run_once(plan, source, &Lookups::none(), sink).unwrap();
     assert!(run.stats.balances(), "{:?}", run.stats);
     run
 }
@@ -110,7 +107,7 @@ fn groups_of_a_flood<T: Table>(by: &str, row: impl Fn(u64, &mut Each<'_, T>) -> 
     }
     let plan = Plan::<T>::new(PlanRequest { by: vec![by.into()], ..PlanRequest::default() }).unwrap();
     let mut sink = Seen::default();
-    let run = plan.run(&Flood(row), &Lookups::none(), &mut sink, None, &never).unwrap();
+    let run = run_once(&plan, &Flood(row), &Lookups::none(), &mut sink).unwrap();
     assert!(run.stats.balances() && run.stats.grouped == 200_000, "{:?}", run.stats);
     (sink.rows, run)
 }
@@ -163,12 +160,12 @@ fn the_first_owner_is_shown_any_is_matched() {
     let plan = plan(request(&["local_port", "process"], "process = nginx"));
     assert!(plan.needs_lookup(record::LookupId::Owners) && !plan.needs_lookup(record::LookupId::Users));
     let mut sink = Seen::default();
-    plan.run(&four(), &table.lookups(), &mut sink, None, &never).unwrap();
+    run_once(&plan, &four(), &table.lookups(), &mut sink).unwrap();
     assert_eq!(sink.rows, ["22 sshd +1", "22 sshd +1"]);
 
     let by_process = super::super::testing::plan(PlanRequest { by: vec!["process".into()], ..request(&[], "") });
     let mut sink = Seen::default();
-    by_process.run(&four(), &table.lookups(), &mut sink, None, &never).unwrap();
+    run_once(&by_process, &four(), &table.lookups(), &mut sink).unwrap();
     assert_eq!(sink.rows, ["sshd 2", "- 2"]);
 }
 
@@ -191,7 +188,7 @@ fn a_full_disk_is_an_error() {
     for sort in ["", "local_port"] {
         let plan = plan(PlanRequest { sort: Sort::parse_list(sort), ..request(&["state"], "") });
         let mut sink = Seen { stop_at: Some(1), fault: Some(|| SinkError::Io("no space".into())), ..Seen::default() };
-        let error = plan.run(&four(), &Lookups::none(), &mut sink, None, &never).unwrap_err();
+        let error = run_once(&plan, &four(), &Lookups::none(), &mut sink).unwrap_err();
         assert_eq!(error.to_string(), "cannot write the output: no space");
         assert_eq!(sink.totals, None);
     }
@@ -203,7 +200,7 @@ fn a_source_that_fails_leaves_no_header() {
         let plan = plan(PlanRequest { sort: Sort::parse_list(sort), ..request(&["state"], "") });
         let mut sink = Seen::default();
         let source = Canned { fails: true, ..four() };
-        let error = plan.run(&source, &Lookups::none(), &mut sink, None, &never).unwrap_err();
+        let error = run_once(&plan, &source, &Lookups::none(), &mut sink).unwrap_err();
         assert_eq!(error.to_string(), "cannot read canned rows: the can is shut");
         assert!(sink.rounds.is_empty());
     }
@@ -218,7 +215,7 @@ fn stop_ends_in_order_with_what_was_read() {
     };
     let plan = plan(PlanRequest { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") });
     let (source, mut sink) = (Canned { rows: many(1_000), ..Canned::default() }, Seen::default());
-    let run = plan.run(&source, &Lookups::none(), &mut sink, None, &stop).unwrap();
+    let run = plan.run(&mut OneRound::new(&source, &Lookups::none(), &stop), &mut sink).unwrap();
     assert_eq!((run.ended, run.stats.seen, sink.rows.len()), (Ended::Stopped, 65, 65));
     assert!(run.stats.balances());
 }
@@ -242,7 +239,7 @@ fn a_row_that_gets_lost_is_said() {
     let sorted = PlanRequest { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") };
     for request in [request(&["local_port"], ""), request(&["local_port"], "local_port = 80"), by, sorted] {
         let (source, mut sink) = (Canned { loses: Some(2), ..four() }, Seen::default());
-        let run = plan(request).run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
+        let run = run_once(&plan(request), &source, &Lookups::none(), &mut sink).unwrap();
         assert!(!run.stats.balances() && run.stats.is_partial() && run.stats.seen == 4, "{:?}", run.stats);
         let why = run.stats.why.last().unwrap();
         assert_eq!((why.count, why.text.contains("were read but not written: this is a bug in netwren")), (1, true));
@@ -250,7 +247,7 @@ fn a_row_that_gets_lost_is_said() {
     }
     let extra = Accounting { grouped: 3, ..Accounting::default() };
     let (source, mut sink) = (Canned { extra, ..four() }, Seen::default());
-    let run = plan(request(&["state"], "")).run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
+    let run = run_once(&plan(request(&["state"], "")), &source, &Lookups::none(), &mut sink).unwrap();
     assert!(run.stats.is_partial() && run.stats.why[0].text.contains("were not counted"), "{:?}", run.stats);
 }
 
@@ -259,9 +256,10 @@ fn rounds_reach_the_sink() {
     let plan = plan(PlanRequest { repeated: true, ..request(&["state"], "") });
     assert!(plan.demand().repeated);
     let mut sink = Seen::default();
-    for n in 1..=2 {
-        plan.run(&four(), &Lookups::none(), &mut sink, Some(Round { n, time_s: 0 }), &never).unwrap();
-    }
+    let source = four();
+    let mut rounds = CannedRounds { source: &source, answers: Answers::Unknown, rounds: 0..2 };
+    let run = plan.run(&mut rounds, &mut sink).unwrap();
+    assert_eq!((run.stats.seen, run.stats.emitted, run.stats.balances()), (8, 8, true));
     assert_eq!(sink.rounds.iter().map(|r| r.unwrap().n).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(sink.rows.len(), 8);
 }
@@ -319,7 +317,7 @@ fn allocations(request: &PlanRequest, n: usize) -> u64 {
     let plan = plan(request.clone());
     let mut sink = Bare::default();
     let before = sys::allocator::allocations();
-    plan.run(&source, &table.lookups(), &mut sink, None, &never).unwrap();
+    run_once(&plan, &source, &table.lookups(), &mut sink).unwrap();
     let taken = sys::allocator::allocations() - before;
     assert!(sink.rows > 0);
     taken
@@ -362,7 +360,8 @@ fn the_vector_of_cells_is_recycled() {
 fn issue_11_a_run_prepares_one_scan() {
     let plan = plan(request(&["state"], "local_port = 22"));
     let (source, mut sink) = (four(), Seen::default());
-    plan.run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
-    plan.cached(&mut RenderedRows::default()).run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
-    assert_eq!(source.prepared.get(), 2);
+    run_once(&plan, &source, &Lookups::none(), &mut sink).unwrap();
+    let mut rounds = CannedRounds { source: &source, answers: Answers::Same, rounds: 0..2 };
+    plan.run(&mut rounds, &mut sink).unwrap();
+    assert_eq!(source.prepared.get(), 3);
 }

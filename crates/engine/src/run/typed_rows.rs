@@ -1,12 +1,13 @@
-//! Typed rows: a run for a caller that writes rows itself instead of cells (the faces, file writers).
+//! Typed rows: a run for a caller that writes rows itself instead of cells (the faces, file writers, shipments).
 //!
 //! The run tests the rest of the filter, polls `stop`, applies the limit, and compares the rows that arrived with the
 //! row counts, like every other run. The caller gets rows and reports what it did with each.
 
-use super::{Ended, Pass, Run, RunError};
-use crate::answers::add_gap;
+use super::cells::{CellsOnDemand, fill};
+use super::gate::{Gate, Pass};
+use super::{Ended, Part, Receiver, Run, RunError};
 use crate::plan::Plan;
-use record::{Accounting, Lookups, Next, Source, Table};
+use record::{Accounting, Each, Lookups, Next, Round, RowCells, SourceError, Table, Value};
 
 /// The caller's answer for a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,34 +27,117 @@ impl From<Next> for Disposition {
     }
 }
 
+/// Reads a batch: calls the given closure with each of its rows.
+pub type ReadRows<'r, T> = dyn FnMut(&mut Each<'_, T>) + 'r;
+
+/// A receiver of typed rows.
+pub trait RowSink<T: Table> {
+    /// Takes a row that passed the filter, with its planned cells. All of it is borrowed: copy what you keep.
+    fn row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>) -> Disposition;
+
+    /// Takes all rows of a batch without a filter and without their cells: calls `read` once, with a closure that
+    /// always wants more, and returns the number of rows. Returns `None`, without a call, if rows must go through
+    /// [`RowSink::row`].
+    fn all_rows(&mut self, read: &mut ReadRows<'_, T>) -> Option<u64> {
+        let _ = read;
+        None
+    }
+
+    /// Ends a batch: there are no more rows for now, and `cells` can make cells of rows that were kept.
+    fn end_batch(&mut self, cells: &CellsOf<'_, T>) {
+        let _ = cells;
+    }
+
+    /// Outputs the rows so far: there are no more for now.
+    fn flush(&mut self);
+}
+
+/// Makes the planned cells of rows that a sink has kept.
+pub struct CellsOf<'c, T: Table> {
+    plan: &'c Plan<T>,
+    lookups: &'c Lookups<'c>,
+}
+
+impl<T: Table> CellsOf<'_, T> {
+    /// Returns the lookups that names come from.
+    pub fn lookups(&self) -> &Lookups<'_> {
+        self.lookups
+    }
+
+    /// Passes the cells of `row` to `then`. Allocates.
+    pub fn with(&self, row: &T::Row<'_>, then: &mut dyn FnMut(&[Value<'_>])) {
+        let mut cells = vec![Value::Null; self.plan.cells.len()];
+        fill(&self.plan.cells, row, self.lookups, &mut cells);
+        then(&cells);
+    }
+}
+
 impl<T: Table> Plan<T> {
-    /// Reads `source` once and hands every row that passes the filter to `each`.
-    ///
-    /// The statistics of the run balance: a row that arrives and is not reported by `each`, by the filter or by the
-    /// source makes the run incomplete, with a reason. The plan's columns, order and groups are not used.
-    ///
-    /// Allocates nothing per row. Fails if nothing could be read, or if the forced backend lacks a field.
-    pub fn run_rows(
-        &self,
-        source: &dyn Source<T>,
-        lookups: &Lookups<'_>,
-        stop: &dyn Fn() -> bool,
-        mut each: impl FnMut(&T::Row<'_>) -> Disposition,
-    ) -> Result<Run, RunError> {
-        let mut scan = source.prepare(&self.demand);
-        let gate = self.gate(&*scan, lookups, stop)?;
-        let mut pass = Pass::new(self.limit);
-        let mut stats = Accounting::default();
-        if pass.ended == Ended::Whole {
-            let read = scan.run(&mut |row| {
-                if gate.admits(row, &mut pass) {
-                    pass.dispose(each(row));
-                }
-                pass.next()
-            });
-            stats = read.map_err(RunError::Source)?;
+    /// Returns a maker of cells for rows that were kept; names come from `lookups`.
+    pub fn cells_of<'c>(&'c self, lookups: &'c Lookups<'c>) -> CellsOf<'c, T> {
+        CellsOf { plan: self, lookups }
+    }
+}
+
+/// A function that takes each row, without cells.
+pub struct EachRow<F>(pub F);
+
+impl<T: Table, F: FnMut(&T::Row<'_>) -> Disposition> RowSink<T> for EachRow<F> {
+    #[inline]
+    fn row(&mut self, row: &T::Row<'_>, _: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
+        (self.0)(row)
+    }
+
+    fn flush(&mut self) {}
+}
+
+/// Passes typed rows on, with their cells on demand.
+pub(super) struct TypedWriter<'w, T: Table, S: ?Sized> {
+    plan: &'w Plan<T>,
+    rows: &'w mut S,
+    spare: Vec<Value<'static>>,
+}
+
+impl<'w, T: Table, S: RowSink<T> + ?Sized> TypedWriter<'w, T, S> {
+    pub(super) fn new(plan: &'w Plan<T>, rows: &'w mut S) -> TypedWriter<'w, T, S> {
+        TypedWriter { plan, rows, spare: vec![Value::Null; plan.cells.len()] }
+    }
+}
+
+impl<T: Table, S: RowSink<T> + ?Sized> Receiver<T> for TypedWriter<'_, T, S> {
+    fn begin(&mut self, _: Option<Round>) {}
+
+    fn read(&mut self, part: &mut Part<'_, T>, gate: &Gate<'_, T>, pass: &mut Pass) -> Result<Accounting, SourceError> {
+        let TypedWriter { plan, rows, spare } = self;
+        let (scan, lookups, mut counts) = (&mut *part.scan, part.lookups, Ok(Accounting::default()));
+        let takes_all = gate.admits_all() && !pass.has_limit();
+        let taken = if takes_all { rows.all_rows(&mut |each| counts = scan.run(each)) } else { None };
+        match taken {
+            Some(taken) => pass.emit(taken),
+            None => {
+                counts = scan.run(&mut |row| {
+                    if gate.admits(row, pass) {
+                        let mut cells = CellsOnDemand::new(&plan.cells, row, lookups, spare);
+                        pass.dispose(rows.row(row, &mut cells, lookups));
+                        cells.recycle();
+                    }
+                    pass.next()
+                });
+            }
         }
-        add_gap(gate.gap.as_deref(), &mut stats);
+        rows.end_batch(&plan.cells_of(lookups));
+        counts
+    }
+
+    fn flush(&mut self) {
+        self.rows.flush();
+    }
+
+    fn takes_more(&self) -> bool {
+        true
+    }
+
+    fn end(&mut self, pass: Pass, mut stats: Accounting) -> Result<Run, RunError> {
         pass.settle(&mut stats);
         Ok(Run { stats, ended: pass.ended })
     }
@@ -82,15 +166,19 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::plan::PlanRequest;
+    use crate::run::OneRound;
     use crate::testing::{Canned, many, plan, request};
+    use record::rows::Socket;
 
     /// Returns the ports of the rows that were passed on, and the run.
     fn rows(source: &Canned, asked: PlanRequest, each: impl Fn(u16) -> Disposition) -> (Vec<u16>, Run) {
         let mut ports = Vec::new();
-        let run = plan(asked).run_rows(source, &Lookups::none(), &|| false, |row| {
+        let lookups = Lookups::none();
+        let mut to = EachRow(|row: &Socket<'_>| {
             ports.push(row.local.port);
             each(row.local.port)
         });
+        let run = plan(asked).run_rows(&mut OneRound::new(source, &lookups, &|| false), &mut to);
         (ports, run.unwrap())
     }
 

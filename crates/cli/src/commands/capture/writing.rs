@@ -4,7 +4,7 @@ use super::copying::OTHER_TIMES;
 use super::figures::{Figures, Written};
 use super::rotation::Rotation;
 use capture::{CaptureReport, PacketStream};
-use engine::{CellsOf, Disposition, Ended, Plan, RenewedLookups, RowSink, Run, RunError};
+use engine::{CellsOf, Disposition, Ended, FixedLookups, Plan, RowSink, Run, RunError, StreamFeed};
 use record::rows::{CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, LinkType, OddTime};
 use record::{Columns, Lookups, Next, RowCells, SourceError, SourceFault, Stream, StreamState};
 use runtime::messages::say;
@@ -283,15 +283,6 @@ fn of(iface: &IfaceOfSection<'_>, report: &CaptureReport) -> IfaceStatistics {
     }
 }
 
-/// Lookups that are filled before the first packet: names of namespaces.
-struct KnownBefore<'l>(Lookups<'l>);
-
-impl RenewedLookups for KnownBefore<'_> {
-    fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
-        then(&self.0);
-    }
-}
-
 /// The error for a file that cannot be created.
 pub(super) fn not_made(path: &Path, error: &io::Error) -> RunError {
     let cause = format!("cannot write {}: {}", path.display(), words_of(error)).into();
@@ -305,7 +296,7 @@ pub(super) fn written(
     stream: &mut dyn Stream<CapturedPackets>,
     lookups: Lookups<'_>,
 ) -> Result<Run, RunError> {
-    plan.follow_rows(stream, &mut KnownBefore(lookups), writer, &|| false)
+    plan.run_rows(&mut StreamFeed::new(stream, &mut FixedLookups(lookups), &|| false), writer)
 }
 
 /// Writes all packets of a capture directly from the ring, until the capture ends or the reader closes the output.

@@ -10,7 +10,7 @@ use crate::commands::table;
 use crate::flags::request::{Repeat, Request, Shown};
 use doctor::baseline::{BaselineSide, Describe, compare, is_of_machine};
 use doctor::checks::{Sample, diagnose};
-use engine::Plan;
+use engine::{OneRound, Plan};
 use lookups::asked;
 use lookups::enrich::Enrichment;
 use lookups::pillars;
@@ -106,7 +106,7 @@ fn observe(
     let samples = watch.samples(session, &found, stats)?;
     let mut sink = Listeners::default();
     let read = pillars::with_sockets(session, None, &|_| true, |source| {
-        listeners.run(source, &found, &mut sink, None, &|| session.interrupted())
+        listeners.run(&mut OneRound::new(source, &found, &|| session.interrupted()), &mut sink)
     });
     match read {
         Ok(read) => stats.incomplete |= read.stats.lacks_rows(),

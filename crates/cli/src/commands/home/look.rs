@@ -5,6 +5,7 @@ use crate::commands::doctor::forgive_missing;
 use crate::commands::drops::scope;
 use crate::commands::source_provider::SourceProvider;
 use ::drops::{DropCounter, DropOptions, DropSource};
+use engine::OneRound;
 use lookups::asked;
 use lookups::enrich::Enrichment;
 use lookups::pillars;
@@ -123,7 +124,7 @@ impl Tables<'_> {
         let mut sockets = parts::Kept::of(HomeScreen::SOCKETS);
         let read = pillars::with_sockets(self.session, None, &|_| true, |source| {
             let stop = || self.session.interrupted();
-            self.provider.sockets.run(source, &self.lookups, &mut sockets, None, &stop)
+            self.provider.sockets.run(&mut OneRound::new(source, &self.lookups, &stop), &mut sockets)
         });
         unseen.add("sockets", read.map(|run| run.stats));
         screen.sockets = sockets.rows;
@@ -135,7 +136,7 @@ impl Tables<'_> {
         let reader = &self.provider.flow_reader;
         let read = reader.with_source(self.session, self.lookups, &mut unseen.part, |source| {
             let stop = || self.session.interrupted();
-            self.provider.flows.run(source, &self.lookups, &mut flows, None, &stop)
+            self.provider.flows.run(&mut OneRound::new(source, &self.lookups, &stop), &mut flows)
         });
         let stats = read.map(|run| run.stats);
         screen.flows_total = stats.as_ref().map_or(0, |stats| stats.emitted + stats.cut);
@@ -153,7 +154,7 @@ impl Tables<'_> {
         let source = DropSource::new(self.session.host(), options, counter);
         let mut drops = parts::Kept::of(HomeScreen::DROPS);
         let stop = || self.session.interrupted();
-        match self.provider.drops.run(&source, &self.lookups, &mut drops, None, &stop) {
+        match self.provider.drops.run(&mut OneRound::new(&source, &self.lookups, &stop), &mut drops) {
             Ok(run) => {
                 unseen.add::<SourceError>("drops", Ok(run.stats));
                 (screen.drops, screen.drops_via) = (drops.rows, "bpf");

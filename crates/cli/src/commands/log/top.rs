@@ -9,11 +9,11 @@ use crate::commands::finish::finish;
 use crate::commands::plan::of_request;
 use crate::flags::defs::Scope;
 use crate::output;
-use engine::{Plan, ResolvingSink};
+use engine::{OneRound, Plan};
 use lookups::asked;
 use lookups::enrich::Enrichment;
 use lookups::long_work;
-use lookups::names::DnsNames;
+use lookups::names::{self, DnsNames};
 use lookups::session::Session;
 use nflog::LogStream;
 use record::rows::LogRecords;
@@ -93,10 +93,7 @@ fn counted(log: &Log, plan: &Plan<LogRecords>, lasts: Duration) -> Outcome {
     let mut names = request.resolve.map(|bound| DnsNames::new(&session, bound, false));
     let mut sink = output::sink(request);
     let stop = || session.host().is_replay() && session.interrupted();
-    let outcome = match &mut names {
-        None => plan.run(&source, &lookups, &mut *sink, None, &stop),
-        Some(names) => plan.run(&source, &lookups, &mut ResolvingSink::new(&mut *sink, names), None, &stop),
-    };
+    let outcome = names::run(plan, &mut OneRound::new(&source, &lookups, &stop), names.as_mut(), &mut *sink);
     let outcome = outcome.map(|mut run| {
         run.stats.add(&notes);
         run

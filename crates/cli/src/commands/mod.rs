@@ -18,7 +18,7 @@ pub(crate) mod log;
 mod made_rows;
 pub(crate) mod nat;
 mod netns_command;
-mod plan;
+pub(crate) mod plan;
 pub(crate) mod record;
 mod reloading;
 mod rounds;

@@ -11,7 +11,7 @@ use sys::Host;
 
 /// Errors in the words.
 #[derive(Debug)]
-pub(super) enum PlanError {
+pub(crate) enum PlanError {
     /// An error in the filter.
     Filter(FilterError),
     /// An error in `--columns`.
@@ -220,7 +220,7 @@ fn sort_keys(table: Schema, request: &Request, columns: &[usize]) -> (Vec<Sort>,
 
 /// Rejects fields that are null in every row of a single round: sorting, grouping, adding or testing them would look
 /// like a result.
-fn all_of_one_round(table: Schema, request: &Request, conjuncts: &[Expr]) -> Result<(), PlanError> {
+pub(crate) fn all_of_one_round(table: Schema, request: &Request, conjuncts: &[Expr]) -> Result<(), PlanError> {
     let shown = &request.shown;
     let [sum, max, avg] = &shown.aggregates;
     let lists = [("--by", &shown.by), ("--sum", sum), ("--max", max), ("--avg", avg)];

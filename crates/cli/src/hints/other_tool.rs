@@ -107,10 +107,13 @@ pub(super) fn line(words: &[OsString], command: &'static Command, commands: Comm
 
 fn of_face(tool: &Tool, command: &Command, pieces: &[WordPiece]) -> Option<String> {
     let mut line: Vec<OsString> = Vec::new();
+    // The interface `any` has no monitor mode.
+    let is_monitor = |piece: &WordPiece| matches!(piece, WordPiece::Letters(letters) if letters.contains('I'));
     let is_placed = |piece: &WordPiece| matches!(piece, WordPiece::Own { long: "interface" | "read", .. });
     match command.name {
         "listeners" => line.push("-l".into()),
         // tcpdump uses the first interface unless one is named.
+        "capture" if pieces.iter().any(is_monitor) => return None,
         "capture" if !pieces.iter().any(is_placed) => line.extend(["-i".into(), "any".into()]),
         _ => {}
     }

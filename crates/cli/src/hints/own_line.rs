@@ -2,9 +2,10 @@
 
 use super::pieces::{WordPiece, pieces};
 use crate::command::{Command, ParsedWords, Positional};
+use crate::commands::plan::all_of_one_round;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
-use crate::flags::request::Request;
+use crate::flags::request::{Repeat, Request};
 use crate::flags::shell_line::shell_line;
 use pcapfilter::{FilterTarget, LinkType, NameFiles, Origin};
 use record::Schema;
@@ -80,8 +81,16 @@ fn check(words: &ParsedWords<'_>) -> Result<(), String> {
     // As in a run, following a table or comparing it with a baseline reads another table.
     let is_other = request.follow.is_some() || words.has("events") || words.has_file("baseline");
     let table = command.tables.get(1).filter(|_| is_other).or(command.tables.first());
-    let is_right = table.is_some_and(|table| has_columns(table) && is_filter(command, *table, filter));
+    let is_right = table.is_some_and(|table| {
+        has_columns(table) && is_filter(command, *table, filter) && has_its_rounds(*table, &request)
+    });
     if is_right { Ok(()) } else { Err(String::new()) }
+}
+
+/// True if no field compares two rounds, or if there are rounds.
+fn has_its_rounds(table: Schema, request: &Request) -> bool {
+    let tests = engine::filter::parse(&request.shown.filter).and_then(|ast| engine::filter::bind(table, &ast)).ok();
+    request.repeat != Repeat::Once || all_of_one_round(table, request, tests.as_slice()).is_ok()
 }
 
 /// True if the command accepts this text as a filter for the table.

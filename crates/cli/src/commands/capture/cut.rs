@@ -24,6 +24,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::COPIES.and(Scope::CUT),
     positional: Positional::FileAndFilter("File to read: pcap or pcapng, also compressed; - for standard input"),
+    check: Some(|words| super::output_file(words).map(drop)),
     run: Some(run),
     ..Command::TABLE
 };
@@ -51,7 +52,7 @@ struct Part {
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let path = words.file("file").ok_or("which file?")?;
-    let output = words.file("write").ok_or("no output file: add --write FILE")?;
+    let output = super::output_file(words)?;
     let part = asked(words)?;
     if is_same(path, output) {
         return Err("--write would overwrite the input file".to_owned());

@@ -28,6 +28,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::COPIES,
     positional: Positional::Files("Files to read: pcap or pcapng, also compressed; - for standard input"),
+    check: Some(|words| super::output_file(words).map(drop)),
     run: Some(run),
     ..Command::TABLE
 };
@@ -51,7 +52,7 @@ const DESCRIPTION_MAX: usize = 4096;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let paths = words.files("files");
-    let output = words.file("write").ok_or("no output file: add --write FILE")?;
+    let output = super::output_file(words)?;
     if paths.iter().any(|path| is_same(path, output)) {
         return Err("--write would overwrite an input file".to_owned());
     }

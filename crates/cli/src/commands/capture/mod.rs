@@ -399,6 +399,11 @@ impl Capture {
     }
 }
 
+/// The file that a copy of packets is written to.
+fn output_file<'w>(words: &ParsedWords<'w>) -> Result<&'w Path, String> {
+    words.file("write").ok_or_else(|| "no output file: add --write FILE".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

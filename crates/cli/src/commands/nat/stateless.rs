@@ -38,6 +38,7 @@ pub(crate) static PLAN: Command = Command {
     examples: EXAMPLES,
     scope: Scope::RULES,
     positional: Positional::None,
+    check: Some(|words| plan_asked(words).map(drop)),
     run: Some(|words| Ok(done(words, plan_asked(words)?))),
     ..Command::TABLE
 };

@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn unknown_columns_propose() {
         let say = |spec| resolve(Schema::of::<Sockets>(), Some(spec), Base::Default, true).unwrap_err().to_string();
-        assert_eq!(say("state,+rtt_u"), "unknown column `rtt_u` of sockets; did you mean `rtt_us`?");
-        assert_eq!(say("-qqqqqq"), "unknown column `qqqqqq` of sockets; `netwren sockets --columns help` lists them");
-        assert_eq!(say("5"), "unknown column `5` of sockets; --limit 5 (-n 5) limits the number of rows");
-        assert_eq!(say("+"), "unknown column `` of sockets; `netwren sockets --columns help` lists them");
+        assert_eq!(say("state,+rtt_u"), "unknown column `rtt_u` in sockets; did you mean `rtt_us`?");
+        assert_eq!(say("-qqqqqq"), "unknown column `qqqqqq` in sockets; `netwren sockets --columns help` lists them");
+        assert_eq!(say("5"), "unknown column `5` in sockets; --limit 5 (-n 5) limits the number of rows");
+        assert_eq!(say("+"), "unknown column `` in sockets; `netwren sockets --columns help` lists them");
     }
 
     #[test]

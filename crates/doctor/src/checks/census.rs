@@ -1,6 +1,6 @@
 //! One pass over the sockets of a namespace: the facts that checks need, in bounded memory.
 
-use record::rows::{Confidence, Endpoint, Socket};
+use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State, Timer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -37,7 +37,7 @@ pub struct SocketCensus {
     /// Connections with retransmitted SYNs and no answer, by peer and port.
     pub unanswered: BTreeMap<(PeerHost, u16), u32>,
     /// Connections that the peer has closed and the program has not, by owner.
-    pub unclosed: BTreeMap<String, Unclosed>,
+    pub unclosed: BTreeMap<Holder, Unclosed>,
     /// Connections that wait for their peer to acknowledge data or to open its window.
     pub stuck: Vec<Stuck>,
     /// Connections with an empty send queue, open or just closed, by peer.
@@ -94,8 +94,8 @@ pub struct Stuck {
     pub name: String,
     /// The peer.
     pub peer: PeerHost,
-    /// Its owner; empty if it is unknown.
-    pub owner: String,
+    /// Its owner.
+    pub owner: Holder,
     /// True if the peer's window is closed; false if the peer acknowledges nothing.
     pub is_window: bool,
     /// Bytes that wait to be sent or acknowledged.
@@ -109,8 +109,8 @@ pub struct Stuck {
 /// A packet socket that delivers packets when a block of its ring is full or after a timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LateReader {
-    /// Its owner; empty if it is unknown.
-    pub owner: String,
+    /// Its owner.
+    pub owner: Holder,
     /// Longest time that a packet waits, in milliseconds.
     pub late_ms: u32,
 }
@@ -122,12 +122,8 @@ pub struct Queue {
     pub cookie: u64,
     /// Its address and port, and its peer's if it has one: `10.0.0.1:80`.
     pub name: String,
-    /// Its owner: `nginx (812)`; empty if it is unknown.
-    pub owner: String,
-    /// The owner's process ID.
-    pub pid: Option<u32>,
-    /// True if other processes also have the socket open; `owner` is then a guess at which of them uses it.
-    pub is_shared: bool,
+    /// Its owner.
+    pub owner: Holder,
     /// Bytes that wait, or connections if it is a listener.
     pub queue: u32,
     /// Limit of the queue; `None` if it is unknown.
@@ -145,15 +141,30 @@ pub struct PortsInUse {
     pub time_wait: u32,
 }
 
-/// The owner of a socket.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The owner of a socket; by default an unknown one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Holder {
     /// `nginx (812)`, or `nginx (812, likely: 4 processes hold it)`; empty if it is unknown.
     pub name: String,
     /// Its process ID.
     pub pid: Option<u32>,
-    /// True if other processes also have the socket open.
+    /// True if other processes also have the socket open. Which of them uses it is then a guess, see
+    /// [`FindingBuilder::holder`](super::FindingBuilder::holder).
     pub is_shared: bool,
+}
+
+impl Holder {
+    /// False if it is unknown.
+    pub(super) fn is_known(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+/// The name, or `a program` if it is unknown.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_known() { &self.name } else { "a program" })
+    }
 }
 
 /// Returns the owner of a socket.
@@ -162,12 +173,7 @@ pub type NameOwner<'n> = dyn FnMut() -> Holder + 'n;
 impl Queue {
     /// The socket and its owner: `nginx (812) at 0.0.0.0:80`.
     pub fn words(&self) -> String {
-        if self.owner.is_empty() { self.name.clone() } else { format!("{} at {}", self.owner, self.name) }
-    }
-
-    /// How certain it is that the owner is to blame, if the rest of the finding is proved.
-    pub fn confidence(&self) -> Confidence {
-        if self.is_shared { Confidence::Likely } else { Confidence::Certain }
+        if self.owner.is_known() { format!("{} at {}", self.owner, self.name) } else { self.name.clone() }
     }
 }
 
@@ -209,7 +215,7 @@ impl SocketCensus {
         let drops = socket.skmem.and_then(|skmem| skmem.get(8)).or_else(|| netlink?.drops);
         if let Some(late_ms) = packet.and_then(|packet| packet.late_ms()).filter(|late_ms| *late_ms > 0) {
             if self.late.len() < SOCKETS_MAX {
-                self.late.push(LateReader { owner: owner().name, late_ms });
+                self.late.push(LateReader { owner: owner(), late_ms });
             } else {
                 self.over += 1;
             }
@@ -308,8 +314,7 @@ fn queue(socket: &Socket<'_>, iface: &str, limit: Option<u32>, owner: &mut NameO
         true => local,
         false => format!("{local} from {}", endpoint(&socket.peer, of_peer)),
     };
-    let Holder { name: owner, pid, is_shared } = owner();
-    Queue { cookie: socket.cookie, name, owner, pid, is_shared, queue: socket.rqueue, limit, drops: None }
+    Queue { cookie: socket.cookie, name, owner: owner(), queue: socket.rqueue, limit, drops: None }
 }
 
 fn endpoint(end: &Endpoint, iface: &str) -> String {

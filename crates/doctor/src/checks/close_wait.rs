@@ -23,14 +23,14 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         if before < MANY || now.count < before {
             continue;
         }
-        let who = if owner.is_empty() { "a program" } else { &**owner };
         found
             .add(
                 Severity::Warning,
                 Confidence::Certain,
-                format!("{who} does not close {} connections that its peers have closed", now.count),
+                format!("{owner} does not close {} connections that its peers have closed", now.count),
             )
-            .object(owner.clone())
+            .object(owner.name.clone())
+            .holder(owner)
             .proof([Evidence {
                 counter: format!("connections in CLOSE_WAIT, such as {}", now.example),
                 before: Some(before.into()),

@@ -44,6 +44,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     found
         .add(Severity::Warning, Confidence::Likely, title)
         .object(tracked.map_or(String::new(), |(server, _): (&Addr, _)| server.unmapped().to_string()))
+        .holder(waiting.first().map(|one| &one.owner))
         .proof(of_tracked)
         .proof(of_sockets)
         .proof(["UdpOutDatagrams", "UdpInDatagrams"].into_iter().filter_map(|name| sample.evidence(Snmp, name, None)))

@@ -27,8 +27,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     for listener in full.into_iter().filter(|one| one.cookie != 0 && was_full(one)) {
         let title = format!("{} does not accept connections: its accept queue is full", listener.words());
         found
-            .add(Severity::Warning, listener.confidence(), title)
+            .add(Severity::Warning, Confidence::Certain, title)
             .object(listener.name.clone())
+            .holder(&listener.owner)
             .proof([state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))])
             .cost("nothing while no client connects; the next connections are lost")
             .remedy("", "find out why the program does not accept: it may be stopped, or out of file descriptors", "");
@@ -54,8 +55,9 @@ fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue
         .map(|one| state(format!("accept queue of {}", one.name), one.queue, one.limit.map(i64::from)));
     let proof = ["TcpExtListenOverflows", "TcpExtListenDrops"].map(|name| sample.evidence(Netstat, name, None));
     let draft = found
-        .add(Severity::Critical, worst.map_or(Confidence::Certain, |one| one.confidence()), title)
+        .add(Severity::Critical, Confidence::Certain, title)
         .object(object)
+        .holder(worst.map(|one| &one.owner))
         .proof(proof.into_iter().flatten())
         .proof(queues)
         .lost(lost, "connections not accepted")

@@ -245,6 +245,17 @@ impl FindingBuilder<'_> {
         self
     }
 
+    /// States that the finding names this process. If other processes also hold its socket, the name is a guess, and a
+    /// certain finding becomes a likely one. An unknown process is not named, so the finding stays as it is.
+    fn holder<'h>(self, holder: impl Into<Option<&'h Holder>>) -> Self {
+        let is_guess = holder.into().is_some_and(|holder| holder.is_shared);
+        self.with(|finding| {
+            if is_guess && finding.confidence == Confidence::Certain {
+                finding.confidence = Confidence::Likely;
+            }
+        })
+    }
+
     /// Sets the socket, interface or table that the finding is about.
     fn object(self, object: impl Into<String>) -> Self {
         self.with(|finding| finding.object = object.into())

@@ -23,14 +23,15 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let title = match all.first() {
-        Some(one) if !one.socket.owner.is_empty() => {
+        Some(one) if one.socket.owner.is_known() => {
             format!("{} captures too slowly: packets are missing", one.socket.owner)
         }
         _ => "a capturing program misses packets: its ring or queue is full".to_owned(),
     };
     found
         .add(Severity::Warning, Confidence::Certain, title)
-        .object(all.first().map_or(String::new(), |one| one.socket.owner.clone()))
+        .object(all.first().map_or(String::new(), |one| one.socket.owner.name.clone()))
+        .holder(all.first().map(|one| &one.socket.owner))
         .proof(all.iter().take(8).map(Loser::evidence))
         .proof(dropped.evidence())
         .lost(lost.max(dropped.count), "packets not captured; the traffic itself is not affected")

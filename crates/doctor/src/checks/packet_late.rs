@@ -20,10 +20,11 @@ pub(super) const CHECK: Check = Check {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     for one in sample.after.late.iter().filter(|one| one.late_ms >= LATE_MS) {
-        let who = if one.owner.is_empty() { "a program" } else { &*one.owner };
+        let who = &one.owner;
         found
             .add(Severity::Hint, Confidence::Likely, format!("{who} receives packets up to {} ms late", one.late_ms))
-            .object(one.owner.clone())
+            .object(who.name.clone())
+            .holder(who)
             .proof([state("milliseconds until a block is delivered", one.late_ms, None)])
             .cost("delay in live output; no packets are lost")
             .remedy(

@@ -20,12 +20,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let all: Vec<_> =
         sample.after.stuck.iter().filter(|one| one.is_window && one.send_q > 0 && was(one.cookie)).collect();
     let Some(first) = all.first() else { return };
-    let who = if first.owner.is_empty() { String::new() } else { format!(" for {}", first.owner) };
+    let who = if first.owner.is_known() { format!(" for {}", first.owner) } else { String::new() };
     let title = format!("{} does not read: its receive window{who} is closed", first.peer);
     let proof = all.iter().take(8).map(|one| state(format!("bytes waiting in {}", one.name), one.send_q, None));
     found
         .add(Severity::Warning, Confidence::Certain, title)
         .object(first.peer.to_string())
+        .holder(&first.owner)
         .proof(proof)
         .cost("the connection stalls until the peer reads")
         .remedy("netwren sockets 'timer = probe' -o wide", "shows all connections in this state", "")

@@ -3,7 +3,7 @@
 use record::rows::{Counter, CounterSource, Evidence};
 use std::collections::BTreeMap;
 
-use super::census::SocketCensus;
+use super::census::{Holder, SocketCensus};
 use super::moved::Moved;
 use super::surroundings::Surroundings;
 
@@ -32,8 +32,8 @@ type CounterOf = (u8, Box<str>, Box<[u8]>);
 /// The number of open file descriptors of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptors {
-    /// The process: `nginx (812)`.
-    pub owner: String,
+    /// The process.
+    pub owner: Holder,
     /// Its process ID.
     pub pid: u32,
     /// Open descriptors.

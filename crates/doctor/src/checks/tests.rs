@@ -188,11 +188,11 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     }),
     ("close-wait", Severity::Warning, |sample| {
         let many = Unclosed { count: 60, example: "a".into() };
-        sample.before.unclosed.insert("server (7)".into(), many.clone());
-        sample.after.unclosed.insert("server (7)".into(), many);
+        sample.before.unclosed.insert(holder("server"), many.clone());
+        sample.after.unclosed.insert(holder("server"), many);
     }),
     ("packet-late", Severity::Hint, |sample| {
-        sample.after.late.push(LateReader { owner: "tcpdump (7)".into(), late_ms: 500 });
+        sample.after.late.push(LateReader { owner: holder("tcpdump"), late_ms: 500 });
     }),
 ];
 
@@ -280,7 +280,7 @@ fn unread(logged: Option<(i64, i64)>) -> UnreadRule {
 }
 
 fn stuck(cookie: u64, is_window: bool) -> Stuck {
-    let (name, owner) = (format!("socket {cookie}"), String::new());
+    let (name, owner) = (format!("socket {cookie}"), holder("client"));
     Stuck { cookie, name, peer: PEER.into(), owner, is_window, send_q: 9000, again: 3, acked: Some(100) }
 }
 
@@ -422,13 +422,16 @@ fn a_counter_that_began_anew_proves_nothing() {
     assert_eq!(diagnose(&[sample]), []);
 }
 
+/// The only process that holds a socket.
+fn holder(name: &str) -> Holder {
+    Holder { name: format!("{name} (7)"), pid: Some(7), is_shared: false }
+}
+
 fn queue(cookie: u64, name: &str, queue: u32, limit: u32) -> Queue {
     Queue {
         cookie,
         name: name.into(),
-        owner: "server (7)".into(),
-        is_shared: false,
-        pid: Some(7),
+        owner: holder("server"),
         queue,
         limit: Some(limit),
         drops: Some(queue),
@@ -480,8 +483,8 @@ fn a_server_out_of_descriptors_is_named_before_its_queue() {
     let mut sample = Sample::of(&[(Netstat, "TcpExtListenOverflows", "", 0, 9)]);
     sample.after.listeners = vec![queue(2, "0.0.0.0:81", 129, 128)];
     sample.descriptors = vec![
-        Descriptors { owner: "server (7)".into(), pid: 7, used: 1024, limit: 1024 },
-        Descriptors { owner: "other (8)".into(), pid: 8, used: 900, limit: 1024 },
+        Descriptors { owner: holder("server"), pid: 7, used: 1024, limit: 1024 },
+        Descriptors { owner: holder("other"), pid: 8, used: 900, limit: 1024 },
     ];
     let found = diagnose(&[sample]);
     let ids: Vec<&str> = found.iter().map(|finding| finding.id).collect();
@@ -518,4 +521,74 @@ fn refused_source_ports_are_used_up_or_raced_for() {
     let (severity, confidence, raced, remedy) = title(1);
     assert_eq!((severity, confidence), (Severity::Warning, Confidence::Likely));
     assert!(raced.contains("source ports are free") && remedy.contains("fully-random"), "{raced}: {remedy}");
+}
+
+/// Adds a fault of a socket with this holder.
+type BlameHolder = fn(&mut Sample, Holder);
+
+/// Checks whose findings name a process, with such a fault.
+const BLAMES: &[(&str, Confidence, BlameHolder)] = &[
+    ("listen-overflow", Confidence::Certain, |sample, owner| {
+        sample.counters_of(&[(Netstat, "TcpExtListenOverflows", "", 0, 9)]);
+        sample.after.listeners = vec![Queue { owner, ..queue(1, "0.0.0.0:80", 129, 128) }];
+    }),
+    ("listen-overflow", Confidence::Certain, |sample, owner| {
+        sample.after.listeners = vec![Queue { owner, ..queue(1, "0.0.0.0:80", 129, 128) }];
+        sample.before.listeners.clone_from(&sample.after.listeners);
+    }),
+    ("fd-limit", Confidence::Certain, |sample, owner| {
+        sample.descriptors = vec![Descriptors { owner, pid: 7, used: 1024, limit: 1024 }];
+    }),
+    ("udp-rcvbuf", Confidence::Certain, |sample, owner| {
+        sample.counters_of(&[(Snmp, "UdpRcvbufErrors", "", 0, 9)]);
+        sample.after.udp = vec![Queue { owner, ..queue(1, "0.0.0.0:53", 5, 128) }];
+    }),
+    ("netlink-overrun", Confidence::Certain, |sample, owner| {
+        sample.after.netlink = vec![Queue { owner, ..queue(1, "netlink route port 7", 5, 1) }];
+    }),
+    ("packet-drops", Confidence::Certain, |sample, owner| {
+        sample.after.packet = vec![Queue { owner, ..queue(1, "a packet socket", 5, 1) }];
+    }),
+    ("peer-window", Confidence::Certain, |sample, owner| {
+        sample.after.stuck = vec![Stuck { owner, ..stuck(1, true) }];
+        sample.before.stuck.clone_from(&sample.after.stuck);
+    }),
+    ("close-wait", Confidence::Certain, |sample, owner| {
+        sample.after.unclosed.insert(owner, Unclosed { count: 60, example: "a".into() });
+        sample.before.unclosed.clone_from(&sample.after.unclosed);
+    }),
+    ("rcv-prune", Confidence::Likely, |sample, owner| {
+        sample.counters_of(&[(Netstat, "TcpExtRcvPruned", "", 0, 5)]);
+        sample.after.unread = vec![Queue { owner, ..queue(1, "a", 70_000, 128) }];
+    }),
+    ("unread-queue", Confidence::Likely, |sample, owner| {
+        sample.after.unread = vec![Queue { owner, ..queue(1, "a", 70_000, 128) }];
+        sample.before.unread.clone_from(&sample.after.unread);
+    }),
+    ("dns-silent", Confidence::Likely, |sample, owner| {
+        sample.after.resolvers = vec![Queue { owner, ..queue(1, "a", 0, 0) }];
+        sample.before.resolvers.clone_from(&sample.after.resolvers);
+    }),
+    ("packet-late", Confidence::Likely, |sample, owner| {
+        sample.after.late = vec![LateReader { owner, late_ms: 500 }];
+    }),
+];
+
+#[test]
+fn a_process_is_named_as_likely_if_others_hold_its_socket() {
+    let shared = Holder { name: "nginx (7, likely: 4 processes hold it)".into(), pid: Some(7), is_shared: true };
+    let find = |id: &str, blame: BlameHolder, owner: Holder| {
+        let mut sample = Sample::of(&[]);
+        blame(&mut sample, owner);
+        diagnose(&[sample]).into_iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("{id}"))
+    };
+    for (id, proved, blame) in BLAMES {
+        let sole = find(id, *blame, holder("nginx"));
+        assert_eq!(sole.confidence, *proved, "{id}");
+        assert!(sole.title.contains("nginx (7)"), "{id}: {}", sole.title);
+        let guess = find(id, *blame, shared.clone());
+        assert_ne!(guess.confidence, Confidence::Certain, "{id}");
+        assert!(guess.title.contains("likely: 4 processes hold it"), "{id}: {}", guess.title);
+        assert_eq!(find(id, *blame, Holder::default()).confidence, *proved, "{id}: no process is named");
+    }
 }

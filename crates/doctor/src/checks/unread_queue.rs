@@ -18,11 +18,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     for one in sample.after.unread.iter().filter(|one| one.cookie != 0) {
         let before = sample.before.unread.iter().find(|before| before.cookie == one.cookie);
         let Some(before) = before.filter(|before| before.queue <= one.queue) else { continue };
-        let who = if one.owner.is_empty() { "a program" } else { &*one.owner };
+        let who = &one.owner;
         let title = format!("{who} does not read from {}: {} KiB are waiting", one.name, one.queue / 1024);
         found
             .add(Severity::Warning, Confidence::Likely, title)
             .object(one.name.clone())
+            .holder(who)
             .proof([Evidence {
                 counter: format!("recv_q of {}", one.name),
                 before: Some(before.queue.into()),

@@ -1,6 +1,6 @@
 //! Open files of processes with waiting connections.
 
-use doctor::checks::{Descriptors, Queue};
+use doctor::checks::{Descriptors, Holder, Queue};
 use host::processes::Identity;
 use record::Accounting;
 use sys::{Errno, Host, SysError};
@@ -27,8 +27,8 @@ pub(in crate::commands) fn forgive_missing(stats: &mut Accounting) {
 /// Reads the descriptors of the processes that own `listeners`. The owners were read after `seen_ns`; a process that
 /// started later may have reused the pid, and is left out.
 pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) -> Vec<Descriptors> {
-    let mut holders: Vec<(u32, u32, &str)> =
-        listeners.iter().filter_map(|one| Some((one.queue, one.pid?, &*one.owner))).collect();
+    let mut holders: Vec<(u32, u32, &Holder)> =
+        listeners.iter().filter_map(|one| Some((one.queue, one.owner.pid?, &one.owner))).collect();
     holders.sort_unstable_by(|a, b| b.cmp(a));
     let mut found: Vec<Descriptors> = Vec::new();
     let mut looked_at = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut A
         }
         looked_at.push(pid);
         match of_process(host, pid, seen_ns) {
-            Ok(Some((used, limit))) => found.push(Descriptors { owner: owner.to_owned(), pid, used, limit }),
+            Ok(Some((used, limit))) => found.push(Descriptors { owner: owner.clone(), pid, used, limit }),
             Ok(None) => {}
             Err(error) if error.errno.is_gone() => {}
             Err(error) if error.errno == Errno::NOT_RECORDED => {

@@ -3,6 +3,7 @@
 
 mod append_map;
 pub mod asked;
+pub mod drop_rules;
 pub mod enrich;
 pub mod filter_names;
 pub mod followed_ifaces;

@@ -94,6 +94,14 @@ impl Accounting {
         }
     }
 
+    /// Adds the gaps and backends of a reading whose rows are not rows of this run: no row counts.
+    pub fn add_gaps(&mut self, read: &Accounting) {
+        self.incomplete |= read.lacks_rows();
+        self.unanswered |= read.unanswered;
+        read.why.iter().for_each(|why| self.add_reason(why.count, why.text.clone()));
+        read.via.iter().for_each(|via| self.used(via));
+    }
+
     /// True if the reader must be warned (exit code 3).
     pub fn is_partial(&self) -> bool {
         self.unanswered || self.lacks_rows()

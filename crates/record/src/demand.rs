@@ -30,6 +30,12 @@ impl<T: Table> Demand<T> {
         Demand { fields, need, conjuncts, repeated: false, _table: std::marker::PhantomData }
     }
 
+    /// A demand for all fields, without a filter. Fields that need one of the bits in `except` are left out.
+    pub fn every_field(except: u64) -> Demand<T> {
+        let fields = T::FIELDS.iter().enumerate().filter(|(_, field)| field.need & except == 0);
+        Demand::new(&fields.map(|(at, _)| at).collect::<Vec<_>>(), Vec::new())
+    }
+
     /// Adds one field.
     pub fn add(&mut self, field: usize) {
         if let Err(place) = self.fields.binary_search(&field) {

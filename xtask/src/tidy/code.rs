@@ -23,7 +23,7 @@ const WRITERS_HERE: &[&str] = &[
     "crates/testkit/",
     "crates/drops/src/trace/instance.rs",
     "crates/runtime/src/helper_process.rs",
-    "crates/cli/src/commands/nat/advise/apply.rs",
+    "crates/probes/src/nat/apply.rs",
 ];
 
 pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {

@@ -75,6 +75,12 @@ const HOUSE: &[Place] = &[
         theirs: &[],
     },
     Place {
+        name: "probes",
+        layer: 7,
+        ours: &["record", "sys", "conntrack", "counters", "drops", "host", "doctor", "engine", "runtime", "lookups"],
+        theirs: &[],
+    },
+    Place {
         name: "faces",
         layer: 8,
         ours: &[

@@ -12,7 +12,6 @@ pub(crate) mod flows;
 mod follow;
 pub(crate) mod home;
 pub(crate) mod kill;
-mod lacks;
 mod leaked_sockets;
 pub(crate) mod log;
 mod made_rows;

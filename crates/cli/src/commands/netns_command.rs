@@ -8,7 +8,7 @@ use crate::flags::request::Request;
 use host::{NetnsSource, NetnsTable};
 use lookups::asked::Asked;
 use lookups::session::Session;
-use record::{Accounting, Lookups, Schema, Source};
+use record::{Accounting, Demand, Lookups, Schema, Source};
 use runtime::outcome::Outcome;
 use std::marker::PhantomData;
 use sys::Mode;
@@ -41,7 +41,7 @@ impl<T: NetnsTable> NetnsCommand<T> {
     fn save(session: &Session, stats: &mut Accounting) -> u64 {
         let namespaces = session.namespaces();
         let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
-        saved::read(&source, &saved::every_field::<T>(0), stats)
+        saved::read(&source, &Demand::<T>::every_field(0), stats)
     }
 }
 

@@ -2,12 +2,6 @@
 
 use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, Table};
 
-/// A demand for all fields except those that need one of these bits.
-pub(super) fn every_field<T: Table>(except: u64) -> Demand<T> {
-    let fields = T::FIELDS.iter().enumerate().filter(|(_, field)| field.need & except == 0);
-    Demand::new(&fields.map(|(at, _)| at).collect::<Vec<_>>(), Vec::new())
-}
-
 /// Reads a source to its end; returns the number of rows. A table that this kernel does not have is reported, but does
 /// not count as missing.
 pub(super) fn read<T: Table>(source: &dyn Source<T>, demand: &Demand<T>, stats: &mut Accounting) -> u64 {

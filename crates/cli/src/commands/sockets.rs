@@ -18,7 +18,7 @@ use lookups::session::Session;
 use owners::{OwnerResolver, OwnerlessCount, OwnerlessSockets};
 use record::Via;
 use record::rows::{Socket, SocketEvents, Sockets};
-use record::{Accounting, Annotated, Expr, LookupId, Lookups, Schema, Source, Table};
+use record::{Accounting, Annotated, Demand, Expr, LookupId, Lookups, Schema, Source, Table};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::cell::RefCell;
@@ -180,7 +180,7 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
 
 /// Saves every socket with every field, after the owners, in the order in which every table reads them.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
-    let demand = saved::every_field::<Sockets>(0);
+    let demand = Demand::<Sockets>::every_field(0);
     let is_recorded = |id: &LookupId| !matches!(id, LookupId::Hosts | LookupId::PacketDelays);
     let ids = LookupId::ALL.into_iter().filter(is_recorded).collect();
     let ids = asked::lookups(session.host(), &demand, ids, stats);

@@ -4,13 +4,14 @@ use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest unanswered flows to one destination for a finding.
 const SOME: u32 = 3;
 
 pub(super) const CHECK: Check = Check {
     id: "asymmetric-route",
+    needs: &[Probe::Flows],
     area: "routing",
     about: "Only one direction of connections passes through this host.",
     rule: "At least 3 TCP flows to one destination that began within the window, and 5 % of all entries, have no \

@@ -4,10 +4,11 @@ use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "bridge-nf",
+    needs: &[Probe::Drops, Probe::Links],
     area: "firewall",
     about: "Frames between bridge ports pass the IP rules, and rules drop some of them.",
     rule: "bridge-nf-call-iptables is 1, and rules dropped packets within the window on a bridge.",
@@ -21,15 +22,16 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let dropped = sample.around.dropped("rule-drop");
-    let is_bridged = |name: &str| sample.around.links.iter().any(|link| link.name == name && link.is_bridge_port);
-    let Some(first) = dropped.all.iter().find(|one| is_bridged(&one.iface)) else { return };
+    let is_bridged = |index: u32| sample.around.links.iter().any(|link| link.index == index && link.is_bridge_port);
+    let Some(first) = dropped.all.iter().find(|one| is_bridged(one.ifindex)) else { return };
+    let iface = sample.around.iface(first.ifindex);
     found
         .add(
             Severity::Warning,
             Confidence::Likely,
-            format!("IP rules drop bridged frames on {}{}", first.iface, dropped.example()),
+            format!("IP rules drop bridged frames on {iface}{}", dropped.example()),
         )
-        .object(first.iface.clone())
+        .object(iface)
         .proof([state("net.bridge.bridge-nf-call-iptables", 1, Some(0))])
         .proof(dropped.evidence())
         .proof(sample.evidence(Conntrack, "entries", None))

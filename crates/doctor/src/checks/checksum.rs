@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "checksum",
+    needs: &[],
     area: "interfaces",
     about: "Packets arrive with a wrong checksum: they are damaged on the path.",
     rule: "InCsumErrors of TCP, UDP, ICMP or IP grew.",

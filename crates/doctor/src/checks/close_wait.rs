@@ -2,13 +2,14 @@
 
 use record::rows::{Confidence, Evidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest such connections of one process for a finding.
 const MANY: u32 = 50;
 
 pub(super) const CHECK: Check = Check {
     id: "close-wait",
+    needs: &[Probe::Sockets],
     area: "tcp",
     about: "A program does not close connections that its peers have closed: they accumulate in CLOSE_WAIT.",
     rule: "A process has at least 50 connections in CLOSE_WAIT at both readings, and no fewer at the second.",

@@ -5,13 +5,14 @@ use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::surroundings::DropSeen;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding; fewer are normal noise.
 const SOME: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
     id: "closed-port",
+    needs: &[Probe::Drops, Probe::Sockets],
     area: "services",
     about: "Packets arrive for a port on which no program listens.",
     rule: "At least 10 datagrams (UdpNoPorts, Udp6NoPorts) or segments (dropped as NO_SOCKET, with resets sent) \

@@ -11,6 +11,7 @@ const LINKS_MAX: i64 = 8;
 
 pub(super) const CHECK: Check = Check {
     id: "ct-chains",
+    needs: &[],
     area: "conntrack",
     about: "The conntrack hash table has too few buckets: every packet walks a long chain.",
     rule: "`chaintoolong` grew (new connections are dropped); or there are more than four entries per bucket, which \

@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "ct-evicting",
+    needs: &[],
     area: "conntrack",
     about: "The conntrack table is full and evicts half-open connections to make room.",
     rule: "`early_drop` grew and `drop` did not.",

@@ -10,6 +10,7 @@ const FILL_PERCENT: i64 = 80;
 
 pub(super) const CHECK: Check = Check {
     id: "ct-filling",
+    needs: &[],
     area: "conntrack",
     about: "The conntrack table is nearly full.",
     rule: "The table has at least 80 % of its limit, and no packets are dropped and no entries are evicted yet.",

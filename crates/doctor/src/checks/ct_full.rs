@@ -10,6 +10,7 @@ const FULL_PERCENT: i64 = 95;
 
 pub(super) const CHECK: Check = Check {
     id: "ct-full",
+    needs: &[],
     area: "conntrack",
     about: "The conntrack table is full and drops packets of new connections.",
     rule: "`drop` grew by more than `insert_failed` while the table had at least 95 % of its limit at one of the \

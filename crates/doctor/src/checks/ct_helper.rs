@@ -18,7 +18,7 @@ use record::rows::{Confidence, Severity};
 
 use super::surroundings::{Control, ControlKind, DropSeen};
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding.
 const FEW: u64 = 3;
@@ -29,6 +29,7 @@ const FIRST_AGREED: u16 = 1024;
 
 pub(super) const CHECK: Check = Check {
     id: "ct-helper",
+    needs: &[Probe::Controls, Probe::Drops],
     area: "conntrack",
     about: "Rules drop data connections of FTP or TFTP, because no conntrack helper inspects the control connection: \
             they are new, not `related`.",

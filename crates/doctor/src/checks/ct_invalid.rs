@@ -11,6 +11,7 @@ const SOME: u64 = 20;
 
 pub(super) const CHECK: Check = Check {
     id: "ct-invalid",
+    needs: &[],
     area: "conntrack",
     about: "Packets arrive that match no tracked connection: rules treat them as invalid, NAT skips them.",
     rule: "`invalid` grew by at least 20, and by 1 % of the packets; not if one direction of a flow takes another \

@@ -3,13 +3,14 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::{percent, state};
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest flows for a finding.
 const SOME: u64 = 100;
 
 pub(super) const CHECK: Check = Check {
     id: "ct-unreplied",
+    needs: &[Probe::Flows],
     area: "conntrack",
     about: "Many tracked flows never got an answer: a scan, a service that is down, or a path in one direction only.",
     rule: "At least 100 entries used within the window, and 30 % of all, have no answer.",

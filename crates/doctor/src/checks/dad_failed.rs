@@ -3,10 +3,11 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "dad-failed",
+    needs: &[Probe::Links],
     area: "addresses",
     about: "Another host uses an IPv6 address of this host: the kernel does not use the address.",
     rule: "An address has the flag dadfailed at the second reading.",

@@ -5,7 +5,7 @@ use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest tracked queries without an answer for a finding.
 const SOME: u32 = 3;
@@ -14,6 +14,7 @@ const PATIENCE_S: f64 = 0.9;
 
 pub(super) const CHECK: Check = Check {
     id: "dns-silent",
+    needs: &[Probe::Flows, Probe::Sockets],
     area: "services",
     about: "A DNS server does not answer: names take seconds to resolve, or are not found.",
     rule: "The same socket waited for a DNS server at both readings, at least 0.9 s apart, and fewer datagrams arrived \

@@ -3,13 +3,14 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest open descriptors for a finding, in percent of the limit.
 const MANY_PERCENT: u64 = 90;
 
 pub(super) const CHECK: Check = Check {
     id: "fd-limit",
+    needs: &[Probe::Descriptors, Probe::Sockets],
     area: "tcp",
     about: "A server with waiting connections has nearly reached its limit of open files: accept() fails.",
     rule: "A process with waiting connections has used at least 90 % of its limit of file descriptors.",

@@ -3,13 +3,14 @@
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding; a wrong broadcast or a stale neighbour entry elsewhere may cause fewer.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "forwarding-off",
+    needs: &[Probe::Drops],
     area: "routing",
     about: "Packets for other hosts arrive here, but this host does not forward.",
     rule: "IpInAddrErrors or Ip6InAddrErrors grew by at least 5 while ip_forward (forwarding) is 0.",

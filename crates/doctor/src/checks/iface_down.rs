@@ -5,13 +5,14 @@ use record::rows::{Confidence, Severity};
 
 use super::surroundings::{LinkSeen, SET_DOWN};
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets without a route that a downed interface explains.
 const SOME: u64 = 3;
 
 pub(super) const CHECK: Check = Check {
     id: "iface-down",
+    needs: &[Probe::Drops, Probe::Links, Probe::Neighbours],
     area: "interfaces",
     about: "An interface with an address is down or has no carrier, and packets are lost.",
     rule: "An interface without carrier dropped packets; or an interface with an address is set down, or has no \
@@ -25,8 +26,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let dropped = sample.around.dropped(CHECK.id);
     let unrouted = sample.grown(Snmp, "IpOutNoRoutes");
     let lost_on = |link: &LinkSeen| {
-        let drops = dropped.all.iter().filter(|one| one.iface == link.name).map(|one| one.count).sum::<u64>();
-        let is_asked = sample.around.neighbours.iter().any(|one| one.iface == link.name);
+        let drops = dropped.all.iter().filter(|one| one.ifindex == link.index).map(|one| one.count).sum::<u64>();
+        let is_asked = sample.around.neighbours.iter().any(|one| one.ifindex == link.index);
         // The routes of an interface disappear when it is set down.
         let is_unrouted = link.down() == Some(SET_DOWN) && unrouted >= SOME;
         (drops, drops > 0 || is_asked || is_unrouted)

@@ -8,10 +8,11 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::{argument, state};
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "ip-conflict",
+    needs: &[Probe::Arp],
     area: "addresses",
     about: "Another host on the same link has an IPv4 address of this host: each receives packets meant for the other.",
     rule: "Within the window an ARP message arrived whose sender has an IPv4 address that the interface has at both \

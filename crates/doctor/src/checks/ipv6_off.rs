@@ -2,13 +2,14 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding; fewer are normal noise if other hosts use IPv6.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "ipv6-off",
+    needs: &[Probe::Drops, Probe::Links],
     area: "addresses",
     about: "IPv6 packets arrive on an interface with IPv6 disabled.",
     rule: "At least 5 packets, of TCP or UDP among them, were dropped with the reason IPV6DISABLED.",
@@ -22,11 +23,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let Some(first) = dropped.all.first().filter(|_| dropped.count >= SOME) else { return };
     let is_meant = dropped.all.iter().any(|one| ["tcp", "udp"].contains(&one.proto));
     let severity = if is_meant { Severity::Warning } else { Severity::Hint };
-    let name = super::words::argument(&first.iface, "IFACE");
-    let title = format!("IPv6 is disabled on {}, but IPv6 packets arrive{}", first.iface, dropped.example());
+    let iface = sample.around.iface(first.ifindex);
+    let name = super::words::argument(&iface, "IFACE");
+    let title = format!("IPv6 is disabled on {iface}, but IPv6 packets arrive{}", dropped.example());
     found
         .add(severity, Confidence::Certain, title)
-        .object(first.iface.clone())
+        .object(iface.clone())
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
         .remedy(

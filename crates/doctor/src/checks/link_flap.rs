@@ -8,6 +8,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "link-flap",
+    needs: &[],
     area: "interfaces",
     about: "The link of an interface goes down.",
     rule: "carrier_down_count of an interface grew; more than one is critical.",

@@ -5,13 +5,14 @@ use record::rows::{Confidence, Severity};
 
 use super::surroundings::{LinkSeen, ModeSeen};
 use super::words::{argument, of_object, state};
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Interface counters that grow if one end of a link is half duplex and the other is not.
 const MISMATCH: &[&str] = &["collisions", "tx_window_errors", "tx_aborted_errors", "rx_crc_errors"];
 
 pub(super) const CHECK: Check = Check {
     id: "link-mode",
+    needs: &[Probe::Links],
     area: "interfaces",
     about: "A link is half duplex although its interface supports full duplex, or runs at no more than half of the \
             speed that both ends offer.",

@@ -4,10 +4,11 @@ use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Queue, Sample};
+use super::{Check, Findings, Probe, Queue, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "listen-overflow",
+    needs: &[Probe::Sockets],
     area: "tcp",
     about: "The accept queue of a listener is full: its program accepts too slowly.",
     rule: "TcpExtListenOverflows grew, or more connections than its backlog wait in a listener's accept queue at both \

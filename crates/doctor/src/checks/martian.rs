@@ -2,13 +2,14 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding; fewer may be forged.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "martian",
+    needs: &[Probe::Drops, Probe::Links],
     area: "addresses",
     about: "Packets arrive with this host's address as source, or with an address that is not valid on a network.",
     rule: "At least 5 packets were dropped with the reasons IP_LOCAL_SOURCE, IP_INVALID_SOURCE, IP_INVALID_DEST or \
@@ -33,7 +34,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     };
     found
         .add(Severity::Warning, Confidence::Likely, title)
-        .object(first.iface.clone())
+        .object(sample.around.iface(first.ifindex))
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
         .remedy("arping -D -I IFACE ADDRESS", "checks whether another host has the address", "")

@@ -49,6 +49,7 @@ mod paws;
 mod peer_window;
 mod pmtu_blackhole;
 mod port_exhaustion;
+mod probe;
 mod qdisc_drop;
 mod rcv_prune;
 mod reassembly;
@@ -77,6 +78,7 @@ pub use census::{
     Holder, LateReader, NameOwner, PeerHost, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed,
 };
 pub use moved::Moved;
+pub use probe::{Probe, probes_of};
 pub use sample::{Descriptors, Sample};
 pub use surroundings::{
     CONTROLS_MAX, Conflict, Control, ControlKind, DESTINATIONS_MAX, DropSeen, FlowCensus, LinkSeen, ModeSeen,
@@ -91,6 +93,8 @@ pub struct Check {
     pub id: &'static str,
     /// The part of the network that it covers.
     pub area: &'static str,
+    /// The data that it looks at in addition to counters and settings.
+    pub needs: &'static [Probe],
     /// The fault that it looks for, in a sentence.
     pub about: &'static str,
     /// The condition for a finding.

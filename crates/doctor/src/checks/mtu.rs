@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "mtu",
+    needs: &[],
     area: "routing",
     about: "Packets are dropped because they exceed the MTU of the next link.",
     rule: "IpFragFails, Ip6FragFails or Ip6InTooBigErrors grew by at least 3.",

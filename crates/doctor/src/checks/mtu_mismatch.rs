@@ -3,10 +3,11 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "mtu-mismatch",
+    needs: &[Probe::Drops, Probe::Links],
     area: "interfaces",
     about: "The two ends of a link have different MTUs: large frames are dropped.",
     rule: "At least 3 frames were dropped because the receiving interface has a smaller MTU.",
@@ -23,7 +24,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if dropped.count < FEW {
         return;
     }
-    let iface = dropped.all.iter().find(|one| !one.iface.is_empty()).map_or("", |one| &*one.iface);
+    let ifindex = dropped.all.iter().map(|one| one.ifindex).find(|index| *index != 0).unwrap_or(0);
+    let iface = sample.around.iface(ifindex);
     let on = if iface.is_empty() { String::new() } else { format!(" of {iface}") };
     let links = sample.around.links.iter().filter(|link| link.name != "lo").take(8);
     found

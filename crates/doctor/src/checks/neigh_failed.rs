@@ -5,13 +5,14 @@ use record::rows::{Confidence, Severity};
 use std::collections::BTreeSet;
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest drops with which one silent neighbour is more than a hint.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "neigh-failed",
+    needs: &[Probe::Drops, Probe::Links, Probe::Neighbours, Probe::Routes],
     area: "neighbours",
     about: "A gateway, or a host of the local network, does not answer ARP or neighbour discovery.",
     rule: "A neighbour to which packets were sent within the window has not answered for a second or longer. Critical \
@@ -35,12 +36,16 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         1 => String::new(),
         all => format!(", and {} more", all - 1),
     };
-    let title = format!("{what} {} on {} does not answer{others}", first.addr.unmapped(), first.iface);
+    let iface = around.iface(first.ifindex);
+    let title = format!("{what} {} on {iface} does not answer{others}", first.addr.unmapped());
     let silent = around.neighbours.iter().take(8);
     let draft = found
         .add(severity, Confidence::Certain, title)
         .object(first.addr.unmapped().to_string())
-        .proof(silent.map(|one| state(format!("{} on {} without an answer", one.addr.unmapped(), one.iface), 1, None)))
+        .proof(silent.map(|one| {
+            let iface = around.iface(one.ifindex);
+            state(format!("{} on {iface} without an answer", one.addr.unmapped()), 1, None)
+        }))
         .proof(dropped.evidence())
         .remedy("ip neigh show", "lists neighbours: those in FAILED and INCOMPLETE do not answer", "")
         .remedy("", "check that the host is up and in the same VLAN, and that address and netmask are correct", "");

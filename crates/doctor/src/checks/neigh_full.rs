@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "neigh-full",
+    needs: &[],
     area: "neighbours",
     about: "The IPv4 or IPv6 neighbour table is full: packets to new neighbours are dropped.",
     rule: "`table_fulls` grew, or the table has at least 80 % of gc_thresh3.",

@@ -3,10 +3,11 @@
 use record::rows::{Confidence, Severity};
 
 use super::losers::{Loser, losers};
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "netlink-overrun",
+    needs: &[Probe::Drops, Probe::Sockets],
     area: "netlink",
     about: "A program reads kernel messages too slowly and misses some: its view is out of date from then on.",
     rule: "The drops of a netlink socket grew, or messages were dropped because such a socket was full.",

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 
 use super::surroundings::UnreadRule;
 use super::words::{argument, state};
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "nflog-nobody",
+    needs: &[Probe::LogGroups],
     area: "firewall",
     about: "A rule logs packets to a group (NFLOG, `log group N`) that no program reads: the records are lost, and the \
             kernel does not count them.",

@@ -3,10 +3,11 @@
 use record::rows::{Confidence, Evidence, Severity};
 
 use super::surroundings::NfQueue;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "nfqueue",
+    needs: &[Probe::Drops, Probe::Queues],
     area: "firewall",
     about: "A rule queues packets to a program that is not running, or too slow.",
     rule: "A queue of nfnetlink_queue dropped packets (queue_dropped, user_dropped grew), or packets were dropped in \

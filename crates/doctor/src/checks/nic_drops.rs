@@ -11,6 +11,7 @@ const SOME: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
     id: "nic-drops",
+    needs: &[],
     area: "interfaces",
     about: "An interface drops intact packets.",
     rule: "rx_dropped or tx_dropped of an interface grew by at least 10, and by 1 % of its packets.",

@@ -9,6 +9,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "nic-errors",
+    needs: &[],
     area: "interfaces",
     about: "An interface receives damaged packets, cannot send, or runs out of room.",
     rule: "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors or rx_over_errors of an interface grew.",

@@ -5,10 +5,11 @@ use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::surroundings::DropSeen;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "no-route",
+    needs: &[Probe::Drops],
     area: "routing",
     about: "Packets are dropped because there is no route to their destination.",
     rule: "IpOutNoRoutes or IpExtInNoRoutes grew by at least 3; for IPv6, Ip6OutNoRoutes or Ip6InNoRoutes (without \

@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "orphans",
+    needs: &[],
     area: "tcp",
     about: "Closed connections whose data the peers do not accept accumulate, or are reset because there are too many.",
     rule: "TCPAbortOnMemory grew, or there are more orphans than half of tcp_max_orphans.",

@@ -12,6 +12,7 @@ const MANY_PERCENT: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
     id: "otherhost",
+    needs: &[],
     area: "interfaces",
     about: "Frames arrive for another hardware address, or for a VLAN that this host does not have.",
     rule: "rx_otherhost_dropped of an interface grew by at least 10, and by 10 % of the received frames.",

@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 
 use super::cause::VAGUE;
 use super::surroundings::DropSeen;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding; fewer are normal noise.
 const SOME: u64 = 5;
@@ -14,6 +14,7 @@ const MANY: u64 = 50;
 
 pub(super) const CHECK: Check = Check {
     id: "packet-drop",
+    needs: &[Probe::Drops],
     area: "drops",
     about: "Packets are dropped for a reason that no other check covers.",
     rule: "At least 5 packets, and 0.1 % of the received packets, were dropped for one reason at one place that is not \

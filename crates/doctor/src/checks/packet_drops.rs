@@ -3,10 +3,11 @@
 use record::rows::{Confidence, Severity};
 
 use super::losers::{Loser, losers};
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "packet-drops",
+    needs: &[Probe::Drops, Probe::Sockets],
     area: "capture",
     about: "A capturing program reads too slowly: packets are missing from its output.",
     rule: "The drops of a packet socket grew, or packets were dropped because the ring or queue of one was full.",

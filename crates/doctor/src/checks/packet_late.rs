@@ -3,13 +3,14 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Shortest delay for a finding, in milliseconds: from there on a person who watches notices it.
 const LATE_MS: u32 = 100;
 
 pub(super) const CHECK: Check = Check {
     id: "packet-late",
+    needs: &[Probe::Sockets],
     area: "capture",
     about: "A program receives captured packets long after their arrival.",
     rule: "A packet socket has a TPACKET_V3 ring whose blocks are delivered after 100 ms or more.",

@@ -3,7 +3,7 @@
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest segments for a finding; every network has a few old duplicates.
 const SOME: u64 = 10;
@@ -13,6 +13,7 @@ const COUNTERS: &[&str] =
 
 pub(super) const CHECK: Check = Check {
     id: "paws",
+    needs: &[Probe::Drops],
     area: "tcp",
     about: "Segments are rejected because their timestamp is older than a previous one.",
     rule: "PAWSEstab, PAWSActive, PAWSTimewait and PAWSOldAck together grew by at least 10.",

@@ -3,10 +3,11 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "peer-window",
+    needs: &[Probe::Sockets],
     area: "tcp",
     about: "A peer does not read: its receive window is closed, and this host waits.",
     rule: "The same connection probes a closed window at both readings.",

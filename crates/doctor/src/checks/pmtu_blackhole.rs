@@ -4,13 +4,14 @@ use record::rows::{Confidence, Severity};
 
 use super::census::Stuck;
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest waiting bytes for a large packet: more than a segment with the smallest usual MTU.
 const LARGE: u32 = 1200;
 
 pub(super) const CHECK: Check = Check {
     id: "pmtu-blackhole",
+    needs: &[Probe::Sockets],
     area: "routing",
     about: "Large packets to a peer are lost while small ones pass, and no router reports that they are too large.",
     rule: "A connection with more than 1200 unacknowledged bytes has retransmitted the same segment at least twice at \

@@ -3,7 +3,7 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest ports in use for a finding, and for a critical one, in percent of the range.
 const MANY_PERCENT: i64 = 80;
@@ -11,6 +11,7 @@ const ALL_PERCENT: i64 = 98;
 
 pub(super) const CHECK: Check = Check {
     id: "port-exhaustion",
+    needs: &[Probe::Sockets],
     area: "tcp",
     about: "The ephemeral ports for one destination are nearly exhausted.",
     rule: "Connections from one local address to one address and port have at least 80 % of ip_local_port_range.",

@@ -8,6 +8,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "qdisc-drop",
+    needs: &[],
     area: "interfaces",
     about: "The queue of an interface drops packets: more is sent than the link, or its rate limit, allows.",
     rule: "`drops` of a queueing discipline grew: a warning if by at least 10 and 1 % of its packets, otherwise a \

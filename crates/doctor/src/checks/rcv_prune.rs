@@ -3,7 +3,7 @@
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Counters of data that was discarded because of a full buffer.
 const LOST: &[&str] = &[
@@ -17,6 +17,7 @@ const LOST: &[&str] = &[
 
 pub(super) const CHECK: Check = Check {
     id: "rcv-prune",
+    needs: &[Probe::Sockets],
     area: "tcp",
     about: "Received segments are discarded because a receive buffer is full; the peer must retransmit them.",
     rule: "RcvPruned, OfoPruned, TCPRcvQDrop, TCPOFODrop, TCPBacklogDrop or TCPZeroWindowDrop grew by at least 5.",

@@ -13,6 +13,7 @@ const COUNTERS: [(record::rows::CounterSource, &str); 4] =
 
 pub(super) const CHECK: Check = Check {
     id: "reassembly",
+    needs: &[],
     area: "routing",
     about: "Fragmented packets arrive incomplete, or there is no room to reassemble them.",
     rule: "IpReasmFails or Ip6ReasmFails grew by at least 5.",

@@ -10,6 +10,7 @@ const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "refused",
+    needs: &[],
     area: "services",
     about: "Connections or datagrams of this host are refused at once: by a closed port, or a reject rule.",
     rule: "TcpAttemptFails (at most TcpActiveOpens, and at least a fifth of it), or ICMP \"unreachable\" messages \

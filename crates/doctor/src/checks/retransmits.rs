@@ -11,6 +11,7 @@ const SENT_MIN: u64 = 100;
 
 pub(super) const CHECK: Check = Check {
     id: "retransmits",
+    needs: &[],
     area: "tcp",
     about: "Many segments are retransmitted: the path or the peer loses them.",
     rule: "At least 20 segments, and 2 % of the sent segments, are retransmitted.",

@@ -3,13 +3,14 @@
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for more than a hint.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "route-refuses",
+    needs: &[Probe::Drops, Probe::Routes],
     area: "routing",
     about: "A route drops packets on purpose: blackhole, unreachable or prohibit.",
     rule: "Packets were dropped where the kernel rejects a destination: by a route of such a type, which is named if \

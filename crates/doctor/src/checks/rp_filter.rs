@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "rp-filter",
+    needs: &[],
     area: "routing",
     about: "Packets are dropped because the route back to their source uses another interface.",
     rule: "TcpExtIPReversePathFilter grew.",

@@ -6,7 +6,7 @@ use record::rows::{Confidence, NetfilterHook, Severity};
 
 use super::surroundings::DropSeen;
 use super::words::percent;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest drops for a warning, which must also be 1 % of the packets; fewer are normal noise.
 const SOME: u64 = 5;
@@ -17,6 +17,7 @@ const MANY_PERCENT: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
     id: "rule-drop",
+    needs: &[Probe::Drops, Probe::Sockets],
     area: "firewall",
     about: "A rule, or a chain's policy, drops packets that are expected by a program or host.",
     rule: "At least 5 packets, and 1 % of all, were dropped by nftables or iptables: outgoing, forwarded, or to a port \

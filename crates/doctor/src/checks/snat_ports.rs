@@ -5,10 +5,11 @@ use crate::nat::Ports;
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "snat-ports",
+    needs: &[Probe::SnatPorts],
     area: "conntrack",
     about: "New connections are dropped although the table has room: the source ports of source NAT are exhausted, or \
             two packets chose the same port at once.",

@@ -2,13 +2,14 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding; a program may refuse unwanted ones.
 const MANY: u64 = 20;
 
 pub(super) const CHECK: Check = Check {
     id: "socket-filter",
+    needs: &[Probe::Drops],
     area: "firewall",
     about: "A filter that a program attached to its socket rejects packets.",
     rule: "At least 20 packets were dropped with the reason SOCKET_FILTER.",

@@ -8,6 +8,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "softnet-drop",
+    needs: &[],
     area: "cpu",
     about: "A CPU drops received packets because its backlog is full.",
     rule: "`dropped` or `flow_limit_count` of a CPU grew.",

@@ -11,6 +11,7 @@ const OFTEN_PER_S: f64 = 50.0;
 
 pub(super) const CHECK: Check = Check {
     id: "softnet-squeeze",
+    needs: &[],
     area: "cpu",
     about: "A CPU repeatedly stops receiving packets because its time or budget is used up.",
     rule: "`time_squeeze` of a CPU grew by more than 50 per second.",

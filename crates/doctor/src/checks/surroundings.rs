@@ -47,8 +47,8 @@ pub struct DropSeen {
     pub place: String,
     /// The netfilter hook, if they were dropped in one.
     pub hook: Option<NetfilterHook>,
-    /// The interface that they came in through or would have left by; empty without one.
-    pub iface: String,
+    /// Index of the interface that they came in through or would have left by; 0 without one.
+    pub ifindex: u32,
     /// The protocol: `tcp`; empty if it is unknown.
     pub proto: &'static str,
     /// Addresses of the first packet.
@@ -79,6 +79,8 @@ pub struct RuleSeen {
 /// An interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkSeen {
+    /// Its index.
+    pub index: u32,
     /// Its name.
     pub name: String,
     /// `IFF_…` (include/uapi/linux/if.h).
@@ -126,8 +128,8 @@ pub struct Conflict {
 pub struct NeighbourSeen {
     /// Its address.
     pub addr: Addr,
-    /// The interface that it should be on.
-    pub iface: String,
+    /// Index of the interface that it should be on.
+    pub ifindex: u32,
 }
 
 /// A queue of packets that rules pass to a program.
@@ -359,6 +361,15 @@ impl<'s> Dropped<'s> {
 }
 
 impl Surroundings {
+    /// Returns the name of an interface, or `if3` if it is unknown; empty for the index 0.
+    pub(super) fn iface(&self, ifindex: u32) -> String {
+        match self.links.iter().find(|link| link.index == ifindex) {
+            Some(link) => link.name.clone(),
+            None if ifindex == 0 => String::new(),
+            None => format!("if{ifindex}"),
+        }
+    }
+
     /// Returns the drops that the check `id` explains.
     pub(super) fn dropped(&self, id: &str) -> Dropped<'_> {
         Dropped::of(self.drops.as_deref().unwrap_or_default(), |one| cause_of(&one.reason, &one.place, one.proto) == id)

@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "syn-cookies",
+    needs: &[],
     area: "tcp",
     about: "A listener's queue of half-open connections is full: a SYN flood, or a backlog that is too short.",
     rule: "SyncookiesSent, TCPReqQFullDoCookies or TCPReqQFullDrop grew; without cookies ListenDrops by more than \

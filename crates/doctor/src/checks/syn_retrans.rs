@@ -4,7 +4,7 @@ use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest retransmissions for a finding if own connections wait; fewer are lost now and then.
 const SOME: u64 = 3;
@@ -13,6 +13,7 @@ const MANY: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
     id: "syn-retrans",
+    needs: &[Probe::Sockets],
     area: "tcp",
     about: "SYNs or SYN-ACKs are retransmitted: the peer does not answer.",
     rule: "TCPSynRetrans grew by at least 10, or by 3 while connections of this host wait for an answer. The peer with \

@@ -2,13 +2,14 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest drops for more than a hint.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "tc-xdp-drop",
+    needs: &[Probe::Drops, Probe::Links],
     area: "firewall",
     about: "A tc filter, or a BPF program on an interface or cgroup, drops packets.",
     rule: "Packets were dropped with the reasons TC_INGRESS, TC_EGRESS, XDP or BPF_CGROUP_EGRESS; 5 or more are a \
@@ -28,10 +29,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         "TC_EGRESS" => "a tc egress filter",
         _ => "a tc ingress filter",
     };
-    let on = if first.iface.is_empty() { String::new() } else { format!(" on {}", first.iface) };
+    let iface = sample.around.iface(first.ifindex);
+    let on = if iface.is_empty() { String::new() } else { format!(" on {iface}") };
     found
         .add(severity, Confidence::Certain, format!("{who}{on} drops packets{}", dropped.example()))
-        .object(first.iface.clone())
+        .object(iface)
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
         .remedy("bpftool net show", "shows the BPF programs of interfaces", "")

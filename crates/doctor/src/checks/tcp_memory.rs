@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "tcp-memory",
+    needs: &[],
     area: "tcp",
     about: "TCP sockets use so much memory in total that windows shrink and segments are dropped.",
     rule: "TCPMemoryPressures grew, or the memory is above the second number of tcp_mem.",

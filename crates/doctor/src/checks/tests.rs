@@ -135,14 +135,14 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.around.refused.push(("203.0.113.0/24".into(), "blackhole"));
     }),
     ("neigh-failed", Severity::Critical, |sample| {
-        sample.around.neighbours.push(NeighbourSeen { addr: PEER, iface: "eth0".into() });
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
         sample.around.gateways.push(PEER);
     }),
     ("neigh-failed", Severity::Hint, |sample| {
-        sample.around.neighbours.push(NeighbourSeen { addr: PEER, iface: "eth0".into() });
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
     }),
     ("iface-down", Severity::Critical, |sample| {
-        let link = LinkSeen { name: "eth0".into(), flags: 1, has_address: true, ..LinkSeen::default() };
+        let link = LinkSeen { index: 2, name: "eth0".into(), flags: 1, has_address: true, ..LinkSeen::default() };
         sample.around.links.push(link);
         dropped(sample, drop_of("NOT_SPECIFIED", "noop_enqueue", 9));
     }),
@@ -151,7 +151,12 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     ("link-mode", Severity::Warning, |sample| sample.around.links.push(linked(100, false, Some(1000)))),
     ("bridge-nf", Severity::Warning, |sample| {
         sample.add_setting("bridge/bridge-nf-call-iptables", vec![1]);
-        sample.around.links.push(LinkSeen { name: "eth0".into(), is_bridge_port: true, ..LinkSeen::default() });
+        sample.around.links.push(LinkSeen {
+            index: 2,
+            name: "eth0".into(),
+            is_bridge_port: true,
+            ..LinkSeen::default()
+        });
         dropped(sample, drop_of("NETFILTER_DROP", "nft_do_chain", 9));
     }),
     ("forwarding-off", Severity::Warning, |sample| {
@@ -199,8 +204,8 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
 const PEER: record::Addr = record::Addr::V4([192, 0, 2, 9]);
 
 fn drop_of(reason: &str, place: &str, count: u64) -> DropSeen {
-    let (reason, place, iface) = (reason.to_owned(), place.to_owned(), "eth0".to_owned());
-    DropSeen { reason, place, iface, proto: "tcp", ends: Some((PEER, PEER)), count, ..DropSeen::default() }
+    let (reason, place) = (reason.to_owned(), place.to_owned());
+    DropSeen { reason, place, ifindex: 2, proto: "tcp", ends: Some((PEER, PEER)), count, ..DropSeen::default() }
 }
 
 fn dropped(sample: &mut Sample, one: DropSeen) {
@@ -428,14 +433,7 @@ fn holder(name: &str) -> Holder {
 }
 
 fn queue(cookie: u64, name: &str, queue: u32, limit: u32) -> Queue {
-    Queue {
-        cookie,
-        name: name.into(),
-        owner: holder("server"),
-        queue,
-        limit: Some(limit),
-        drops: Some(queue),
-    }
+    Queue { cookie, name: name.into(), owner: holder("server"), queue, limit: Some(limit), drops: Some(queue) }
 }
 
 #[test]
@@ -590,5 +588,54 @@ fn a_process_is_named_as_likely_if_others_hold_its_socket() {
         assert_ne!(guess.confidence, Confidence::Certain, "{id}");
         assert!(guess.title.contains("likely: 4 processes hold it"), "{id}: {}", guess.title);
         assert_eq!(find(id, *blame, Holder::default()).confidence, *proved, "{id}: no process is named");
+    }
+}
+
+/// Removes the data of a probe.
+fn forget(sample: &mut Sample, probe: Probe) {
+    let around = &mut sample.around;
+    match probe {
+        Probe::Arp => around.conflicts.clear(),
+        Probe::Controls => around.controls.clear(),
+        Probe::Descriptors => sample.descriptors.clear(),
+        Probe::Drops => around.drops = None,
+        Probe::Flows => around.flows = FlowCensus::default(),
+        Probe::Links => {
+            around.links.clear();
+            around.duplicates.clear();
+        }
+        Probe::LogGroups => around.unread.clear(),
+        Probe::Neighbours => around.neighbours.clear(),
+        Probe::Queues => around.queues.clear(),
+        Probe::Routes => {
+            around.gateways.clear();
+            around.refused.clear();
+        }
+        Probe::SnatPorts => around.snat_ports = None,
+        Probe::Sockets => (sample.before, sample.after) = Default::default(),
+    }
+}
+
+#[test]
+fn a_check_names_all_that_it_looks_at() {
+    let find = |make_ill: &dyn Fn(&mut Sample), check: &Check, forgotten: &[Probe]| {
+        let mut sample = Sample::of(&[]);
+        // What any check may look at, so that a check without the need would show it.
+        sample.around.links.push(LinkSeen { index: 2, name: "eth0".into(), flags: 0x1_0001, ..LinkSeen::default() });
+        make_ill(&mut sample);
+        forgotten.iter().for_each(|probe| forget(&mut sample, *probe));
+        let found = diagnose(&[sample]);
+        found.into_iter().filter(|finding| finding.id == check.id).collect::<Vec<_>>()
+    };
+    type Fault = Box<dyn Fn(&mut Sample)>;
+    let around = AROUND.iter().map(|(id, _, make)| (*id, Box::new(*make) as Fault));
+    let counted = ILL.iter().map(|(id, _, rows)| {
+        let make = move |sample: &mut Sample| sample.counters_of(rows);
+        (*id, Box::new(make) as Fault)
+    });
+    for (id, make_ill) in around.chain(counted) {
+        let check = CHECKS.iter().find(|check| check.id == id).unwrap();
+        let others: Vec<Probe> = Probe::ALL.into_iter().filter(|probe| !check.needs.contains(probe)).collect();
+        assert_eq!(find(&*make_ill, check, &others), find(&*make_ill, check, &[]), "{id} needs more");
     }
 }

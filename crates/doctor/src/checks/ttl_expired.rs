@@ -3,13 +3,14 @@
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding: more than traceroute sends in a window.
 const SOME: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
     id: "ttl-expired",
+    needs: &[Probe::Drops],
     area: "routing",
     about: "Packets exceed their hop limit: they are in a routing loop, or start with a limit that is too small.",
     rule: "At least 10 packets to be forwarded had no hop left (dropped in ip_forward or ip6_forward; without such \

@@ -7,6 +7,7 @@ use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "tw-overflow",
+    needs: &[],
     area: "tcp",
     about: "Too many connections are in TIME_WAIT: others end without it.",
     rule: "TCPTimeWaitOverflow grew.",

@@ -4,10 +4,11 @@ use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::losers::{Loser, losers};
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "udp-rcvbuf",
+    needs: &[Probe::Sockets],
     area: "udp",
     about: "Datagrams are dropped because the receive buffer of their socket is full: its program reads too slowly.",
     rule: "UdpRcvbufErrors, UdpMemErrors or their IPv6 counterparts grew; the finding names the socket whose own drop \

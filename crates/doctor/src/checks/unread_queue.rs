@@ -2,10 +2,11 @@
 
 use record::rows::{Confidence, Evidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "unread-queue",
+    needs: &[Probe::Sockets],
     area: "tcp",
     about: "A program does not read received data: its peer has to wait.",
     rule: "A connection has 64 KiB or more of unread data at both readings, and no less at the second.",

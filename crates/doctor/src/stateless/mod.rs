@@ -6,8 +6,9 @@
 //! back follows from the packet alone and needs no entry. [`plan`] decides whether that holds, [`Plan::ruleset`]
 //! writes it for nft(8).
 //!
-//! The module reads nothing and changes nothing; the command line applies the rules.
+//! The module reads nothing and changes nothing; `probes` applies the rules.
 
+mod hits;
 mod impossible;
 mod notation;
 mod obstacles;
@@ -15,6 +16,7 @@ mod plan;
 mod publish;
 mod ruleset;
 
+pub use hits::{Hits, parse_hits, render_hits};
 pub use impossible::Impossible;
 pub use obstacles::{Obstacle, Settings, obstacles};
 pub use plan::{HostRoutes, Plan, Rewrite, plan};

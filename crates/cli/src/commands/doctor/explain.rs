@@ -1,6 +1,5 @@
 //! `netwren doctor --explain`: explains how checks reach their findings.
 
-use doctor::checks::CHECKS;
 use runtime::fold::fold;
 use runtime::width;
 use std::fmt::Write;
@@ -8,10 +7,7 @@ use std::fmt::Write;
 /// Explains the checks with these names or areas; explains all checks if the list is empty.
 pub(super) fn text(chosen: &[&str]) -> String {
     let mut text = String::new();
-    for check in CHECKS {
-        if !super::is_chosen(chosen, check.id, check.area) {
-            continue;
-        }
+    for check in super::chosen_checks(chosen) {
         let _ = writeln!(text, "{} ({})", check.id, check.area);
         let _ = writeln!(text, "  finds       {}", check.about);
         let _ = writeln!(text, "  if          {}", check.rule);
@@ -24,6 +20,7 @@ pub(super) fn text(chosen: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doctor::checks::CHECKS;
 
     #[test]
     fn one_an_area_or_all() {

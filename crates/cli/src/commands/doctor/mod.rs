@@ -1,18 +1,15 @@
 //! `netwren doctor [AREA]`: finds problems in this host's network, and their remedies.
 //!
-//! It observes the host (`gather`), lets `doctor` judge, and shows findings as text (`text`) or as rows of a table.
+//! It observes the host (`probes`), lets `doctor` judge, and shows findings as text (`text`) or as rows of a table.
 //! Its subcommands `softirq` and `path` show where time is spent.
 
 mod baseline;
-mod descriptors;
 mod explain;
-mod gather;
 pub(crate) mod path;
 pub(crate) mod softirq;
-mod surroundings;
 mod text;
 
-use super::counters::{CounterProvider, window};
+use super::counters::{counter_window, window};
 use super::plan::PlanError;
 use super::source_provider::SourceProvider;
 use super::table;
@@ -20,11 +17,10 @@ use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request};
 use crate::screen;
-pub(super) use descriptors::forgive_missing;
-use doctor::checks::CHECKS;
+use doctor::checks::{CHECKS, Check, probes_of};
 use engine::Predicate;
-pub(super) use gather::Watch;
 use lookups::session::Session;
+use probes::Watch;
 use record::rows::{BaselineChanges, Findings, Severity};
 use record::{Accounting, LookupId, Lookups, Operand, Schema, Sink, Source, Table, Test, full_scan};
 use runtime::exit::Exit;
@@ -46,7 +42,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).without(Scope::LASTS).and(Scope::DOCTOR),
     tables: &[Schema::of::<Findings>().keeping(KEEPS), Schema::of::<BaselineChanges>()],
-    recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
+    recorded: Some(SavedPart { rows: None, is_large: false, read: probes::save }),
     check: Some(check_words),
     run: Some(run),
     ..Command::TABLE
@@ -100,10 +96,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         return Ok(print::print(&explain::text(&chosen.unwrap_or_default())).into());
     }
     let scope = text::ChecksShown {
-        checks: CHECKS
-            .iter()
-            .filter(|check| is_chosen(chosen.as_deref().unwrap_or_default(), check.id, check.area))
-            .count(),
+        checks: chosen_checks(chosen.as_deref().unwrap_or_default()).count(),
         is_filtered: !request.shown.filter.is_empty(),
     };
     let level = level(words)?;
@@ -117,10 +110,13 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         known_names(plan)?;
         let filter =
             Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
-        let counters = CounterProvider::new(&request, window, WINDOW).announced("watching this host");
+        let counters = counter_window(&request, window, WINDOW).announced("watching this host");
+        let chosen = chosen.unwrap_or_default();
+        // A recording holds the data of all checks.
+        let checks = chosen_checks(if request.record.is_some() { &[] } else { &chosen });
         Ok::<_, PlanError>(DoctorProvider {
-            watch: Watch::new(counters),
-            chosen: chosen.unwrap_or_default(),
+            watch: Watch::new(counters, probes_of(checks)),
+            chosen,
             filter,
             worst: &worst,
             compared: &compared,
@@ -194,6 +190,11 @@ fn known_names(plan: &engine::Plan<Findings>) -> Result<(), PlanError> {
     wrong.map_or(Ok(()), Err)
 }
 
+/// The checks that the user chose; all without a choice.
+fn chosen_checks<'c>(chosen: &'c [&str]) -> impl Iterator<Item = &'static Check> + use<'c> {
+    CHECKS.iter().copied().filter(|check| is_chosen(chosen, check.id, check.area))
+}
+
 /// True if the user chose this check, or made no choice.
 fn is_chosen(chosen: &[&str], id: &str, area: &str) -> bool {
     chosen.is_empty() || chosen.iter().any(|name| [id, area].contains(name))
@@ -253,7 +254,7 @@ impl Diagnosis<'_> {
     fn read(&self, each: &mut record::Each<'_, Findings>) -> Result<Accounting, record::SourceError> {
         let DoctorProvider { watch, chosen, filter, worst, compared } = self.provider;
         let mut stats = Accounting::default();
-        let begun_ns = gather::begun_ns(self.session.host());
+        let begun_ns = probes::begun_ns(self.session.host());
         let samples = watch.samples(self.session, &self.lookups, &mut stats)?;
         compared.set(samples.len());
         for mut finding in doctor::checks::diagnose(&samples) {

@@ -5,9 +5,11 @@ use crate::commands::source_provider::{RoundTime, SourceProvider};
 use crate::flags::request::Repeat;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
 use lookups::asked::Asked;
+use lookups::drop_rules::{DropRules, OpenRules};
 use lookups::long_work;
 use lookups::pillar_cache::PillarCache;
 use lookups::session::Session;
+use probes::drop_scope;
 use record::rows::{Drops, drop_need};
 use record::{Accounting, Annotated, Demand, LookupId, Lookups, Source, SourceError};
 use std::any::Any;
@@ -16,8 +18,6 @@ use std::time::Duration;
 use sys::Mode;
 
 use super::losses::{OpenLosses, OtherLosses, save_mark};
-use super::rules::{DropRules, OpenRules};
-use super::scope;
 
 /// The counter of a session, opened in the first round.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let counter = &session.cache::<OpenCounter>().0;
     if counter.borrow().is_none() {
         session.cache::<OpenRules>().open(session);
-        match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
+        match DropCounter::open(session.host(), drop_scope(session), Some(DropsVia::Bpf)) {
             Ok(opened) => drop(counter.replace(Some(opened))),
             // A replay will report that the recording holds no drops.
             Err(error) => {
@@ -53,10 +53,10 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
         }
     }
     save_mark(session);
-    let options = DropOptions { scope: scope(session), all: true, sums_rounds: false };
+    let options = DropOptions { scope: drop_scope(session), all: true, sums_rounds: false };
     let drops = DropSource::new(session.host(), options, counter);
     let source = Annotated::new(&drops, DropRules::new(session));
-    saved::read(&Asked::new(&source, session.host(), |_, demanded| demanded), &saved::every_field::<Drops>(0), stats)
+    saved::read(&Asked::new(&source, session.host(), |_, demanded| demanded), &Demand::<Drops>::every_field(0), stats)
 }
 
 /// Makes the source of each round.
@@ -102,7 +102,7 @@ impl DropProvider {
         }
         let why = match self.via {
             Some(DropsVia::Counters) => Some(String::new()),
-            via => match DropCounter::open(session.host(), scope(session), via) {
+            via => match DropCounter::open(session.host(), drop_scope(session), via) {
                 Ok(counter) => {
                     open.0.replace(Some(counter));
                     None
@@ -187,7 +187,7 @@ impl SourceProvider<Drops> for DropProvider {
         _: &mut Accounting,
         then: impl FnOnce(&dyn Source<Drops>) -> R,
     ) -> R {
-        let options = DropOptions { scope: scope(session), all: self.all, sums_rounds: self.is_once.get() };
+        let options = DropOptions { scope: drop_scope(session), all: self.all, sums_rounds: self.is_once.get() };
         let drops = DropSource::new(session.host(), options, &session.cache::<OpenCounter>().0);
         let ruled = Annotated::new(&drops, DropRules::new(session));
         let source = Annotated::new(ruled, OtherLosses::new(session, self.via));

@@ -1,15 +1,15 @@
 //! `netwren drops --events`, `-w FILE`: each dropped packet as it occurs.
 
 use super::file::DropFile;
-use super::rules::DropRules;
-use super::scope;
 use crate::commands::follow::{self, StreamNotes, Then};
 use crate::commands::nat::owner_readings::SessionReadings;
 use crate::flags::request::Request;
 use ::drops::{DropStream, DropsVia, FollowDrops};
 use engine::{Plan, Run, RunError};
+use lookups::drop_rules::DropRules;
 use lookups::session::Session;
 use owners::SocketOwners;
+use probes::drop_scope;
 use record::rows::{DropEvents, drop_need};
 use record::{Accounting, Annotate, Stream, annotated};
 use runtime::messages::say;
@@ -36,7 +36,7 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
         let stop = || is_late() || follow::is_over(request, session);
         let snaplen = events.file.as_ref().map(|(_, snaplen)| *snaplen);
-        let follow = FollowDrops { scope: scope(session), all: events.all, snaplen, via: events.via, stop: &stop };
+        let follow = FollowDrops { scope: drop_scope(session), all: events.all, snaplen, via: events.via, stop: &stop };
         let mut stream = DropStream::open(session.host(), plan.demand(), follow).map_err(RunError::Source)?;
         let to = Destination { request, plan, events, session };
         let needs = |bit: u64| plan.demand().need & bit != 0;

@@ -1,13 +1,11 @@
 //! Losses other than dropped packets, as rows in addition to the packets, or alone if packets cannot be counted.
 
-use crate::commands::counters::reader;
-use crate::commands::lacks::note;
-use crate::commands::saved;
 use ::drops::{DropsVia, LOSING_SOCKETS_MAX, Losses, PacketsOver, SocketDrops};
 use counters::{CounterMemory, CounterTable, NextReading};
 use lookups::pillar_cache::PillarCache;
 use lookups::pillars;
 use lookups::session::Session;
+use probes::counter_reader;
 use record::rows::{Drops, KernelCounters, PacketDrop, Sockets};
 use record::{Accounting, Annotate, Demand, Each, Next, Offer, Schema, Source, SourceError, field_index};
 use std::any::Any;
@@ -96,7 +94,7 @@ impl OpenLosses {
             self.read_sockets(session, Some(&before), &mut losses),
         ] {
             match read {
-                Ok(read) => note(&mut stats, &read),
+                Ok(read) => stats.add_gaps(&read),
                 Err(error) => {
                     stats.incomplete(1, format!("losses that only counters show are missing: {error}"));
                 }
@@ -119,10 +117,10 @@ impl OpenLosses {
         losses: &mut Losses,
     ) -> Result<Accounting, SourceError> {
         let namespaces = session.namespaces();
-        let reader = reader(session, namespaces.as_deref(), true);
+        let reader = counter_reader(session, namespaces.as_deref(), true);
         let next = || *next;
         let table = CounterTable::of_two(reader, &self.counters, &next);
-        table.run(&saved::every_field::<KernelCounters>(0), &mut |row| {
+        table.run(&Demand::<KernelCounters>::every_field(0), &mut |row| {
             losses.add_counter(row);
             Next::More
         })
@@ -236,7 +234,7 @@ impl Annotate<Drops> for OtherLosses<'_> {
             stats.unanswered = true;
             stats.add_reason(0, "the recording does not hold the drop counters");
         }
-        note(stats, &self.missing);
+        stats.add_gaps(&self.missing);
         self.open.over.replace(self.losses.take_packets_over());
         stats.seen += self.added.unwrap_or(0);
     }

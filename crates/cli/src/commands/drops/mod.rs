@@ -4,16 +4,14 @@ mod counted;
 mod events;
 mod file;
 mod losses;
-pub(super) mod rules;
 
 use super::{plan, table};
 use crate::command::{Command, GroupRate, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::{PERIODS_S, Repeat, Request};
-use ::drops::{DropScope, DropsVia, SNAPLEN_MAX};
+use ::drops::{DropsVia, SNAPLEN_MAX};
 use counted::DropProvider;
 use events::EventRequest;
-use lookups::session::Session;
 use record::Kind;
 use record::Schema;
 use record::rows::{DropEvents, Drops};
@@ -170,12 +168,4 @@ const SNAPLEN: u32 = 128;
 /// The interface named by `--via`.
 fn via(words: &ParsedWords<'_>) -> Option<DropsVia> {
     words.value("via").and_then(DropsVia::of_name)
-}
-
-/// The namespaces whose drops a session counts.
-pub(in crate::commands) fn scope(session: &Session) -> DropScope {
-    match session.namespaces() {
-        Some(_) => DropScope::AllNetns,
-        None => DropScope::Netns(u32::try_from(session.netns_id()).unwrap_or(0)),
-    }
 }

@@ -1,15 +1,14 @@
 //! Takes one look at the host: its readings and their order.
 
-use super::{HomeProvider, losses, parts};
-use crate::commands::doctor::forgive_missing;
-use crate::commands::drops::scope;
+use super::HomeProvider;
 use crate::commands::source_provider::SourceProvider;
-use ::drops::{DropCounter, DropOptions, DropSource};
 use engine::OneRound;
 use lookups::asked;
 use lookups::enrich::Enrichment;
 use lookups::pillars;
 use lookups::session::Session;
+use probes::forgive_missing;
+use probes::home::{ObjectRows, add_findings, add_samples, losses_of};
 use record::rows::HomeScreen;
 use record::{Accounting, LookupId, Lookups, SourceError, SourceFault};
 use std::time::Duration;
@@ -56,10 +55,10 @@ pub(super) fn look(provider: &HomeProvider, session: &Session) -> (HomeScreen, A
     tables.read_sockets(&mut screen, &mut unseen);
     tables.read_flows(&mut screen, &mut unseen);
     if !by_program || !tables.read_drops(&mut screen, &mut unseen) {
-        (screen.drops, screen.drops_via) = (losses::of_samples(&samples, &lookups), "counters");
+        (screen.drops, screen.drops_via) = (losses_of(&samples, &lookups), "counters");
     }
-    parts::of_samples(&samples, &lookups, &mut screen);
-    parts::findings(&samples, &lookups, &mut screen);
+    add_samples(&samples, &lookups, &mut screen);
+    add_findings(&samples, &lookups, &mut screen);
     let stats = unseen.finish(&mut screen);
     (screen, stats)
 }
@@ -95,20 +94,8 @@ pub(super) fn save(session: &Session, _: &mut Accounting) -> u64 {
 
 /// Starts counting drops; false if no BPF program can.
 fn open_drops(provider: &HomeProvider, session: &Session, unseen: &mut Unseen) -> bool {
-    let mut counter = provider.watch.drop_counter().borrow_mut();
-    if session.host().is_replay() || counter.is_some() {
-        return true;
-    }
-    match DropCounter::open(session.host(), scope(session), Some(drops::DropsVia::Bpf)) {
-        Ok(opened) => {
-            counter.replace(opened);
-            true
-        }
-        Err(error) => {
-            unseen.causes_of_drops(&error.into(), session.host());
-            false
-        }
-    }
+    let opened = provider.watch.drops().open(session);
+    opened.map_err(|error| unseen.causes_of_drops(&error.into(), session.host())).is_ok()
 }
 
 /// Reads the tables of other commands.
@@ -121,7 +108,7 @@ struct Tables<'t> {
 impl Tables<'_> {
     /// Sockets by protocol and state.
     fn read_sockets(&self, screen: &mut HomeScreen, unseen: &mut Unseen) {
-        let mut sockets = parts::Kept::of(HomeScreen::SOCKETS);
+        let mut sockets = ObjectRows::new(HomeScreen::SOCKETS);
         let read = pillars::with_sockets(self.session, None, &|_| true, |source| {
             let stop = || self.session.interrupted();
             self.provider.sockets.run(&mut OneRound::new(source, &self.lookups, &stop), &mut sockets)
@@ -132,7 +119,7 @@ impl Tables<'_> {
 
     /// The flows with the most traffic since the previous reading.
     fn read_flows(&self, screen: &mut HomeScreen, unseen: &mut Unseen) {
-        let mut flows = parts::Kept::of(HomeScreen::FLOWS);
+        let mut flows = ObjectRows::new(HomeScreen::FLOWS);
         let reader = &self.provider.flow_reader;
         let read = reader.with_source(self.session, self.lookups, &mut unseen.part, |source| {
             let stop = || self.session.interrupted();
@@ -146,13 +133,11 @@ impl Tables<'_> {
 
     /// Drops counted by the BPF program; false if it cannot be read.
     fn read_drops(&self, screen: &mut HomeScreen, unseen: &mut Unseen) -> bool {
-        let options =
-            DropOptions { scope: scope(self.session), all: false, sums_rounds: self.provider.watch.is_once() };
-        let counter = self.provider.watch.drop_counter();
+        let watch = self.provider.watch.drops();
         // Returns the values that doctor's checks have just read.
-        counter.borrow_mut().iter_mut().for_each(DropCounter::repeat);
-        let source = DropSource::new(self.session.host(), options, counter);
-        let mut drops = parts::Kept::of(HomeScreen::DROPS);
+        watch.repeat();
+        let source = watch.source(self.session);
+        let mut drops = ObjectRows::new(HomeScreen::DROPS);
         let stop = || self.session.interrupted();
         match self.provider.drops.run(&mut OneRound::new(&source, &self.lookups, &stop), &mut drops) {
             Ok(run) => {

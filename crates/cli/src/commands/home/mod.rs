@@ -1,14 +1,11 @@
 //! `netwren` alone, or `netwren home`: the whole host on one screen, after a second.
 //!
 //! Each look is one row, whose lists come from the tables of other commands; home has no readings of its own. Start
-//! reading at [`look`], which determines the order; `parts` makes the lists.
+//! reading at [`look`], which determines the order; `probes::home` makes the lists.
 
 mod look;
-mod losses;
-mod parts;
 
-use super::counters::CounterProvider;
-use super::doctor::Watch;
+use super::counters::counter_window;
 use super::flows::{self, FlowProvider};
 use super::plan::{self, PlanError};
 use super::source_provider::SourceProvider;
@@ -16,8 +13,11 @@ use super::table;
 use crate::command::{Command, ParsedWords, Positional, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request, Shown};
+use doctor::checks::Probe;
 use engine::Plan;
 use lookups::session::Session;
+use probes::Watch;
+use probes::home::LIST_MAX;
 use record::rows::{Drops, Flows, HomeScreens, Sockets};
 use record::{Accounting, Each, Lookups, Schema, Source, SourceError, full_scan};
 use runtime::exit::Exit;
@@ -53,10 +53,6 @@ Examples:
 Each part shows its worst rows; `netwren flows`, `netwren drops` and `netwren doctor` show all. If a part cannot be
 read, the other parts are shown with the reason, and the exit code is 3.
 ";
-
-/// Bound: rows of each list on the home screen. Beyond: the totals include all rows; the command of the list shows
-/// them. By: anyone with flows, interfaces or drops.
-const LIST_MAX: u64 = 60;
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
@@ -108,7 +104,7 @@ impl HomeProvider {
             ..Shown::default()
         };
         Ok(HomeProvider {
-            watch: Watch::new(CounterProvider::new(request, None, look::WINDOW)),
+            watch: Watch::new(counter_window(request, None, look::WINDOW), Probe::ALL.into()),
             flows,
             flow_reader,
             sockets: plan::of_request(&of(sockets))?,

@@ -15,7 +15,7 @@ use lookups::asked::Asked;
 use lookups::session::Session;
 use owners::{EntryOwners, OwnerResolver};
 use record::rows::{Nat, nat_need};
-use record::{Accounting, Annotated, LookupId, Lookups, Schema, Source};
+use record::{Accounting, Annotated, Demand, LookupId, Lookups, Schema, Source};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::hash::RandomState;
@@ -70,7 +70,7 @@ pub(super) fn table_of(words: &ParsedWords<'_>) -> CtTable {
 /// Saves entries and expectations; returns the number of entries. Leaves out the field for expired entries, which only
 /// the walk reports, because the walk lacks other fields.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
-    let (mut notes, demand) = (Accounting::default(), saved::every_field::<Nat>(nat_need::EXPIRED));
+    let (mut notes, demand) = (Accounting::default(), Demand::<Nat>::every_field(nat_need::EXPIRED));
     let [entries, _] = [CtTable::Conntrack, CtTable::Expect].map(|table| {
         // In a replay their owners are found from the recorded sockets.
         let reading = EntryProvider { via: None, table, owners: false, named: 0, secret: RandomState::new() };

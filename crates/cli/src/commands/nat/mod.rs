@@ -6,13 +6,10 @@ pub(crate) mod events;
 pub(crate) mod list;
 pub(super) mod owner_readings;
 mod port_use;
-mod snat_rules;
 pub(crate) mod stateless;
 pub(crate) mod stats;
 pub(crate) mod top;
 mod uncounted;
-
-pub(super) use snat_rules::SnatRules;
 
 /// Default number of groups in `nat top`.
 const LIMIT: u64 = 10;

@@ -10,7 +10,7 @@ use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
 use lookups::asked::Asked;
 use lookups::session::Session;
 use record::rows::NatStats;
-use record::{Accounting, Lookups, Schema, Source};
+use record::{Accounting, Demand, Lookups, Schema, Source};
 use runtime::outcome::Outcome;
 use std::cell::RefCell;
 use sys::Mode;
@@ -100,7 +100,7 @@ fn columns(request: &Request, per_cpu: bool) -> Option<String> {
 
 /// Saves counters and settings.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
-    let (mut notes, all) = (Accounting::default(), saved::every_field::<NatStats>(0));
+    let (mut notes, all) = (Accounting::default(), Demand::<NatStats>::every_field(0));
     let reading = StatsProvider { options: StatOptions::default(), memory: None };
     let rows = reading.with_source(session, Lookups::none(), &mut notes, |source| saved::read(source, &all, stats));
     stats.add(&notes);

@@ -1,14 +1,9 @@
 //! `netwren nat advise`: recommends a size for the conntrack table, and explains why.
 //!
-//! It reads data (`gather`), lets `doctor` judge, shows the advice (`show`), and with `--apply` (`apply`) writes it as
-//! settings (`settings`), also across restarts (`kept`).
+//! `probes::nat` reads the data, `doctor::nat` judges it, `show` shows the advice, and with `--apply` `probes::nat`
+//! writes it as settings.
 
-mod apply;
 mod asked;
-mod gather;
-mod judged;
-mod kept;
-mod settings;
 mod show;
 
 use super::super::made_rows::MadeRows;
@@ -16,10 +11,10 @@ use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use asked::NatAdvise;
-use doctor::nat::{Evidence, advise};
-use judged::Judged;
+use doctor::nat::{Evidence, Judged, advise};
 use lookups::pillars;
 use lookups::session::{Session, SessionTarget};
+use probes::nat::{self, ApplyOptions, Sampling};
 use record::Accounting;
 use record::Schema;
 use record::rows::NatAdvices;
@@ -38,7 +33,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ADVICE.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS),
     tables: &[Schema::of::<NatAdvices>().keeping(KEEPS)],
-    recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
+    recorded: Some(SavedPart { rows: None, is_large: false, read: nat::save }),
     run: Some(run),
     ..Command::TABLE
 };
@@ -68,7 +63,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         // The limit, the buckets and the memory belong to the host. A run in the host's first namespace judges them for
         // all namespaces, a run in another namespace for that namespace only. A recording has the namespaces it was
         // made from.
-        all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none() && gather::is_first_netns(),
+        all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none() && nat::is_first_netns(),
         record: asked.record.clone(),
         replay: asked.replay.clone(),
         ..SessionTarget::default()
@@ -79,7 +74,8 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     };
     let mut stats = Accounting::default();
     pillars::find_namespaces(&session, true, &mut stats);
-    let gathered = gather::gather(&session, &asked, &mut stats);
+    let NatAdvise { samples, interval, memory_bytes: memory_bytes_max, .. } = asked;
+    let gathered = nat::gather(&session, &Sampling { samples, interval, memory_bytes_max }, &mut stats);
     let outcome = match gathered {
         Ok(found) => tell(&session, &asked, &rows, found, &mut stats),
         Err(error) => Outcome::because(Exit::Failed, error),
@@ -100,7 +96,7 @@ fn tell(
     found: Vec<(u64, Evidence)>,
     stats: &mut Accounting,
 ) -> Outcome {
-    let names = gather::names(session, &found, stats);
+    let names = nat::names(session, &found, stats);
     let judged: Vec<Judged> = found
         .into_iter()
         .zip(names)
@@ -113,5 +109,6 @@ fn tell(
     if shown.exit != Exit::Ok || !asked.apply {
         return shown;
     }
-    apply::run(session, &judged, asked)
+    let NatAdvise { yes, timeouts, all_netns, .. } = *asked;
+    nat::apply(session, &judged, ApplyOptions { yes, timeouts, all_netns })
 }

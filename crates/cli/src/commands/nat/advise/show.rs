@@ -1,8 +1,8 @@
 //! The advice as text and as rows.
 
-use super::judged::Judged;
-use super::settings;
-use doctor::nat::{Advice, Evidence, PortUse, Sizes, TimeoutAdvice, Verdict};
+use doctor::nat::{
+    Advice, Evidence, Judged, PortUse, Sizes, TimeoutAdvice, Verdict, sizes_of, sysctl_lines, timeout_of,
+};
 use record::rows::{AdviceNumber, NatAdvice, StatCounter, ip_proto};
 use record::text::put_text;
 use record::{Object, Value};
@@ -33,7 +33,7 @@ pub(super) fn words(judged: &[Judged]) -> String {
             let _ = writeln!(text, "  {reason}");
         }
     }
-    let lines = settings::lines(&settings::sizes(judged));
+    let lines = sysctl_lines(&sizes_of(judged));
     if !lines.is_empty() {
         text.push_str("to set, in the first network namespace:\n");
         for line in &lines {
@@ -46,7 +46,7 @@ pub(super) fn words(judged: &[Judged]) -> String {
 
 /// Adds the timeouts that should be shorter, with their namespaces if there are several.
 fn timeouts(text: &mut String, judged: &[Judged]) {
-    let mut advised = judged.iter().filter_map(|one| Some((one, settings::timeout(one)?))).peekable();
+    let mut advised = judged.iter().filter_map(|one| Some((one, timeout_of(one)?))).peekable();
     if advised.peek().is_none() {
         return;
     }
@@ -72,8 +72,8 @@ impl<'j> AdviceRows<'j> {
         // Host-wide settings appear in one row only: the row of the namespace in which they can be set.
         let bearer = judged.iter().position(|one| one.evidence.is_first).unwrap_or(0);
         let lines = |(place, one): (usize, &Judged)| {
-            let sizes = if place == bearer { settings::sizes(judged) } else { Vec::new() };
-            [settings::lines(&sizes), settings::lines(settings::timeout(one).as_slice())]
+            let sizes = if place == bearer { sizes_of(judged) } else { Vec::new() };
+            [sysctl_lines(&sizes), sysctl_lines(timeout_of(one).as_slice())]
         };
         AdviceRows {
             judged,

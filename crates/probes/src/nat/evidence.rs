@@ -1,40 +1,52 @@
 //! Gathers the data for advice: several readings of the counters, one pass over the table, and sizes of objects.
 
-use super::super::snat_rules::SnatRules;
-use super::asked::NatAdvise;
+use super::snat_rules::SnatRules;
+use crate::entries::read_entries;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{AllNetnsConntrack, BackendCache, ConntrackSource, CtTable, Options, in_each, in_each_for};
+use conntrack::{BackendCache, CtTable, in_each, in_each_for};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
 use lookups::long_work;
 use lookups::session::Session;
-use record::rows::{CtSettings, Nat, StatCounter, stat_need};
-use record::{Accounting, Demand, Next, Scan, SourceError, SourceFault, field_index, text};
+use record::rows::{Nat, StatCounter, stat_need};
+use record::{Accounting, Demand, Next, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 use sys::{Host, NetnsTarget};
 
-/// The data on the session's namespaces, in order. Takes as long as the samples.
-pub(super) fn gather(
+/// How often to read the counters.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampling {
+    /// Number of readings.
+    pub samples: u32,
+    /// The time between two readings.
+    pub interval: Duration,
+    /// Bytes that the advised table may take; `None` for a share of the memory.
+    pub memory_bytes_max: Option<u64>,
+}
+
+/// Reads the data on the session's namespaces, in order. Takes as long as the samples.
+pub fn gather(
     session: &Session,
-    asked: &NatAdvise,
+    sampling: &Sampling,
     stats: &mut Accounting,
 ) -> Result<Vec<(u64, Evidence)>, SourceError> {
     let namespaces = session.namespaces();
     let ways = session.ways(namespaces.as_deref());
     let mut sampled = Sampled::default();
-    let last = sampled.take_all(session, asked, &ways)?;
+    let last = sampled.take_all(session, sampling, &ways)?;
     stats.add(&last);
     let host = session.host();
-    let machine = Machine::read(host, asked.memory_bytes, stats);
+    let machine = Machine::read(host, sampling.memory_bytes_max, stats);
     let mut found = BTreeMap::new();
     let alive: Vec<NetnsTarget<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table is read after all samples, because reading it removes expired entries in every namespace and so
     // changes the counts.
-    let mut pass = namespaces.is_some().then(|| TablePass::over(session, &sampled, &alive, stats));
-    let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, stats| {
+    let mut pass = TablePass::over(session, &sampled, &alive, stats);
+    let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, _| {
         let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
-        let evidence = machine.evidence(session, netns_id, of, pass.as_mut(), stats);
+        let evidence = machine.evidence(host, netns_id, of, &mut pass);
         found.insert(netns_id, evidence);
         Ok(Next::More)
     })?;
@@ -56,8 +68,8 @@ pub(super) fn gather(
     Ok(ways.iter().filter_map(|way| Some((way.netns_id, found.remove(&way.netns_id)?))).collect())
 }
 
-/// Names of the namespaces, or their inodes, in the order of `found`.
-pub(super) fn names(session: &Session, found: &[(u64, Evidence)], stats: &mut Accounting) -> Vec<Vec<u8>> {
+/// Returns the names of the namespaces, or their inodes, in the order of `found`.
+pub fn names(session: &Session, found: &[(u64, Evidence)], stats: &mut Accounting) -> Vec<Vec<u8>> {
     let ids: Vec<u64> = found.iter().map(|(netns_id, _)| *netns_id).collect();
     let number = |id: u64| {
         let mut number = Vec::new();
@@ -115,23 +127,23 @@ impl Sampled {
     fn take_all(
         &mut self,
         session: &Session,
-        asked: &NatAdvise,
+        sampling: &Sampling,
         ways: &[NetnsTarget<'_>],
     ) -> Result<Accounting, SourceError> {
-        let interval_ns = u64::try_from(asked.interval.as_nanos()).unwrap_or(u64::MAX);
+        let interval_ns = u64::try_from(sampling.interval.as_nanos()).unwrap_or(u64::MAX);
         let mut stats = Accounting::default();
-        while self.round < asked.samples && session.host().begin_round() {
+        while self.round < sampling.samples && session.host().begin_round() {
             stats = self.take(session, ways)?;
-            if self.round == asked.samples || session.host().is_replay() {
+            if self.round == sampling.samples || session.host().is_replay() {
                 continue;
             }
             // Measured from the end of the last round, so that samples of a namespace are at least this far apart.
             let due_ns = sys::clock::monotonic_ns().saturating_add(interval_ns);
-            let (round, samples) = (self.round, asked.samples);
+            let (round, samples) = (self.round, sampling.samples);
             let what = format!("reading connection tracking: {round} of {samples} samples, waiting");
-            let _line = long_work::progress(session, what, Some(asked.interval), String::new);
+            let _line = long_work::progress(session, what, Some(sampling.interval), String::new);
             if !session.sleep_until(due_ns) {
-                stats.add_reason(1, format!("interrupted after {} of {} samples", self.round, asked.samples));
+                stats.add_reason(1, format!("interrupted after {} of {} samples", self.round, sampling.samples));
                 break;
             }
         }
@@ -182,7 +194,7 @@ impl Machine {
     fn read(host: &Host, memory_bytes_max: Option<u64>, stats: &mut Accounting) -> Machine {
         let page_bytes = page_bytes(host);
         let memory_bytes = memory_bytes(host);
-        let (entry, entries, rules) = (None, None, SnatRules::new());
+        let (entry, entries, rules) = (None, None, SnatRules::default());
         let mut machine = Machine { entry, entries, page_bytes, memory_bytes, memory_bytes_max, rules };
         match SlabSizes::read(host) {
             Ok(sizes) => {
@@ -197,21 +209,12 @@ impl Machine {
     }
 
     /// The data on the calling thread's namespace.
-    fn evidence(
-        &self,
-        session: &Session,
-        netns_id: u64,
-        of: &Counted,
-        pass: Option<&mut TablePass>,
-        stats: &mut Accounting,
-    ) -> Evidence {
-        let host = session.host();
+    fn evidence(&self, host: &Host, netns_id: u64, of: &Counted, pass: &mut TablePass) -> Evidence {
         let settings = of.last.settings.unwrap_or_default();
         // An empty table need not be read, which would cost 50 ns per bucket of the host in each namespace.
-        let (census, chains) = match pass {
-            _ if of.is_empty() => (Some(Census::new(&settings)), None),
-            Some(pass) => (pass.censuses.remove(&netns_id), pass.chains),
-            None => census(session, netns_id, &settings, stats),
+        let (census, chains) = match of.is_empty() {
+            true => (Some(Census::new(&settings)), None),
+            false => (pass.censuses.remove(&netns_id), pass.chains),
         };
         // Listing rules costs a process, which is only justified for entries with translated source ports.
         let has_ports = census.as_ref().is_some_and(Census::has_source_ports);
@@ -237,7 +240,7 @@ impl Machine {
 }
 
 /// For a recording: reads the data for advice in addition to the table, its counters and settings.
-pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
+pub fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let host = session.host();
     let machine = Machine::read(host, None, stats);
     session.in_each_namespace(&mut |netns_id| {
@@ -249,9 +252,9 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
 }
 
 /// The fields that a pass needs. Only the walk reports whether an entry has expired.
-const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired", "zone"];
+const FIELDS: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired", "zone"];
 
-/// The table's data for all namespaces: read in one pass if the walk is possible, otherwise one namespace at a time.
+/// The table's data, read in one pass.
 #[derive(Default)]
 struct TablePass {
     /// Censuses by namespace; namespaces whose table could not be read are left out.
@@ -262,41 +265,32 @@ struct TablePass {
 impl TablePass {
     /// Reads those namespaces of `alive` that have entries.
     fn over(session: &Session, sampled: &Sampled, alive: &[NetnsTarget<'_>], stats: &mut Accounting) -> TablePass {
-        let counted = |way: &NetnsTarget<'_>| sampled.of.get(&way.netns_id).filter(|of| !of.is_empty());
-        let filled: Vec<NetnsTarget<'_>> = alive.iter().filter(|way| counted(way).is_some()).copied().collect();
-        let settings = |way: &NetnsTarget<'_>| counted(way).and_then(|of| of.last.settings).unwrap_or_default();
         let mut pass = TablePass::default();
-        if filled.is_empty() {
+        for way in alive {
+            if let Some(of) = sampled.of.get(&way.netns_id).filter(|of| !of.is_empty()) {
+                pass.censuses.insert(way.netns_id, Census::new(&of.last.settings.unwrap_or_default()));
+            }
+        }
+        if pass.censuses.is_empty() {
             return pass;
         }
         tell_of_bpf(session, stats);
-        pass.censuses.extend(filled.iter().map(|way| (way.netns_id, Census::new(&settings(way)))));
-        let options = Options::new(session.netns_id());
-        let source = AllNetnsConntrack::new(session.host(), options, filled).with_cache(session.cache());
-        let mut scan = source.scan(&demand());
-        let read = scan.run(&mut |row| {
+        let fields: Vec<usize> = FIELDS.iter().filter_map(|name| field_index::<Nat>(name)).collect();
+        let filled: Vec<u64> = pass.censuses.keys().copied().collect();
+        let (read, chains) = read_entries(session, &Demand::new(&fields, Vec::new()), &filled, &mut |row| {
             if let Some(census) = pass.censuses.get_mut(&row.netns_id) {
                 census.add(row);
             }
             Next::More
         });
+        let (is_one, is_read) = (session.namespaces().is_none(), read.is_ok());
+        // In an incomplete pass over several namespaces, one without rows may not have been read.
         if !take_stats(read, stats) {
-            // A namespace without rows may not have been read.
-            pass.censuses.retain(|_, census| census.entries() > 0);
+            pass.censuses.retain(|_, census| if is_one { is_read } else { census.entries() > 0 });
         }
-        pass.chains = scan.chains().map(walked);
+        pass.chains = chains.map(|chains| Chains { longest: Some(chains.longest.into()), nodes: chains.nodes });
         pass
     }
-}
-
-/// The demand of a pass.
-fn demand() -> Demand<Nat> {
-    let fields: Vec<usize> = ASKED.iter().filter_map(|name| field_index::<Nat>(name)).collect();
-    Demand::new(&fields, Vec::new())
-}
-
-fn walked(chains: conntrack::Chains) -> Chains {
-    Chains { longest: Some(chains.longest.into()), nodes: chains.nodes }
 }
 
 /// Adds the reason why the walk is not possible; a failed attempt is reported by the reading itself.
@@ -323,28 +317,8 @@ fn take_stats(read: Result<Accounting, SourceError>, stats: &mut Accounting) -> 
     }
 }
 
-/// Reads the table of the calling thread's namespace in one pass.
-fn census(
-    session: &Session,
-    netns_id: u64,
-    settings: &CtSettings,
-    stats: &mut Accounting,
-) -> (Option<Census>, Option<Chains>) {
-    tell_of_bpf(session, stats);
-    let mut census = Census::new(settings);
-    let source = ConntrackSource::new(session.host(), Options::new(netns_id)).with_cache(session.cache());
-    let mut scan = source.scan(&demand());
-    let read = scan.run(&mut |row| {
-        census.add(row);
-        Next::More
-    });
-    let is_read = read.is_ok();
-    take_stats(read, stats);
-    if is_read { (Some(census), scan.chains().map(walked)) } else { (None, None) }
-}
-
-/// True if the calling thread is in the host's first network namespace, judging by the settings.
-pub(super) fn is_first_netns() -> bool {
+/// Returns true if the calling thread is in the host's first network namespace, judging by the settings.
+pub fn is_first_netns() -> bool {
     let mode = sys::fs::stat(Path::new(SETTINGS_DIR).join("nf_conntrack_max").as_path());
     // Without these settings no conntrack table exists, and nothing distinguishes the namespaces.
     mode.map_or(true, |stat| stat.mode & WRITABLE != 0)

@@ -1,37 +1,51 @@
 //! Converts advice to kernel settings.
-use super::judged::Judged;
-use doctor::nat::TimeoutAdvice;
+
+use super::{Advice, Evidence, TimeoutAdvice};
+
+/// A namespace, and the advice for it.
+pub struct Judged {
+    /// Its inode.
+    pub netns_id: u64,
+    /// Its name, which is untrusted text.
+    pub name: Vec<u8>,
+    /// What was read about it.
+    pub evidence: Evidence,
+    /// What follows from that.
+    pub advice: Advice,
+}
 
 /// A setting with its current and its advised value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Setting {
+pub struct Setting {
     /// Its file in /proc/sys/net/netfilter.
-    pub(super) file: &'static str,
-    pub(super) was: u64,
-    pub(super) becomes: u64,
+    pub file: &'static str,
+    /// Its current value.
+    pub was: u64,
+    /// Its advised value.
+    pub becomes: u64,
 }
 
 impl Setting {
-    /// The name for sysctl(8).
-    pub(super) fn name(&self) -> String {
+    /// Returns the name for sysctl(8).
+    pub fn name(&self) -> String {
         format!("net.netfilter.{}", self.file)
     }
 
-    /// The assignment of a value in the syntax of sysctl(8).
-    pub(super) fn with(&self, value: u64) -> String {
+    /// Returns the assignment of a value in the syntax of sysctl(8).
+    pub fn with(&self, value: u64) -> String {
         format!("{}={value}", self.name())
     }
 
-    /// The assignment of the advised value.
-    pub(super) fn line(&self) -> String {
+    /// Returns the assignment of the advised value.
+    pub fn line(&self) -> String {
         self.with(self.becomes)
     }
 }
 
-/// The limit and the buckets, if they should change. Buckets come first, so that the raised limit never has too few
-/// buckets. The host has one limit: the largest that any namespace needs, with the buckets computed for it, so that
+/// Returns the limit and the buckets, if they should change. Buckets come first, so that the raised limit never has too
+/// few buckets. The host has one limit: the largest that any namespace needs, with the buckets computed for it, so that
 /// both stay within the memory they were advised for.
-pub(super) fn sizes(judged: &[Judged]) -> Vec<Setting> {
+pub fn sizes_of(judged: &[Judged]) -> Vec<Setting> {
     let sizes = judged.iter().filter_map(|one| Some((one.evidence.max?, one.evidence.buckets?, one.advice.sizes?)));
     // These values are the same in each namespace.
     let Some((max, buckets, _)) = sizes.clone().next() else { return Vec::new() };
@@ -44,14 +58,14 @@ pub(super) fn sizes(judged: &[Judged]) -> Vec<Setting> {
     all.into_iter().filter(|setting| setting.becomes != setting.was).collect()
 }
 
-/// The timeout of a namespace, if shortening it frees entries.
-pub(super) fn timeout(one: &Judged) -> Option<Setting> {
+/// Returns the timeout of a namespace, if shortening it frees entries.
+pub fn timeout_of(one: &Judged) -> Option<Setting> {
     let TimeoutAdvice { setting, seconds, advised_s, frees, .. } = one.advice.timeout?;
     frees.filter(|frees| *frees > 0)?;
     Some(Setting { file: setting.file(), was: seconds, becomes: advised_s? })
 }
 
-/// The settings in the syntax of sysctl(8).
-pub(super) fn lines(settings: &[Setting]) -> Vec<String> {
+/// Returns the settings in the syntax of sysctl(8).
+pub fn sysctl_lines(settings: &[Setting]) -> Vec<String> {
     settings.iter().map(Setting::line).collect()
 }

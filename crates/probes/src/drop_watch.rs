@@ -1,63 +1,84 @@
-//! Counts drops by reason and location while the host is observed.
+//! Counts drops by reason and location during the window.
 
-use super::Samples;
-use crate::commands::drops::rules::{DropRules, OpenRules};
-use crate::commands::drops::scope;
-use crate::commands::saved;
-use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
+use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsError, DropsVia};
 use doctor::checks::{DropSeen, RuleSeen, Surroundings};
+use lookups::drop_rules::{DropRules, OpenRules};
 use lookups::session::Session;
 use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};
-use record::{Accounting, Annotated, Next, Source, SourceFault};
+use record::{Accounting, Annotated, Demand, Next, Source, SourceFault};
 use std::cell::RefCell;
+
+use crate::counter_window::Samples;
+use crate::probe::{ProbeReader, Round};
 
 /// Bound: kinds of drops that `doctor` remembers for a namespace. Beyond: further kinds are not checked, counted (exit
 /// code 3). By: anyone who causes many kinds of drops.
 const DROPS_MAX: usize = 4096;
 
-/// Counts drops while the host is observed.
-pub(in crate::commands::doctor) struct DropWatch {
+/// Returns the namespaces whose drops a session counts.
+pub fn drop_scope(session: &Session) -> DropScope {
+    match session.namespaces() {
+        Some(_) => DropScope::AllNetns,
+        None => DropScope::Netns(u32::try_from(session.netns_id()).unwrap_or(0)),
+    }
+}
+
+/// Counts drops with a BPF program from round to round.
+pub struct DropWatch {
     counter: RefCell<Option<DropCounter>>,
     /// True if a replay is analyzed as a whole instead of round by round.
     sums_rounds: bool,
 }
 
 impl DropWatch {
-    /// Creates a watch that does not count yet.
-    pub(in crate::commands::doctor) fn new(sums_rounds: bool) -> DropWatch {
+    /// Makes a watch that does not count yet.
+    pub(crate) fn new(sums_rounds: bool) -> DropWatch {
         DropWatch { counter: RefCell::default(), sums_rounds }
     }
 
-    /// Starts counting, if it has not started yet. Takes about 15 ms.
-    pub(in crate::commands::doctor) fn begin(&self, session: &Session, stats: &mut Accounting) {
+    /// Starts counting, if it has not started yet; does nothing in a replay. Takes about 15 ms. Fails if no BPF program
+    /// can count drops.
+    pub fn open(&self, session: &Session) -> Result<(), DropsError> {
         if session.host().is_replay() || self.counter.borrow().is_some() {
-            return;
+            return Ok(());
         }
         session.cache::<OpenRules>().open(session);
-        match DropCounter::open(session.host(), scope(session), Some(DropsVia::Bpf)) {
-            Ok(counter) => drop(self.counter.replace(Some(counter))),
-            Err(error) => {
-                stats.incomplete(0, format!("drops are not counted by reason: {error}"));
-            }
+        let counter = DropCounter::open(session.host(), drop_scope(session), Some(DropsVia::Bpf))?;
+        self.counter.replace(Some(counter));
+        Ok(())
+    }
+
+    /// Makes the next source of drops return the values of the last one.
+    pub fn repeat(&self) {
+        self.counter.borrow_mut().iter_mut().for_each(DropCounter::repeat);
+    }
+
+    /// Makes a source of the drops since the last reading.
+    pub fn source<'s>(&'s self, session: &'s Session) -> DropSource<'s> {
+        let options = DropOptions { scope: drop_scope(session), all: false, sums_rounds: self.sums_rounds };
+        DropSource::new(session.host(), options, &self.counter)
+    }
+}
+
+/// Reads the drops of a round.
+pub(crate) struct DropReader<'w>(pub(crate) &'w DropWatch);
+
+impl ProbeReader for DropReader<'_> {
+    fn begin(&mut self, round: &Round<'_>, stats: &mut Accounting) {
+        if let Err(error) = self.0.open(round.session) {
+            stats.incomplete(0, format!("drops are not counted by reason: {error}"));
         }
     }
 
-    /// The counter, for other users; None before the first reading, or if no program can count drops.
-    pub(in crate::commands) fn counter(&self) -> &RefCell<Option<DropCounter>> {
-        &self.counter
-    }
-
-    /// Adds the drops since the last reading.
-    pub(in crate::commands::doctor) fn read(&self, session: &Session, samples: &mut Samples, stats: &mut Accounting) {
-        if self.counter.borrow().is_none() && !session.host().is_replay() {
+    fn end(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
+        let (session, is_replay) = (round.session, round.session.host().is_replay());
+        if self.0.counter.borrow().is_none() && !is_replay {
             return;
         }
-        let options = DropOptions { scope: scope(session), all: false, sums_rounds: self.sums_rounds };
-        let drops = DropSource::new(session.host(), options, &self.counter);
+        let drops = self.0.source(session);
         let source = Annotated::new(&drops, DropRules::new(session));
-        let demand = saved::every_field::<Drops>(0);
         let mut over = 0;
-        let read = source.run(&demand, &mut |row| {
+        let read = source.run(&Demand::<Drops>::every_field(0), &mut |row| {
             if let Some(sample) = samples.get_mut(&Some(row.netns_id)) {
                 over += add_drop(&mut sample.around, row);
             }
@@ -67,7 +88,7 @@ impl DropWatch {
             Ok(_) => samples.values_mut().for_each(|sample| {
                 sample.around.drops.get_or_insert_default();
             }),
-            Err(error) if session.host().is_replay() && error.fault == SourceFault::Io => {
+            Err(error) if is_replay && error.fault == SourceFault::Io => {
                 stats.unanswered = true;
                 stats.add_reason(0, "the recording holds no drops by reason (`netwren doctor --record` records them)");
             }
@@ -93,8 +114,7 @@ fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
         reason: text(row.reason),
         place: text(row.place),
         hook: row.hook,
-        // The name is filled in with the interfaces.
-        iface: if row.ifindex == 0 { String::new() } else { row.ifindex.to_string() },
+        ifindex: row.ifindex,
         proto: row.l4.map_or("", ip_proto::name),
         ends: row.ends,
         ports: row.ports,

@@ -1,27 +1,52 @@
-//! One pass over the conntrack table, shared by several checks.
+//! One pass over the conntrack table, for probes and for advice.
 
-use super::Samples;
-use crate::commands::lacks::note;
-use conntrack::{AllNetnsConntrack, ConntrackSource, Options};
+use conntrack::{AllNetnsConntrack, Chains, ConntrackSource, Options};
 use doctor::checks::Sample;
 use lookups::session::Session;
 use record::rows::{Conntrack, CounterSource, Nat};
-use record::{Accounting, Demand, Next, Schema, Source, field_index};
+use record::{Accounting, Demand, Each, Next, Scan, Schema, SourceError, field_index};
+
+use crate::counter_window::Samples;
+
+/// Reads the entries of the session's namespaces that are `wanted`. The walk also returns the lengths of the hash
+/// chains.
+pub(crate) fn read_entries(
+    session: &Session,
+    demand: &Demand<Nat>,
+    wanted: &[u64],
+    each: &mut Each<'_, Nat>,
+) -> (Result<Accounting, SourceError>, Option<Chains>) {
+    let (host, options) = (session.host(), Options::new(session.netns_id()));
+    match session.namespaces() {
+        None => {
+            let source = ConntrackSource::new(host, options).with_cache(session.cache());
+            let mut scan = source.scan(demand);
+            (scan.run(each), scan.chains())
+        }
+        Some(namespaces) => {
+            let mut ways = session.ways(Some(&namespaces));
+            ways.retain(|way| wanted.contains(&way.netns_id));
+            let source = AllNetnsConntrack::new(host, options, ways).with_cache(session.cache());
+            let mut scan = source.scan(demand);
+            (scan.run(each), scan.chains())
+        }
+    }
+}
 
 /// A pass over the table.
-pub(super) struct EntriesPass {
+pub(crate) struct EntriesPass {
     /// The required fields.
-    pub(super) fields: &'static [&'static str],
+    pub(crate) fields: &'static [&'static str],
     /// A filter for the required entries.
-    pub(super) filter: &'static str,
+    pub(crate) filter: &'static str,
     /// The message if the pass fails: `tracked flows are not checked`.
-    pub(super) lack: &'static str,
+    pub(crate) lack: &'static str,
 }
 
 impl EntriesPass {
     /// Hands the entries of the wanted, non-empty namespaces to `add`; reads no table if there are none. Returns false
     /// if the pass failed.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         session: &Session,
         samples: &mut Samples,
@@ -41,8 +66,6 @@ impl EntriesPass {
         let fields: Vec<usize> = self.fields.iter().filter_map(|name| field_index::<Nat>(name)).collect();
         let filter = engine::filter::conjuncts(Schema::of::<Nat>(), self.filter).unwrap_or_default();
         let demand = Demand::new(&fields, filter);
-        let options = Options::new(session.netns_id());
-        let namespaces = session.namespaces();
         let mut each = |row: &Conntrack<'_>| {
             let sample = samples.get_mut(&Some(row.netns_id)).filter(|_| wanted.contains(&row.netns_id));
             if let Some(sample) = sample {
@@ -50,20 +73,9 @@ impl EntriesPass {
             }
             Next::More
         };
-        let read = match namespaces.as_deref() {
-            None => {
-                let source = ConntrackSource::new(session.host(), options).with_cache(session.cache());
-                source.run(&demand, &mut each)
-            }
-            Some(namespaces) => {
-                let mut ways = session.ways(Some(namespaces));
-                ways.retain(|way| wanted.contains(&way.netns_id));
-                let source = AllNetnsConntrack::new(session.host(), options, ways).with_cache(session.cache());
-                source.run(&demand, &mut each)
-            }
-        };
+        let (read, _) = read_entries(session, &demand, &wanted, &mut each);
         match &read {
-            Ok(read) => note(stats, read),
+            Ok(read) => stats.add_gaps(read),
             Err(error) => {
                 stats.incomplete(1, format!("{}: {error}", self.lack));
             }

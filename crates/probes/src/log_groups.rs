@@ -1,18 +1,41 @@
 //! Finds rules that log to a group without a reader.
 
-use super::note;
-use doctor::checks::{Moved, UnreadRule};
+use doctor::checks::{Moved, Sample, UnreadRule};
 use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES, RULES_MAX};
 use record::Accounting;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use sys::{Errno, Host, Modules, Presence};
+
+use crate::probe::{InNetns, ProbeReader, note_error};
+
+/// Finds rules that log to a group without a reader at both readings.
+#[derive(Default)]
+pub(crate) struct LogGroupReader {
+    /// Such rules at the first reading, by namespace; namespaces without them are left out.
+    before: BTreeMap<u64, Vec<GroupRule>>,
+}
+
+impl ProbeReader for LogGroupReader {
+    fn first(&mut self, netns: &InNetns<'_>, stats: &mut Accounting) {
+        let unread = read_unread(netns.host(), netns.netns_id, stats);
+        if !unread.is_empty() {
+            self.before.insert(netns.netns_id, unread);
+        }
+    }
+
+    fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
+        if let Some(before) = self.before.get(&netns.netns_id) {
+            sample.around.unread = compare(before, read_unread(netns.host(), netns.netns_id, stats));
+        }
+    }
+}
 
 /// Returns the rules of the calling thread's namespace whose log group has no reader.
 ///
 /// Reads one file; if the kernel's log module is loaded, it also lists the rules, which takes some microseconds per
 /// rule.
-pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<GroupRule> {
-    let Some(bound) = bound(host, netns_id, stats) else { return Vec::new() };
+fn read_unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<GroupRule> {
+    let Some(bound) = read_bound(host, netns_id, stats) else { return Vec::new() };
     match if host.is_replay() { Presence::There } else { Modules::new(host).presence(RULES) } {
         Presence::There => {}
         Presence::NotLoaded => return Vec::new(),
@@ -21,7 +44,7 @@ pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<
             return Vec::new();
         }
     }
-    let (mut rules, over) = note(group_rules::read(host, netns_id, None), stats).unwrap_or_default();
+    let (mut rules, over) = note_error(group_rules::read(host, netns_id, None), stats).unwrap_or_default();
     if over > 0 {
         stats.incomplete(over, format!("rules that log to groups are not checked beyond the first {RULES_MAX}"));
     }
@@ -30,13 +53,13 @@ pub(super) fn unread(host: &Host, netns_id: u64, stats: &mut Accounting) -> Vec<
 }
 
 /// The groups bound by a reader; `None` if no rule can log to a group, or if they cannot be read.
-fn bound(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<BTreeSet<u16>> {
+fn read_bound(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<BTreeSet<u16>> {
     let mut text = Vec::new();
     let read = host.bytes(&format!("{BOUND_GROUPS}@{netns_id}"), "", &mut text, |into| {
         sys::fs::read_file(&host.real_path(BOUND_GROUPS), into)
     });
     match read {
-        Ok(()) => Some(String::from_utf8_lossy(&text).lines().filter_map(group).collect()),
+        Ok(()) => Some(String::from_utf8_lossy(&text).lines().filter_map(parse_line).collect()),
         Err(error) if [Errno::NOENT, Errno::NOT_RECORDED].contains(&error.errno) => None,
         Err(error) => {
             stats.incomplete(1, format!("log groups without a reader are not searched for: {error}"));
@@ -46,13 +69,13 @@ fn bound(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<BTreeSet<
 }
 
 /// Parses a line: group, the reader's port id, and how it reads.
-fn group(line: &str) -> Option<u16> {
+fn parse_line(line: &str) -> Option<u16> {
     line.split_whitespace().next()?.parse().ok()
 }
 
 /// The rules of `before` that are also in the second reading. Rules that were removed or whose group now has a reader
 /// are left out; a rule whose counter was reset has no previous value.
-pub(super) fn since(before: &[GroupRule], now: Vec<GroupRule>) -> Vec<UnreadRule> {
+fn compare(before: &[GroupRule], now: Vec<GroupRule>) -> Vec<UnreadRule> {
     let unread = |rule: GroupRule| {
         let old = before.iter().find(|old| old.is_same(&rule))?;
         let logged = rule.logged.map(|after| Moved {
@@ -76,9 +99,9 @@ mod tests {
 
     #[test]
     fn lines_and_readings() {
-        assert_eq!((group("    5  20817     0 2 65535    100  1"), group("")), (Some(5), None));
+        assert_eq!((parse_line("    5  20817     0 2 65535    100  1"), parse_line("")), (Some(5), None));
         let before = [rule(1, Some(3)), rule(2, None), rule(3, Some(9))];
-        let found = since(&before, vec![rule(1, Some(8)), rule(2, None), rule(3, Some(1)), rule(4, Some(7))]);
+        let found = compare(&before, vec![rule(1, Some(8)), rule(2, None), rule(3, Some(1)), rule(4, Some(7))]);
         let grown: Vec<_> = found.iter().map(|one| (one.handle, one.logged.map(|logged| logged.grown()))).collect();
         assert_eq!(grown, [(1, Some(5)), (2, None), (3, Some(0))]);
     }

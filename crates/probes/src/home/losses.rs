@@ -1,14 +1,13 @@
 //! Drops from the kernel's own counters, if no BPF program can count them.
 
-use super::LIST_MAX;
-use super::parts::netns;
-use ::drops::{LOSSES, LossCounter};
+use super::{LIST_MAX, netns};
 use doctor::checks::Sample;
+use drops::{LOSSES, LossCounter};
 use record::rows::{CounterSource, HomeScreen};
 use record::{Lookups, OwnedObject, Value};
 
-/// The counters that increased, the largest increase first.
-pub(super) fn of_samples(samples: &[Sample], lookups: &Lookups<'_>) -> Vec<OwnedObject> {
+/// Returns the counters of losses that increased, the largest increase first.
+pub fn losses_of(samples: &[Sample], lookups: &Lookups<'_>) -> Vec<OwnedObject> {
     let mut all: Vec<(u64, OwnedObject)> = Vec::new();
     for sample in samples {
         for LossCounter { source, name, .. } in LOSSES {
@@ -79,7 +78,7 @@ mod tests {
         ] {
             sample.add_counter(&row);
         }
-        let found = of_samples(&[sample], &Lookups::none());
+        let found = losses_of(&[sample], &Lookups::none());
         let shown: Vec<(Value<'_>, Value<'_>, Value<'_>)> =
             found.iter().map(|one| (one.get("count"), one.get("reason"), one.get("iface"))).collect();
         let text = |text: &'static str| Value::Bytes(text.as_bytes());

@@ -1,6 +1,6 @@
 //! Listens for hosts that send ARP with one of this host's IPv4 addresses.
 
-use doctor::checks::Conflict;
+use doctor::checks::{Conflict, Sample};
 use host::Links;
 use host::arp_claims::{self, ArpClaim, ArpWatch};
 use record::rows::{Link, LinkAddr};
@@ -8,12 +8,14 @@ use record::{Accounting, Addr};
 use std::collections::{BTreeMap, BTreeSet};
 use sys::{ARP_ADDRESSES_MAX, Errno, Host};
 
+use crate::probe::{InNetns, ProbeReader, note_error};
+
 /// Maximum number of namespaces to listen in; each takes one descriptor. The host's own namespace comes first, and
 /// users share the rest equally.
 ///
 /// Bound: namespaces in which `doctor` receives ARP: the host's first, then equal parts for each user. Beyond: further
 /// namespaces are counted (exit code 3). By: a user who makes namespaces, for that user's namespaces.
-pub(super) const NAMESPACES_MAX: usize = 256;
+const NAMESPACES_MAX: usize = 256;
 
 /// Flags of interfaces without ARP (`IFF_NOARP`) and of loopback: include/uapi/linux/if.h.
 const NO_ARP: u32 = 0x80 | 0x8;
@@ -21,17 +23,19 @@ const NO_ARP: u32 = 0x80 | 0x8;
 /// Pairs of interface and address.
 type InterfaceAddresses = BTreeSet<(u32, [u8; 4])>;
 
-/// ARP listeners in namespaces.
+/// Listens for ARP during the window.
 #[derive(Default)]
-pub(super) struct ArpListeners {
+pub(crate) struct ArpReader {
     /// Listeners by namespace, with the interfaces and addresses present at the start.
     open: BTreeMap<u64, (ArpWatch, InterfaceAddresses)>,
+    /// The namespaces to listen in; `None` until the first one is asked for.
+    chosen: Option<BTreeSet<u64>>,
 }
 
 /// Number of threads that close sockets.
 const CLOSERS: usize = 16;
 
-impl Drop for ArpListeners {
+impl Drop for ArpReader {
     /// Closes the sockets in parallel, because the kernel waits for a grace period of about 16 ms for each packet
     /// socket.
     fn drop(&mut self) {
@@ -48,17 +52,17 @@ impl Drop for ArpListeners {
     }
 }
 
-impl ArpListeners {
-    /// Listens in the calling thread's namespace if `is_chosen`. Costs one dump, and one socket if the namespace has
-    /// addresses.
-    pub(super) fn begin(&mut self, host: &Host, netns_id: u64, is_chosen: bool, stats: &mut Accounting) {
-        let Some(links) = super::note(Links::read_inet(host, netns_id, None), stats) else { return };
+impl ProbeReader for ArpReader {
+    /// Listens in the namespace. Costs one dump, and one socket if the namespace has addresses.
+    fn first(&mut self, netns: &InNetns<'_>, stats: &mut Accounting) {
+        let (host, netns_id) = (netns.host(), netns.netns_id);
+        let Some(links) = note_error(Links::read_inet(host, netns_id, None), stats) else { return };
         let of_link = links.addrs.iter().filter(|addr| addr.local[0] != 127 && addr.local != [0; 4]);
         let addresses: InterfaceAddresses = of_link.map(|addr| (addr.index, addr.local)).collect();
         if addresses.is_empty() || host.is_replay() {
             return;
         }
-        if !is_chosen {
+        if !self.is_chosen(netns) {
             let text = format!(
                 "duplicate IPv4 addresses are searched for in {NAMESPACES_MAX} network namespaces, but not in \
                     this one"
@@ -81,8 +85,28 @@ impl ArpListeners {
         }
     }
 
+    fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
+        if let Some(links) = netns.links(stats) {
+            sample.around.conflicts = self.conflicts(netns.host(), netns.netns_id, links, stats);
+        }
+    }
+
+    /// A recording of everything has no window to listen in.
+    fn save(&mut self, _: &InNetns<'_>, _: &mut Accounting) {}
+}
+
+impl ArpReader {
+    /// True if the namespace is one of those to listen in, which are chosen at the first call.
+    fn is_chosen(&mut self, netns: &InNetns<'_>) -> bool {
+        let Some(namespaces) = netns.session.namespaces() else { return true };
+        let own = netns.session.netns_id();
+        self.chosen
+            .get_or_insert_with(|| namespaces.choose(NAMESPACES_MAX, own).into_iter().collect())
+            .contains(&netns.netns_id)
+    }
+
     /// The hosts that were heard with an address that the interface had during the whole observation.
-    pub(super) fn conflicts(&self, host: &Host, netns_id: u64, links: &Links, stats: &mut Accounting) -> Vec<Conflict> {
+    fn conflicts(&self, host: &Host, netns_id: u64, links: &Links, stats: &mut Accounting) -> Vec<Conflict> {
         let watch = self.open.get(&netns_id);
         let mut bytes = Vec::new();
         let heard = host.bytes(&format!("arp senders@{netns_id}"), "", &mut bytes, |into| match watch {

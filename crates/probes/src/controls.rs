@@ -1,11 +1,12 @@
 //! FTP and TFTP control connections without a conntrack helper.
 
-use super::Samples;
-use super::entries::EntriesPass;
 use doctor::checks::{CONTROLS_MAX, Control, ControlKind, DropSeen, Sample};
-use lookups::session::Session;
 use record::Accounting;
 use record::rows::{Conntrack, CtTuple, ip_proto};
+
+use crate::counter_window::Samples;
+use crate::entries::EntriesPass;
+use crate::probe::{ProbeReader, Round};
 
 /// The entries to read: those at the ports of [`ControlKind`]. Backends that can filter send no others.
 const ENTRIES: EntriesPass = EntriesPass {
@@ -24,28 +25,31 @@ const ENTRIES: EntriesPass = EntriesPass {
     lack: "connections without a helper are not searched for",
 };
 
-/// Adds the control connections of namespaces where rules dropped packets that may be their data. Reads no table if
-/// there were no such drops.
-pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounting) {
-    let mut over = 0;
-    let has_data = |sample: &Sample| sample.around.drops.iter().flatten().any(DropSeen::may_be_data);
-    let add = |sample: &mut Sample, row: &Conntrack<'_>| {
-        let controls = &mut sample.around.controls;
-        match control(row) {
-            Some(control) if controls.len() < CONTROLS_MAX => controls.push(control),
-            Some(_) => over += 1,
-            None => {}
+/// Reads the control connections of namespaces where rules dropped packets that may be their data.
+pub(crate) struct ControlReader;
+
+impl ProbeReader for ControlReader {
+    fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
+        let mut over = 0;
+        let has_data = |sample: &Sample| sample.around.drops.iter().flatten().any(DropSeen::may_be_data);
+        let add = |sample: &mut Sample, row: &Conntrack<'_>| {
+            let controls = &mut sample.around.controls;
+            match read_control(row) {
+                Some(control) if controls.len() < CONTROLS_MAX => controls.push(control),
+                Some(_) => over += 1,
+                None => {}
+            }
+        };
+        ENTRIES.run(round.session, samples, has_data, add, stats);
+        if over > 0 {
+            let text = format!("FTP and TFTP connections after the first {CONTROLS_MAX} are not checked for a helper");
+            stats.incomplete(over, text);
         }
-    };
-    ENTRIES.run(session, samples, has_data, add, stats);
-    if over > 0 {
-        let text = format!("FTP and TFTP connections after the first {CONTROLS_MAX} are not checked for a helper");
-        stats.incomplete(over, text);
     }
 }
 
 /// The control connection of an entry, if it has no helper.
-fn control(row: &Conntrack<'_>) -> Option<Control> {
+fn read_control(row: &Conntrack<'_>) -> Option<Control> {
     let is_of = |kind: &ControlKind| {
         let proto = match kind {
             ControlKind::Ftp => ip_proto::TCP,

@@ -4,11 +4,11 @@
 //! ended. A counter's increase between them is at least the number of packets that its rule dropped in the round.
 //! Listings are made after the counts are read, so the one from before the round is the last but one.
 
+use crate::nft::{self, ListingBounds};
 use host::drop_rules::{self, DropRule};
 use host::rule_changes::{Changed, RuleChanges};
 use host::rule_matches::PacketFacts;
 use host::rule_texts::RuleTexts;
-use lookups::nft::{self, ListingBounds};
 use record::rows::{DroppingRule, RuleBasis};
 use record::text::put_u64;
 use std::collections::HashMap;

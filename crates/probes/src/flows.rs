@@ -1,11 +1,12 @@
 //! Tracked flows: those without a reply, and DNS queries.
 
-use super::Samples;
-use super::entries::EntriesPass;
 use doctor::checks::{DESTINATIONS_MAX, FlowCensus, Sample};
-use lookups::session::Session;
 use record::Accounting;
 use record::rows::{Conntrack, CtState, CtStatus, ip_proto};
+
+use crate::counter_window::Samples;
+use crate::entries::EntriesPass;
+use crate::probe::{ProbeReader, Round};
 
 /// TCP_CONNTRACK_SYN_SENT, include/uapi/linux/netfilter/nf_conntrack_tcp.h.
 const SYN_SENT: CtState = CtState::Tcp(1);
@@ -17,12 +18,17 @@ const ENTRIES: EntriesPass = EntriesPass {
     lack: "tracked flows are not checked",
 };
 
-/// Adds the flows of namespaces whose table has entries.
-pub(super) fn add(session: &Session, samples: &mut Samples, stats: &mut Accounting) {
-    ENTRIES.run(session, samples, |_| true, add_flow, stats);
-    let over: u64 = samples.values().map(|sample| sample.around.flows.over).sum();
-    if over > 0 {
-        stats.incomplete(over, format!("tracked flows to more than {DESTINATIONS_MAX} destinations are not checked"));
+/// Counts the flows of namespaces whose table has entries.
+pub(crate) struct FlowReader;
+
+impl ProbeReader for FlowReader {
+    fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
+        ENTRIES.run(round.session, samples, |_| true, add_flow, stats);
+        let over: u64 = samples.values().map(|sample| sample.around.flows.over).sum();
+        if over > 0 {
+            let text = format!("tracked flows to more than {DESTINATIONS_MAX} destinations are not checked");
+            stats.incomplete(over, text);
+        }
     }
 }
 

@@ -3,12 +3,10 @@
 //! Limit and buckets apply to the whole host and can only be written in the first namespace. Each namespace has its
 //! own timeouts; the file in /etc is for the namespace in which the host, or the container, starts.
 
-use super::asked::NatAdvise;
-use super::judged::Judged;
-use super::kept::{BEFORE, KEPT, write_kept};
-use super::settings::{self, Setting};
+use super::settings_file::{BEFORE, KEPT, write_kept};
 use conntrack::in_each;
 use conntrack::stats::SETTINGS_DIR;
+use doctor::nat::{Judged, Setting, sizes_of, timeout_of};
 use lookups::session::Session;
 use record::Next;
 use runtime::exit::Exit;
@@ -54,16 +52,27 @@ impl Timeout<'_> {
     }
 }
 
-/// Applies and keeps the advice, or without `--yes` describes the changes.
-pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Outcome {
-    let todo = Todo::of(session, judged, asked);
+/// What to apply of the advice.
+#[derive(Debug, Clone, Copy)]
+pub struct ApplyOptions {
+    /// True to make the changes instead of only describing them.
+    pub yes: bool,
+    /// True to apply timeouts as well.
+    pub timeouts: bool,
+    /// True to apply timeouts in all network namespaces.
+    pub all_netns: bool,
+}
+
+/// Applies and keeps the advice, or without [`ApplyOptions::yes`] describes the changes.
+pub fn apply(session: &Session, judged: &[Judged], options: ApplyOptions) -> Outcome {
+    let todo = Todo::of(session, judged, options);
     let mut outcome = match todo.sizes.is_empty() && todo.timeouts.is_empty() {
         true if todo.out_of_reach => Outcome::because(Exit::Failed, format!("{OUT_OF_REACH}; nothing was changed")),
-        true if asked.timeouts => {
+        true if options.timeouts => {
             Outcome::because(Exit::Ok, "nothing to set: limit, buckets and timeouts are already as recommended")
         }
         true => Outcome::because(Exit::Ok, "nothing to set: limit and buckets are already as recommended"),
-        false if asked.yes => todo.set(),
+        false if options.yes => todo.set(),
         false => Outcome { exit: Exit::Ok, messages: todo.preview() },
     };
     if todo.out_of_reach && outcome.exit == Exit::Ok {
@@ -80,14 +89,14 @@ pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Ou
 }
 
 impl<'s> Todo<'s> {
-    fn of(session: &'s Session, judged: &'s [Judged], asked: &NatAdvise) -> Todo<'s> {
+    fn of(session: &'s Session, judged: &'s [Judged], options: ApplyOptions) -> Todo<'s> {
         // The calling thread's namespace: with --all-netns the caller's own.
         let is_first = judged.iter().any(|one| one.netns_id == session.netns_id() && one.evidence.is_first);
-        let timeouts = judged.iter().filter_map(|of| Some(Timeout { of, setting: settings::timeout(of)? }));
+        let timeouts = judged.iter().filter_map(|of| Some(Timeout { of, setting: timeout_of(of)? }));
         // Timeouts belong to each namespace; other namespaces get them only with --all-netns.
-        let is_asked = |of: &Judged| asked.timeouts && (asked.all_netns || of.netns_id == session.netns_id());
+        let is_asked = |of: &Judged| options.timeouts && (options.all_netns || of.netns_id == session.netns_id());
         let (timeouts, left_out) = timeouts.partition(|one| is_asked(one.of));
-        let (sizes, beyond): (Vec<_>, Vec<_>) = settings::sizes(judged).into_iter().partition(|_| is_first);
+        let (sizes, beyond): (Vec<_>, Vec<_>) = sizes_of(judged).into_iter().partition(|_| is_first);
         Todo { session, sizes, out_of_reach: !beyond.is_empty(), timeouts, left_out }
     }
 

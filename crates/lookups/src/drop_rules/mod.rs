@@ -3,10 +3,10 @@
 
 mod listing;
 
+use crate::pillar_cache::PillarCache;
+use crate::session::Session;
 use host::rule_matches::PacketFacts;
 use listing::{DroppedPackets, DroppingRules, FoundRule};
-use lookups::pillar_cache::PillarCache;
-use lookups::session::Session;
 use record::rows::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
 use record::{Accounting, Addr, Annotate, Each, Misses, Next, Offer};
 use std::any::Any;
@@ -37,7 +37,7 @@ const BY_RULE: (&[u8], &[u8]) = (b"NETFILTER_DROP", b"nft_do_chain");
 
 /// Rules of a session's namespaces, starting with its first round.
 #[derive(Default)]
-pub(in crate::commands) struct OpenRules(RefCell<Netnses>);
+pub struct OpenRules(RefCell<Netnses>);
 
 impl PillarCache for OpenRules {
     fn as_any(&self) -> &dyn Any {
@@ -82,7 +82,7 @@ record::reasons! {
 impl OpenRules {
     /// Lists the rules of the session's own namespace before packets are counted, so that its counters' increase
     /// corresponds to the drops of the run. An error is reported for packets that need the rules.
-    pub(in crate::commands) fn open(&self, session: &Session) {
+    pub fn open(&self, session: &Session) {
         let mut all = self.0.borrow_mut();
         if all.rules.is_empty() && all.trouble.is_none() {
             all.open_netns(session, session.netns_id());
@@ -257,7 +257,7 @@ fn is_by_rule(row: &PacketDrop<'_>) -> bool {
 }
 
 /// The rules that dropped packets.
-pub(in crate::commands) struct DropRules<'a> {
+pub struct DropRules<'a> {
     session: &'a Session,
     rules: &'a OpenRules,
     /// True if the demand includes rules.
@@ -268,12 +268,12 @@ pub(in crate::commands) struct DropRules<'a> {
 
 impl<'a> DropRules<'a> {
     /// Adds the rules of the session's namespaces, which are listed when the first round begins.
-    pub(in crate::commands) fn new(session: &'a Session) -> DropRules<'a> {
+    pub fn new(session: &'a Session) -> DropRules<'a> {
         DropRules { session, rules: session.cache(), is_needed: false, is_first: false }
     }
 
     /// Adds the rules of the session's namespaces, which are listed now.
-    pub(super) fn open(session: &'a Session) -> DropRules<'a> {
+    pub fn open(session: &'a Session) -> DropRules<'a> {
         let rules = DropRules::new(session);
         rules.rules.open(session);
         rules

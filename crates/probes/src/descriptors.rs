@@ -5,6 +5,9 @@ use host::processes::Identity;
 use record::Accounting;
 use sys::{Errno, Host, SysError};
 
+use crate::counter_window::Samples;
+use crate::probe::{ProbeReader, Round};
+
 /// Maximum number of processes to check: those with the longest queues.
 ///
 /// Bound: processes whose limit of descriptors `doctor` checks: those with the longest accept queues. Beyond: further
@@ -17,16 +20,27 @@ const NOT_RECORDED: &str =
 
 /// Removes the reason that a recording has no descriptors, which `record` does not save, for callers that show more
 /// than findings.
-pub(in crate::commands) fn forgive_missing(stats: &mut Accounting) {
+pub fn forgive_missing(stats: &mut Accounting) {
     if stats.why.iter().any(|why| why.text == NOT_RECORDED) {
         stats.why.retain(|why| why.text != NOT_RECORDED);
         stats.unanswered = !stats.why.is_empty();
     }
 }
 
+/// Counts the file descriptors of processes that let connections wait.
+pub(crate) struct DescriptorReader;
+
+impl ProbeReader for DescriptorReader {
+    fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
+        for sample in samples.values_mut() {
+            sample.descriptors = read(round.session.host(), &sample.after.listeners, round.owners_ns, stats);
+        }
+    }
+}
+
 /// Reads the descriptors of the processes that own `listeners`. The owners were read after `seen_ns`; a process that
 /// started later may have reused the pid, and is left out.
-pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) -> Vec<Descriptors> {
+fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) -> Vec<Descriptors> {
     let mut holders: Vec<(u32, u32, &Holder)> =
         listeners.iter().filter_map(|one| Some((one.queue, one.owner.pid?, &one.owner))).collect();
     holders.sort_unstable_by(|a, b| b.cmp(a));
@@ -44,7 +58,7 @@ pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut A
             break;
         }
         looked_at.push(pid);
-        match of_process(host, pid, seen_ns) {
+        match count(host, pid, seen_ns) {
             Ok(Some((used, limit))) => found.push(Descriptors { owner: owner.clone(), pid, used, limit }),
             Ok(None) => {}
             Err(error) if error.errno.is_gone() => {}
@@ -61,7 +75,7 @@ pub(super) fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut A
 }
 
 /// The number of open descriptors and its limit; None if the pid now belongs to another process.
-fn of_process(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<(u64, u64)>, SysError> {
+fn count(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<(u64, u64)>, SysError> {
     let before = Identity::read(host, pid)?;
     let (mut names, mut limits) = (Vec::new(), Vec::new());
     host.read_names(&format!("/proc/{pid}/fd"), &mut names)?;

@@ -1,24 +1,32 @@
-//! The lists of the home screen made from samples: interfaces, conntrack, retransmits, findings.
+//! The lists of the home screen made from samples: interfaces, conntrack, retransmits, findings, losses.
 
-use super::LIST_MAX;
+mod losses;
+
+pub use losses::losses_of;
+
 use doctor::checks::Sample;
 use record::rows::{CounterSource, Finding, HomeScreen};
 use record::{Accounting, Columns, Key, LookupId, Lookups, Member, Next, OwnedObject, Round, Sink, SinkError, Value};
 
+/// Bound: rows of each list on the home screen. Beyond: the totals include all rows; the command of the list shows
+/// them. By: anyone with flows, interfaces or drops.
+pub const LIST_MAX: u64 = 60;
+
 /// A sink that stores rows as objects with these members, which are its columns.
-pub(super) struct Kept {
+pub struct ObjectRows {
     members: &'static [Member],
-    pub(super) rows: Vec<OwnedObject>,
+    /// The rows so far.
+    pub rows: Vec<OwnedObject>,
 }
 
-impl Kept {
+impl ObjectRows {
     /// Makes an empty sink.
-    pub(super) fn of(members: &'static [Member]) -> Kept {
-        Kept { members, rows: Vec::new() }
+    pub fn new(members: &'static [Member]) -> ObjectRows {
+        ObjectRows { members, rows: Vec::new() }
     }
 }
 
-impl Sink for Kept {
+impl Sink for ObjectRows {
     fn begin(&mut self, _: &Columns, _: Option<Round>) -> Result<(), SinkError> {
         Ok(())
     }
@@ -34,12 +42,12 @@ impl Sink for Kept {
 }
 
 /// The name of a sample's network namespace; null for the host.
-pub(super) fn netns<'l>(netns_id: Option<u64>, lookups: &Lookups<'l>) -> Value<'l> {
+fn netns<'l>(netns_id: Option<u64>, lookups: &Lookups<'l>) -> Value<'l> {
     lookups.value(LookupId::Netns, netns_id.map_or(Key::None, Key::Id))
 }
 
-/// Adds interfaces, conntrack tables and retransmits.
-pub(super) fn of_samples(samples: &[Sample], lookups: &Lookups<'_>, screen: &mut HomeScreen) {
+/// Adds interfaces, conntrack tables and retransmits to the screen.
+pub fn add_samples(samples: &[Sample], lookups: &Lookups<'_>, screen: &mut HomeScreen) {
     screen.window_ns = samples.iter().map(|sample| sample.window_ns).max().unwrap_or(0);
     let mut interfaces: Vec<(u64, OwnedObject)> = samples.iter().flat_map(|one| of_netns(one, lookups)).collect();
     interfaces.sort_by_key(|(traffic, _)| std::cmp::Reverse(*traffic));
@@ -89,8 +97,8 @@ fn grown(samples: &[Sample], name: &str) -> Option<u64> {
     moved.filter(|moved| moved.before.is_some()).map(|moved| moved.grown()).reduce(u64::saturating_add)
 }
 
-/// The findings of doctor's checks on the samples.
-pub(super) fn findings(samples: &[Sample], lookups: &Lookups<'_>, screen: &mut HomeScreen) {
+/// Adds the findings of doctor's checks on the samples to the screen.
+pub fn add_findings(samples: &[Sample], lookups: &Lookups<'_>, screen: &mut HomeScreen) {
     let found = doctor::checks::diagnose(samples);
     screen.findings_total = found.len() as u64;
     screen.findings = found.iter().take(LIST_MAX as usize).map(|finding| of_finding(finding, lookups)).collect();

@@ -22,20 +22,22 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_OF_ALL: Duration = Duration::from_secs(10);
 
 /// Reads rules of one namespace after another.
-pub(in crate::commands) struct SnatRules {
+pub struct SnatRules {
     /// Time left for all namespaces.
     left: Cell<Duration>,
 }
 
-impl SnatRules {
-    /// Makes a reader with the full time budget.
-    pub(in crate::commands) fn new() -> SnatRules {
+/// A reader with the full time budget.
+impl Default for SnatRules {
+    fn default() -> SnatRules {
         SnatRules { left: Cell::new(PATIENCE_OF_ALL) }
     }
+}
 
-    /// The rules of the namespace `netns_id`, which the calling thread is in; `None` if nft is missing, refuses, is
-    /// too slow, or prints unknown output. Costs a process and some milliseconds; a recording contains the listing.
-    pub(in crate::commands) fn read(&self, host: &Host, netns_id: u64) -> Option<Vec<SnatRule>> {
+impl SnatRules {
+    /// Reads the rules of the namespace `netns_id`, which the calling thread is in; `None` if nft is missing, refuses,
+    /// is too slow, or prints unknown output. Costs a process and some milliseconds; a recording contains the listing.
+    pub fn read(&self, host: &Host, netns_id: u64) -> Option<Vec<SnatRule>> {
         let mut listing = Vec::new();
         let read = host.bytes(&format!("nft ruleset@{netns_id}"), "", &mut listing, |into| {
             *into = self.list().map_err(|error| failed(&error))?;

@@ -1,5 +1,5 @@
 //! The file that keeps settings across restarts.
-use super::settings::Setting;
+use doctor::nat::Setting;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
@@ -10,9 +10,9 @@ use sys::outfile::{Contents, FilePlace, Opening};
 use sys::{Errno, infile};
 
 /// Path of the file; systemd and procps read its whole directory at boot.
-pub(super) const KEPT: &str = "sysctl.d/90-netwren-conntrack.conf";
+pub(crate) const KEPT: &str = "sysctl.d/90-netwren-conntrack.conf";
 /// Path of the copy of its previous content.
-pub(super) const BEFORE: &str = "sysctl.d/90-netwren-conntrack.conf.before";
+pub(crate) const BEFORE: &str = "sysctl.d/90-netwren-conntrack.conf.before";
 
 /// Settings are not secret, and unprivileged tools read them.
 const FILE_MODE: u32 = 0o644;
@@ -21,7 +21,7 @@ const FOLDER_MODE: u32 = 0o755;
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Writes the file atomically; true if it existed, in which case its old content is kept in `before`.
-pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io::Result<bool> {
+pub(crate) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io::Result<bool> {
     let mut text = String::from("# Written by `netwren nat advise --apply`.\n");
     if let Some(folder) = keep.parent().filter(|folder| !folder.exists()) {
         fs::create_dir_all(folder)?;
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn issue_10_the_kept_file_is_readable_by_all_and_no_link_is_followed() {
         if std::env::var_os("NETWREN_TEST_UMASK").is_none() {
-            let name = "commands::nat::advise::kept::tests::\
+            let name = "nat::settings_file::tests::\
                         issue_10_the_kept_file_is_readable_by_all_and_no_link_is_followed";
             return again_under_a_strict_umask(name);
         }

@@ -1,0 +1,57 @@
+//! What a check may need in addition to counters and settings.
+
+use std::collections::BTreeSet;
+
+use super::Check;
+
+/// A kind of data that a check needs. Counters and settings are read for every check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Probe {
+    /// Hosts that send ARP with an IPv4 address of this host.
+    Arp,
+    /// Control connections without a helper.
+    Controls,
+    /// File descriptors of processes with waiting connections.
+    Descriptors,
+    /// Packets that the kernel dropped within the window.
+    Drops,
+    /// Entries of connection tracking that were used within the window.
+    Flows,
+    /// Interfaces, and the names of those that other data refers to.
+    Links,
+    /// Rules that log to groups without a reader.
+    LogGroups,
+    /// Neighbours that do not answer.
+    Neighbours,
+    /// Queues of packets for programs.
+    Queues,
+    /// Next hops, and destinations that a route refuses.
+    Routes,
+    /// Source ports in use by source NAT.
+    SnatPorts,
+    /// Sockets at both readings.
+    Sockets,
+}
+
+impl Probe {
+    /// Every probe.
+    pub const ALL: [Probe; 12] = [
+        Probe::Arp,
+        Probe::Controls,
+        Probe::Descriptors,
+        Probe::Drops,
+        Probe::Flows,
+        Probe::Links,
+        Probe::LogGroups,
+        Probe::Neighbours,
+        Probe::Queues,
+        Probe::Routes,
+        Probe::SnatPorts,
+        Probe::Sockets,
+    ];
+}
+
+/// Returns the probes that these checks need.
+pub fn probes_of<'c>(checks: impl IntoIterator<Item = &'c Check>) -> BTreeSet<Probe> {
+    checks.into_iter().flat_map(|check| check.needs).copied().collect()
+}

@@ -1,0 +1,197 @@
+//! Two readings of the kernel's counters: the base of each sample, because the time between them is the window.
+
+use conntrack::stats::{Stats, StatsError};
+use counters::{CounterMemory, CounterReader, CounterReading, CounterTable, NextReading, Width};
+use doctor::checks::Sample;
+use host::Namespaces;
+use lookups::asked::Asked;
+use lookups::long_work;
+use lookups::session::Session;
+use record::rows::{CounterSource, KernelCounters, StatCounter};
+use record::{Accounting, Demand, Next, RowStats, Source, SourceError};
+use runtime::messages::say;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use sys::{Errno, Host, Mode, clock};
+
+/// Samples by namespace; the host's has the key `None`.
+pub(crate) type Samples = BTreeMap<Option<u64>, Sample>;
+
+/// Makes a reader for all counters of these namespaces; with `drivers` also for the drivers' own counters.
+pub fn counter_reader<'s>(
+    session: &'s Session,
+    namespaces: Option<&'s Namespaces>,
+    drivers: bool,
+) -> CounterReader<'s> {
+    let reader = CounterReader::new(session.host(), session.ways(namespaces), &add_conntrack);
+    if drivers { reader.with_drivers() } else { reader }
+}
+
+/// The time between two readings of the counters, and the readings of the previous round.
+pub struct CounterWindow {
+    window: Cell<Option<Duration>>,
+    /// The default window.
+    usual: Duration,
+    /// The length of a round; `None` if there is only one.
+    period: Option<Duration>,
+    /// The end of the last round, in ns of the monotonic clock; `None` if the user ends it.
+    ends_ns: Option<u64>,
+    changed_only: bool,
+    /// True to include the drivers' counters.
+    drivers: bool,
+    /// True if a wait that is cut short is followed by the second reading. Only used without rounds.
+    compares_early: bool,
+    /// The message printed on stderr before the wait for the second reading; `None` for a wait too short to notice.
+    announced: Option<&'static str>,
+    memory: RefCell<CounterMemory>,
+}
+
+impl CounterWindow {
+    /// Makes a window of length `window`; if that is `None`, of a round; without rounds, of `usual`.
+    pub fn new(
+        window: Option<Duration>,
+        usual: Duration,
+        period: Option<Duration>,
+        ends_ns: Option<u64>,
+    ) -> CounterWindow {
+        CounterWindow {
+            window: Cell::new(window),
+            usual,
+            period,
+            ends_ns,
+            changed_only: false,
+            drivers: false,
+            compares_early: false,
+            announced: None,
+            memory: RefCell::default(),
+        }
+    }
+
+    /// Returns a window that includes the drivers' counters, and whose second reading is taken even if Ctrl-C ends
+    /// the wait.
+    pub fn with_drivers(self) -> CounterWindow {
+        CounterWindow { drivers: true, compares_early: true, ..self }
+    }
+
+    /// Returns a window that leaves out the counters that did not change, if `changed_only`.
+    pub fn changed_only(self, changed_only: bool) -> CounterWindow {
+        CounterWindow { changed_only, ..self }
+    }
+
+    /// Returns a window that prints `what` on stderr before it waits.
+    pub fn announced(self, what: &'static str) -> CounterWindow {
+        CounterWindow { announced: Some(what), ..self }
+    }
+
+    /// True if there is only one round.
+    pub fn is_once(&self) -> bool {
+        self.period.is_none()
+    }
+
+    /// True if the second reading is taken even if Ctrl-C ends the wait.
+    pub fn compares_early(&self) -> bool {
+        self.compares_early && self.is_once()
+    }
+
+    /// Sets the window; `None` selects the length of a round or the default window.
+    pub fn set_window(&self, window: Option<Duration>) {
+        self.window.set(window);
+    }
+
+    /// Calls `then` with the counters of the session's namespaces. Reading them takes as long as the window.
+    pub fn with_source<R>(&self, session: &Session, then: impl FnOnce(&dyn Source<KernelCounters>) -> R) -> R {
+        let namespaces = session.namespaces();
+        let reader = counter_reader(session, namespaces.as_deref(), self.drivers);
+        let next = || self.next(session);
+        let source = CounterTable::of_two(reader, &self.memory, &next).changed_only(self.changed_only);
+        match session.host().mode() {
+            Mode::Live => then(&source),
+            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
+        }
+    }
+
+    /// Makes a sample of each namespace and of the host from the two readings.
+    pub(crate) fn samples(&self, session: &Session, stats: &mut Accounting) -> Result<Samples, SourceError> {
+        let mut samples: Samples = BTreeMap::new();
+        let read = self.with_source(session, |source| {
+            source.run(&Demand::every_field(0), &mut |row| {
+                let sample = samples.entry(row.netns_id);
+                sample.or_insert_with(|| Sample::new(row.netns_id)).add_counter(row);
+                Next::More
+            })
+        })?;
+        stats.add_gaps(&read);
+        Ok(samples)
+    }
+
+    /// Waits until the second reading is due; in a recording, advances to the round that has it.
+    fn next(&self, session: &Session) -> NextReading {
+        if session.host().is_replay() {
+            return self.next_of_recording(session);
+        }
+        let left = self.ends_ns.map(|ends_ns| Duration::from_nanos(ends_ns.saturating_sub(clock::monotonic_ns())));
+        let window = match (self.window.get(), self.period) {
+            (Some(window), _) => window,
+            (None, Some(period)) => left.map_or(period, |left| left.min(period)),
+            (None, None) => self.usual,
+        };
+        let announced = self.announced.filter(|_| self.is_once());
+        if let Some(what) = announced {
+            say(&format!("{what} {}", long_work::until(Some(window))));
+        }
+        let is_over = long_work::wait(session, window, announced.unwrap_or("waiting"));
+        if !is_over && !self.compares_early() {
+            return NextReading::Ended;
+        }
+        session.host().begin_round();
+        NextReading::Begun
+    }
+
+    /// With rounds advances to the next one, otherwise to the first round that is at least the window later, or to
+    /// the last one.
+    fn next_of_recording(&self, session: &Session) -> NextReading {
+        let (host, begun_ns) = (session.host(), session.steady_ns());
+        let mut found = NextReading::Missing;
+        while host.has_more_rounds() && host.begin_round() {
+            found = NextReading::Begun;
+            let passed = Duration::from_nanos(session.steady_ns().saturating_sub(begun_ns));
+            if !self.is_once() || self.window.get().is_some_and(|window| passed >= window) {
+                break;
+            }
+        }
+        found
+    }
+}
+
+/// Adds the conntrack counters, summed over all CPUs; adds nothing if conntrack is not loaded.
+fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterReading, stats: &mut RowStats) {
+    match conntrack::stats::read(host, netns_id, 0, None) {
+        Ok(found) => {
+            if let Some(via) = found.via {
+                stats.used(via.name());
+            }
+            if let Some(why) = &found.without {
+                stats.incomplete(1, format!("conntrack counters are not available: {why}"));
+            }
+            add_stats(reading, &found);
+        }
+        Err(StatsError::Absent) => {}
+        Err(StatsError::Unreadable(error)) if error.errno == Errno::NOT_RECORDED => {
+            stats.unanswered("the recording does not hold the counters of connection tracking");
+        }
+        Err(error) => stats.incomplete(1, format!("conntrack counters are not available: {error}")),
+    }
+}
+
+fn add_stats(reading: &mut CounterReading, found: &Stats) {
+    let mut add = |name, value: Option<u64>| {
+        let Some(value) = value else { return };
+        // A sum of 32-bit counters: if one of them wraps around, the sum decreases, and no difference is shown.
+        reading.add(CounterSource::Conntrack, name, None, value.into(), Width::Bits64);
+    };
+    add("entries", found.entries);
+    add("max", found.max);
+    let sum = found.sum();
+    StatCounter::ALL.into_iter().for_each(|counter| add(counter.name(), sum.get(counter)));
+}

@@ -1,0 +1,33 @@
+//! Probes: what a diagnosis, the home screen and advice read of a host, and what they set.
+//!
+//! A check of `doctor` names the probes that it needs. [`Watch`] takes their steps in an order that is the same for all
+//! of them: first reading, window, second reading, and then what these readings call for. Each probe is a file that
+//! implements `ProbeReader`; the data that it reads has its types in `doctor::checks`. Start reading at
+//! [`Watch::samples`].
+#![forbid(unsafe_code)]
+
+mod arp;
+pub mod baseline;
+mod controls;
+mod counter_window;
+mod descriptors;
+mod drop_watch;
+mod entries;
+mod flows;
+pub mod home;
+mod links;
+mod log_groups;
+pub mod nat;
+mod neighbours;
+mod probe;
+mod queues;
+mod routes;
+mod settings;
+mod snat_ports;
+mod sockets;
+mod watch;
+
+pub use counter_window::{CounterWindow, counter_reader};
+pub use descriptors::forgive_missing;
+pub use drop_watch::{DropWatch, drop_scope};
+pub use watch::{Watch, begun_ns, save};

@@ -1,0 +1,70 @@
+//! Interfaces: their state, speed and duplex, and IPv6 addresses that another host also has.
+
+use doctor::checks::{LinkSeen, ModeSeen, Sample};
+use host::HostError;
+use host::link_modes::{self, LINK_MODES_MAX, LinkMode};
+use host::links::LINKS_MAX;
+use record::{Accounting, Addr};
+use std::collections::BTreeMap;
+
+use crate::probe::{InNetns, ProbeReader, note_error};
+
+/// `IFA_F_DADFAILED`, include/uapi/linux/if_addr.h.
+const DUPLICATE: u8 = 8;
+
+/// Reads interfaces at the end of the window.
+pub(crate) struct LinkReader;
+
+impl ProbeReader for LinkReader {
+    fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
+        let Some(links) = netns.links(stats) else { return };
+        if links.over > 0 {
+            stats.incomplete(
+                links.over,
+                format!("interfaces and addresses after the first {LINKS_MAX} are not checked"),
+            );
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let modes = read_modes(netns, stats);
+        let around = &mut sample.around;
+        for link in &links.links {
+            let has_v4 = links.addrs.iter().any(|addr| addr.index == link.index);
+            let has_v6 = links.addrs6.iter().any(|addr| addr.iface == link.name && addr.scope == 0);
+            around.links.push(LinkSeen {
+                index: link.index,
+                name: text(&link.name),
+                flags: link.flags,
+                mtu: link.mtu,
+                has_address: has_v4 || has_v6,
+                is_bridge_port: link.master != 0,
+                // An interface on top of another reports the lower one's mode, which has its own finding.
+                mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
+            });
+        }
+        let duplicates = links.addrs6.iter().filter(|addr| addr.flags & DUPLICATE != 0);
+        around.duplicates = duplicates.map(|addr| (text(&addr.iface), Addr::V6(addr.addr))).collect();
+    }
+}
+
+/// Reads speed and duplex by interface index, of interfaces whose driver knows both.
+fn read_modes(netns: &InNetns<'_>, stats: &mut Accounting) -> BTreeMap<u32, ModeSeen> {
+    let read = link_modes::read(netns.host(), netns.netns_id, None);
+    // Recordings of earlier versions do not contain them.
+    let is_old = read.as_ref().is_err_and(HostError::is_not_recorded);
+    let (modes, over) = if is_old { (Vec::new(), 0) } else { note_error(read, stats).unwrap_or_default() };
+    if over > 0 {
+        let text = format!("speed and duplex of interfaces after the first {LINK_MODES_MAX} are not checked");
+        stats.incomplete(over, text);
+    }
+    let seen = |one: LinkMode| {
+        let mode = ModeSeen {
+            mbps: one.mbps?,
+            is_half: !one.is_full?,
+            is_negotiated: one.is_negotiated,
+            supported_mbps: one.supported.best_full_mbps(),
+            common_mbps: one.ours.and(one.theirs).best_full_mbps(),
+        };
+        Some((one.index, mode))
+    };
+    modes.into_iter().filter_map(seen).collect()
+}

@@ -1,0 +1,102 @@
+//! The steps of a probe, and what it reads with.
+
+use doctor::checks::Sample;
+use host::{HostError, Links};
+use lookups::session::Session;
+use record::{Accounting, Lookups};
+use std::cell::OnceCell;
+use sys::{Errno, Host};
+
+use crate::counter_window::Samples;
+use crate::settings::NetSettings;
+
+/// Reads one kind of data in one round.
+///
+/// Each step is taken for all probes before the next one begins, so the order of probes does not matter. A step may use
+/// what earlier steps of other probes put into the samples; if those probes were not chosen, that is empty.
+pub(crate) trait ProbeReader {
+    /// Takes a first reading in a network namespace, which the calling thread is in.
+    fn first(&mut self, netns: &InNetns<'_>, stats: &mut Accounting) {
+        let _ = (netns, stats);
+    }
+
+    /// Begins the window for the whole host.
+    fn begin(&mut self, round: &Round<'_>, stats: &mut Accounting) {
+        let _ = (round, stats);
+    }
+
+    /// Ends the window for the whole host.
+    fn end(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
+        let _ = (round, samples, stats);
+    }
+
+    /// Takes the second reading in a network namespace, which the calling thread is in.
+    fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
+        let _ = (netns, sample, stats);
+    }
+
+    /// Reads what is only needed because of the data in the samples.
+    fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
+        let _ = (round, samples, stats);
+    }
+
+    /// For a recording of everything: reads data of a network namespace that no table of the recording has.
+    fn save(&mut self, netns: &InNetns<'_>, stats: &mut Accounting) {
+        self.first(netns, stats);
+    }
+}
+
+/// A round of readings.
+pub(crate) struct Round<'r> {
+    pub(crate) session: &'r Session,
+    pub(crate) lookups: &'r Lookups<'r>,
+    pub(crate) settings: &'r NetSettings,
+    /// A time just before the owners of the round were read, in ns of CLOCK_BOOTTIME.
+    pub(crate) owners_ns: u64,
+}
+
+/// The network namespace that the calling thread is in.
+pub(crate) struct InNetns<'n> {
+    pub(crate) session: &'n Session,
+    pub(crate) netns_id: u64,
+    links: OnceCell<Option<Links>>,
+}
+
+impl<'n> InNetns<'n> {
+    pub(crate) fn new(session: &'n Session, netns_id: u64) -> InNetns<'n> {
+        InNetns { session, netns_id, links: OnceCell::new() }
+    }
+
+    pub(crate) fn host(&self) -> &'n Host {
+        self.session.host()
+    }
+
+    /// Interfaces and their addresses, read once for all probes; `None` if they cannot be read.
+    pub(crate) fn links(&self, stats: &mut Accounting) -> Option<&Links> {
+        let links = self.links.get_or_init(|| {
+            let mut links = note_error(Links::read(self.host(), self.netns_id, None), stats)?;
+            note_error(links.read_inet6(self.host(), self.netns_id, None).map_err(HostError::from), stats);
+            Some(links)
+        });
+        links.as_ref()
+    }
+}
+
+/// Adds the error of a reading. A feature that the kernel does not have is not an error.
+pub(crate) fn note_error<T>(result: Result<T, HostError>, stats: &mut Accounting) -> Option<T> {
+    match result {
+        Ok(found) => return Some(found),
+        Err(HostError::Sys(sys::SysError { errno: Errno::NOENT, .. })) => {}
+        Err(error) if error.is_not_recorded() => {
+            stats.unanswered = true;
+            stats.add_reason(
+                0,
+                "the recording holds no interfaces or neighbours (`netwren record FILE` records everything)",
+            );
+        }
+        Err(error) => {
+            stats.incomplete(1, error.to_string());
+        }
+    }
+    None
+}

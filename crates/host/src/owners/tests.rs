@@ -868,7 +868,7 @@ fn the_lines_at_the_end() {
         [
             "owners of 1 process unreadable: operation not permitted (needs CAP_SYS_PTRACE or root; \
              `netwren support` lists what works)",
-            "owners of 3 sockets left out: the limit is 9 are kept"
+            "owners of 3 sockets left out: the limit is 9"
         ]
     );
     let report = OwnersReport { unreadable: 2, refusal: Some(Errno::MFILE), ..Default::default() };

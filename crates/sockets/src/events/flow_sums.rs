@@ -278,7 +278,7 @@ mod tests {
         add_folded(folded, &mut stats);
         assert!(stats.is_partial());
         assert_eq!((&*stats.why[0].text, stats.why[1].count), ("lost", 20));
-        assert!(stats.why[1].text.contains("by port 19 of uid 1000 in rows"), "{}", stats.why[1].text);
+        assert!(stats.why[1].text.contains("by port 19 of uid 1000 are in rows"), "{}", stats.why[1].text);
         assert_eq!(stats.why.iter().map(|why| why.count).sum::<u64>(), 3 + 210, "none is left out");
     }
 }

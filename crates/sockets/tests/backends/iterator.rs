@@ -52,7 +52,7 @@ fn root_it_is_chosen_by_size() {
             assert_eq!((rows.len(), &stats.via[..]), (21, &[backend][..]), "{stats:?}");
             let explain =
                 SocketSource::new(&host, options).with_cache(&cache).prepare(&demand(0, Vec::new())).offer().explain;
-            assert!(explain[0].starts_with(&format!("tcp sockets by {backend} (")), "{explain:?}");
+            assert!(explain[0].starts_with(&format!("tcp sockets via {backend} (")), "{explain:?}");
         }
         // According to the measurements, netlink is chosen for so few.
         let (_, stats) =

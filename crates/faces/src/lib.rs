@@ -10,6 +10,7 @@ mod getopt;
 pub mod lstf;
 pub mod netstat;
 pub mod nstat;
+mod pieces;
 mod quoted;
 mod read;
 mod selinux;

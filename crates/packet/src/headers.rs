@@ -17,6 +17,42 @@ pub fn read_headers(packet: &[u8]) -> Option<PacketHeaders<'_>> {
 /// Like [`read_headers`], written in place: moving a value right after writing it in parts stalls the CPU.
 #[inline]
 pub fn read_headers_into<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
+    read_network_into(packet, into);
+    if let Some(headers) = into {
+        read_rest(packet, headers, EXTENSIONS_MAX);
+    }
+}
+
+/// Decodes what follows the network header, after at most `most` extension headers.
+#[inline]
+fn read_rest<'p>(packet: &'p [u8], headers: &mut PacketHeaders<'p>, most: usize) {
+    if let Addr::V6(_) = headers.src {
+        skip_extensions(headers, most);
+        headers.header = packet.get(..packet.len() - headers.payload.len()).unwrap_or_default();
+    }
+    if headers.fragment.is_none_or(|fragment| fragment.offset == 0) {
+        read_transport_into(headers.proto, headers.payload, &mut headers.transport);
+    }
+}
+
+/// Decodes only the IPv4 or IPv6 header: `proto` and `payload` are what follows it, in IPv6 also an extension header.
+#[inline]
+pub fn read_network(packet: &[u8]) -> Option<PacketHeaders<'_>> {
+    let mut headers = None;
+    read_network_into(packet, &mut headers);
+    headers
+}
+
+/// Decodes IPv6 and transport headers, regardless of the version and of the number of extension headers.
+pub fn read_quoted_v6(packet: &[u8]) -> Option<PacketHeaders<'_>> {
+    let mut headers = None;
+    v6(packet, &mut headers);
+    read_rest(packet, headers.as_mut()?, usize::MAX);
+    headers
+}
+
+#[inline]
+fn read_network_into<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
     *into = None;
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => v4(packet, into),
@@ -35,7 +71,7 @@ fn v4<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
     let parts = u16::from_be_bytes([head[6], head[7]]);
     let (offset, more) = ((parts & 0x1fff) * 8, parts & 0x2000 != 0);
     let (header, payload) = packet.split_at_checked(header_bytes).unwrap_or((packet, &[]));
-    let headers = into.insert(PacketHeaders {
+    *into = Some(PacketHeaders {
         src: Addr::V4([head[12], head[13], head[14], head[15]]),
         dst: Addr::V4([head[16], head[17], head[18], head[19]]),
         proto: head[9],
@@ -49,9 +85,6 @@ fn v4<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
         header,
         payload,
     });
-    if offset == 0 {
-        read_transport(head[9], payload, &mut headers.transport);
-    }
 }
 
 fn v6<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
@@ -59,7 +92,7 @@ fn v6<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
     let Some(head) = packet.first_chunk::<HEAD>() else { return };
     let [.., length_high, length_low, next, ttl] = *head.first_chunk::<8>().unwrap_or(&[0; 8]);
     let addr = |at: usize| Addr::V6(array(head, at).unwrap_or_default());
-    let headers = into.insert(PacketHeaders {
+    *into = Some(PacketHeaders {
         src: addr(8),
         dst: addr(24),
         proto: next,
@@ -70,22 +103,20 @@ fn v6<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
         dont_fragment: false,
         fragment: None,
         transport: Transport::Other,
-        header: packet,
+        header: head,
         payload: packet.get(HEAD..).unwrap_or_default(),
     });
-    skip_extensions(headers);
-    headers.header = packet.get(..packet.len() - headers.payload.len()).unwrap_or_default();
-    if headers.fragment.is_none_or(|fragment| fragment.offset == 0) {
-        read_transport(headers.proto, headers.payload, &mut headers.transport);
-    }
 }
 
-/// Skips the extension headers of IPv6 (RFC 8200, section 4), at most as many as a sensible packet has. Stops at an
-/// incomplete one: then `proto` is its number.
-fn skip_extensions(headers: &mut PacketHeaders<'_>) {
-    /// Bound: IPv6 extension headers of a packet. Beyond: ports are not decoded. By: any sender of packets.
-    const EXTENSIONS_MAX: usize = 8;
-    for _ in 0..EXTENSIONS_MAX {
+/// As many as a sensible packet has.
+///
+/// Bound: IPv6 extension headers of a packet. Beyond: ports are not decoded. By: any sender of packets.
+const EXTENSIONS_MAX: usize = 8;
+
+/// Skips at most `most` extension headers of IPv6 (RFC 8200, section 4). Stops at an incomplete one: then `proto` is
+/// its number.
+fn skip_extensions(headers: &mut PacketHeaders<'_>, most: usize) {
+    for _ in 0..most {
         let Some([next, length, high, low]) = array(headers.payload, 0) else { return };
         let bytes = match headers.proto {
             extension::HOP_BY_HOP | extension::ROUTING | extension::DESTINATION => usize::from(length) * 8 + 8,
@@ -115,9 +146,16 @@ mod extension {
     pub(super) const DESTINATION: u8 = 60;
 }
 
-/// Decodes the header after the network header in place, if its protocol is known.
+/// Decodes the header after the network header, if its protocol is known.
 #[inline]
-fn read_transport(proto: u8, bytes: &[u8], into: &mut Transport) {
+pub fn read_transport(proto: u8, bytes: &[u8]) -> Transport {
+    let mut transport = Transport::Other;
+    read_transport_into(proto, bytes, &mut transport);
+    transport
+}
+
+#[inline]
+fn read_transport_into(proto: u8, bytes: &[u8], into: &mut Transport) {
     match proto {
         ip_proto::TCP => match bytes.first_chunk() {
             Some(head) => *into = tcp(head),

@@ -44,25 +44,10 @@ pub(super) struct RareSwitches {
 }
 
 /// Values of `-T` that are not decoded.
+#[rustfmt::skip]
 const UNDECODED: [&str; 18] = [
-    "vat",
-    "wb",
-    "rpc",
-    "rtp",
-    "rtcp",
-    "snmp",
-    "cnfp",
-    "tftp",
-    "aodv",
-    "carp",
-    "radius",
-    "zmtp1",
-    "pgm",
-    "pgm_zmtp1",
-    "lmp",
-    "resp",
-    "ptp",
-    "someip",
+    "vat", "wb", "rpc", "rtp", "rtcp", "snmp", "cnfp", "tftp", "aodv", "carp", "radius", "zmtp1", "pgm", "pgm_zmtp1",
+    "lmp", "resp", "ptp", "someip",
 ];
 
 impl RareSwitches {

@@ -1,7 +1,8 @@
 //! ARP and RARP (RFC 826, RFC 903).
 
-use super::bytes::{Cut, Printed, array, be16, part, u8_at};
-use super::line::Line;
+use super::bytes::{Printed, be16, part, u8_at};
+use super::line::{Ethernet, Host4, Line};
+use super::pieces::{HexWide, list, names, put, put_last, when};
 use super::undecoded::always_print;
 
 const IPV4: u16 = 0x0800;
@@ -12,22 +13,20 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     line.protocol = "arp";
     let arp = Arp::read(bytes)?;
     if !line.options.link_header {
-        line.put("ARP, ");
+        put!(line, "ARP, ");
     }
     if line.verbose() > 0 || !arp.is_usual() {
         put_lengths(line, &arp);
     }
     // Unusual header fields are printed with `-v`.
     if line.verbose() > 0 || arp.is_usual() {
-        put_operation(line, &arp)?;
+        put_operation(line, &arp);
         if !matches!(arp.operation, 1..=4 | 8 | 9) {
             always_print(line, bytes);
             return Ok(());
         }
     }
-    line.put(", length ");
-    line.len(length);
-    Ok(())
+    put_last!(line, ", length ", length)
 }
 
 struct Arp<'a> {
@@ -66,113 +65,38 @@ impl<'a> Arp<'a> {
 }
 
 fn put_lengths(line: &mut Line<'_>, arp: &Arp<'_>) {
-    match hardware_name(arp.hardware) {
-        Some(name) => line.put(name),
-        None => {
-            line.item("Unknown Hardware (", arp.hardware);
-            line.byte(b')');
-        }
-    }
-    line.put(" (len ");
-    line.len(arp.hardware_bytes);
-    line.put("), ");
-    match super::ethertype_names::name(arp.protocol) {
-        Some(name) => line.put(name),
-        None => {
-            line.put("Unknown Protocol (0x");
-            line.hex_padded(arp.protocol, 4);
-            line.byte(b')');
-        }
-    }
-    line.put(" (len ");
-    line.len(arp.protocol_bytes);
-    line.byte(b')');
-    if line.verbose() > 0 {
-        line.put(", ");
-    }
+    put!(line, hardware_name(arp.hardware).ok_or(list!("Unknown Hardware (", arp.hardware, ")")));
+    let protocol = super::ethertype_names::name(arp.protocol);
+    put!(line, " (len ", arp.hardware_bytes, "), ");
+    put!(line, protocol.ok_or(list!("Unknown Protocol (0x", HexWide(arp.protocol, 4), ")")));
+    put!(line, " (len ", arp.protocol_bytes, ")", when(line.verbose() > 0, ", "));
 }
 
-fn hardware_name(hardware: u16) -> Option<&'static str> {
-    Some(match hardware {
-        1 => "Ethernet",
-        6 => "TokenRing",
-        7 => "ArcNet",
-        15 => "FrameRelay",
-        23 => "Strip",
-        24 => "IEEE 1394",
-        32 => "InfiniBand",
-        _ => return None,
-    })
+names! {
+    fn hardware_name(u16): 1 => "Ethernet", 6 => "TokenRing", 7 => "ArcNet", 15 => "FrameRelay", 23 => "Strip",
+        24 => "IEEE 1394", 32 => "InfiniBand"
 }
 
-fn put_operation(line: &mut Line<'_>, arp: &Arp<'_>) -> Printed {
-    let [sender_hardware, sender, target_hardware, target] = arp.addresses;
-    let hardware = |line: &mut Line<'_>, address: &[u8]| put_hardware(line, address);
+fn put_operation(line: &mut Line<'_>, arp: &Arp<'_>) {
+    let (is_ipv4, hardware) = (matches!(arp.protocol, IPV4 | TRAILERS), arp.addresses[2]);
+    let [from, _, to, _] =
+        arp.addresses.map(|address| if address.is_empty() { Err("<empty>") } else { Ok(Ethernet(address)) });
+    let [_, sender, _, target] = arp.addresses.map(|address| match address.try_into() {
+        _ if !is_ipv4 => Err("<wrong proto type>"),
+        Err(_) => Err("<wrong len>"),
+        Ok(address) => Ok(Host4(address)),
+    });
     match arp.operation {
-        1 => {
-            line.put("Request who-has ");
-            put_protocol(line, arp, target)?;
-            if target_hardware.iter().any(|byte| *byte != 0) {
-                line.put(" (");
-                hardware(line, target_hardware);
-                line.byte(b')');
-            }
-            line.put(" tell ");
-            put_protocol(line, arp, sender)?;
+        1 if hardware.iter().any(|byte| *byte != 0) => {
+            put!(line, "Request who-has ", target, " (", to, ") tell ", sender);
         }
-        2 => {
-            line.put("Reply ");
-            put_protocol(line, arp, sender)?;
-            line.put(" is-at ");
-            hardware(line, sender_hardware);
-        }
-        3 => {
-            line.put("Reverse Request who-is ");
-            hardware(line, target_hardware);
-            line.put(" tell ");
-            hardware(line, sender_hardware);
-        }
-        4 => {
-            line.put("Reverse Reply ");
-            hardware(line, target_hardware);
-            line.put(" at ");
-            put_protocol(line, arp, target)?;
-        }
-        8 => {
-            line.put("Inverse Request who-is ");
-            hardware(line, target_hardware);
-            line.put(" tell ");
-            hardware(line, sender_hardware);
-        }
-        9 => {
-            line.put("Inverse Reply ");
-            hardware(line, sender_hardware);
-            line.put(" at ");
-            put_protocol(line, arp, sender)?;
-        }
-        10 => line.put("NACK Reply "),
-        operation => {
-            line.item("Unknown (", operation);
-            line.put(") ");
-        }
+        1 => put!(line, "Request who-has ", target, " tell ", sender),
+        2 => put!(line, "Reply ", sender, " is-at ", from),
+        3 => put!(line, "Reverse Request who-is ", to, " tell ", from),
+        4 => put!(line, "Reverse Reply ", to, " at ", target),
+        8 => put!(line, "Inverse Request who-is ", to, " tell ", from),
+        9 => put!(line, "Inverse Reply ", from, " at ", sender),
+        10 => put!(line, "NACK Reply "),
+        operation => put!(line, "Unknown (", operation, ") "),
     }
-    Ok(())
-}
-
-fn put_hardware(line: &mut Line<'_>, address: &[u8]) {
-    if address.is_empty() {
-        return line.put("<empty>");
-    }
-    line.ethernet(address);
-}
-
-fn put_protocol(line: &mut Line<'_>, arp: &Arp<'_>, address: &[u8]) -> Printed {
-    if !matches!(arp.protocol, IPV4 | TRAILERS) {
-        line.put("<wrong proto type>");
-    } else if address.len() != 4 {
-        line.put("<wrong len>");
-    } else {
-        line.v4(array(address, 0).map_err(|_| Cut)?);
-    }
-    Ok(())
 }

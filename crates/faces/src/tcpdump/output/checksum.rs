@@ -1,5 +1,7 @@
 //! The Internet checksum (RFC 1071).
 
+use super::bytes::{Printed, be16};
+
 /// Returns the ones' complement sum of parts, each of which begins at an even offset; 0xffff if they include a correct
 /// checksum.
 pub(super) fn sum(parts: &[&[u8]]) -> u16 {
@@ -10,9 +12,7 @@ pub(super) fn sum(parts: &[&[u8]]) -> u16 {
             total += u64::from(word.first_chunk().copied().map_or(0, u32::from_be_bytes));
         }
         let mut last = [0; 4];
-        for (to, from) in last.iter_mut().zip(words.remainder()) {
-            *to = *from;
-        }
+        last.iter_mut().zip(words.remainder()).for_each(|(to, from)| *to = *from);
         total += u64::from(u32::from_be_bytes(last));
     }
     while total >> 16 != 0 {
@@ -21,13 +21,15 @@ pub(super) fn sum(parts: &[&[u8]]) -> u16 {
     total as u16
 }
 
-/// Returns the correct checksum for data that contains the checksum `found` and has the total sum `sum`.
-pub(super) fn should_be(found: u16, sum: u16) -> u16 {
-    let total = u32::from(found) + u32::from(!sum);
-    ((total & 0xffff) + (total >> 16)) as u16
-}
+/// The sum over everything, checksum included, if the checksum is correct.
+pub(super) const RIGHT: u16 = 0xffff;
 
-/// True if a sum over everything, checksum included, means that the checksum is correct.
-pub(super) fn is_right(sum: u16) -> bool {
-    sum == 0xffff
+/// Returns the checksum at offset `at` and the correct one, unless the sum over everything shows that it is correct.
+pub(super) fn wrong(sum: u16, bytes: &[u8], at: usize) -> Printed<Option<(u16, u16)>> {
+    if sum == RIGHT {
+        return Ok(None);
+    }
+    let found = be16(bytes, at)?;
+    let total = u32::from(found) + u32::from(!sum);
+    Ok(Some((found, ((total & 0xffff) + (total >> 16)) as u16)))
 }

@@ -2,8 +2,9 @@
 
 use super::bytes::{Printed, be16, be32, behind, part, u8_at};
 use super::ethernet::{LENGTH_MAX, TAGS, put_tag};
-use super::line::Line;
+use super::line::{Ethernet, Line};
 use super::options::InterfaceName;
+use super::pieces::{HexWide, Shown, put};
 use super::undecoded::default_print;
 use super::{ethertype, ethertype_names, llc};
 
@@ -52,13 +53,13 @@ pub(super) fn sll2(line: &mut Line<'_>, bytes: &[u8], length: usize, interface: 
         interface: Some(number),
     };
     let name = interface(number).unwrap_or("?");
-    line.safe_text(name.as_bytes());
+    put!(line, Shown(name.as_bytes()));
     pad(line, name.len(), 5);
-    line.byte(b' ');
+    put!(line, " ");
     let aim = aim_name(cooked.aim);
-    line.put(aim);
+    put!(line, aim);
     pad(line, aim.len(), 3);
-    line.byte(b' ');
+    put!(line, " ");
     if line.options.link_header {
         put_header(line, &cooked, length);
     }
@@ -67,7 +68,7 @@ pub(super) fn sll2(line: &mut Line<'_>, bytes: &[u8], length: usize, interface: 
 
 fn pad(line: &mut Line<'_>, from: usize, to: usize) {
     for _ in from..to {
-        line.byte(b' ');
+        put!(line, " ");
     }
 }
 
@@ -85,34 +86,25 @@ fn aim_name(aim: u8) -> &'static str {
 
 fn put_header(line: &mut Line<'_>, cooked: &Cooked<'_>, length: usize) {
     if let Some(number) = cooked.interface {
-        line.item("ifindex ", number);
-        line.byte(b' ');
+        put!(line, "ifindex ", number, " ");
     } else {
         let aim = aim_name(cooked.aim);
         pad(line, aim.len(), 3);
-        line.put(aim);
-        line.byte(b' ');
+        put!(line, aim, " ");
     }
     if let Some(address) = cooked.address {
-        line.ethernet(address);
-        line.byte(b' ');
+        put!(line, Ethernet(address), " ");
     }
     if line.options.quiet > 0 {
         return;
     }
     match cooked.kind {
-        NOVELL => line.put("802.3"),
-        LLC => line.put("802.2"),
-        kind if kind <= LENGTH_MAX => {
-            line.put("ethertype Unknown (0x");
-            line.hex_padded(kind, 4);
-            line.byte(b')');
-        }
+        NOVELL => put!(line, "802.3"),
+        LLC => put!(line, "802.2"),
+        kind if kind <= LENGTH_MAX => put!(line, "ethertype Unknown (0x", HexWide(kind, 4), ")"),
         kind => ethertype_names::put_with_number(line, kind),
     }
-    line.put(", length ");
-    line.len(length);
-    line.put(": ");
+    put!(line, ", length ", length, ": ");
 }
 
 fn payload(line: &mut Line<'_>, cooked: &Cooked<'_>, bytes: &[u8], header: usize, length: usize) -> Printed {
@@ -152,9 +144,7 @@ fn tag(line: &mut Line<'_>, bytes: &[u8]) -> Printed<u16> {
         kind => kind,
     };
     if line.options.quiet == 0 {
-        line.put("ethertype ");
-        line.put(ethertype_names::name(kind).unwrap_or("Unknown"));
-        line.put(", ");
+        put!(line, "ethertype ", ethertype_names::name(kind).unwrap_or("Unknown"), ", ");
     }
     Ok(kind)
 }

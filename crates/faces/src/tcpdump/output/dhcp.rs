@@ -2,10 +2,9 @@
 
 mod names;
 mod options;
-
 use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
-use super::line::Line;
-use super::pieces::{Hex, HexWide, Shown, put};
+use super::line::{Ethernet, Host4, Line};
+use super::pieces::{Hex, HexWide, Shown, put, put_last};
 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
@@ -34,13 +33,12 @@ fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     match operation {
         REQUEST => put!(line, "Request"),
         REPLY => put!(line, "Reply"),
-        _ => put!(line, "unknown (0x", HexWide(operation.into(), 2), ")"),
+        _ => put!(line, "unknown (0x", HexWide(operation, 2), ")"),
     }
     let (kind, len) = (u8_at(bytes, 1)?, usize::from(u8_at(bytes, 2)?));
     if (kind, len, operation) == (ETHERNET, ADDRESS_BYTES, REQUEST) {
         let address: [u8; ADDRESS_BYTES] = array(bytes, ADDRESS)?;
-        put!(line, " from ");
-        line.ethernet(&address);
+        put!(line, " from ", Ethernet(&address));
     }
     put!(line, ", length ", length);
     if line.verbose() == 0 {
@@ -52,8 +50,7 @@ fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     }
     if (kind, len) == (ETHERNET, ADDRESS_BYTES) {
         let address: [u8; ADDRESS_BYTES] = array(bytes, ADDRESS)?;
-        put!(line, "\n\t  Client-Ethernet-Address ");
-        line.ethernet(&address);
+        put!(line, "\n\t  Client-Ethernet-Address ", Ethernet(&address));
     }
     put_text(line, "sname", bytes, SERVER_NAME)?;
     put_text(line, "file", bytes, BOOT_FILE)?;
@@ -61,10 +58,7 @@ fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
         DHCP => options::print(line, behind(bytes, VENDOR)),
         CMU => put_cmu(line, behind(bytes, VENDOR)),
         [0, 0, 0, 0] => Ok(()),
-        other => {
-            put!(line, "\n\t  Vendor-#0x", Hex(u32::from_be_bytes(other).into()));
-            Ok(())
-        }
+        other => put_last!(line, "\n\t  Vendor-#0x", Hex(u32::from_be_bytes(other))),
     }
 }
 
@@ -82,7 +76,7 @@ fn put_numbers(line: &mut Line<'_>, kind: u8, len: usize, bytes: &[u8]) -> Print
         put!(line, ", hops ", hops);
     }
     if id != [0; 4] {
-        put!(line, ", xid 0x", Hex(u32::from_be_bytes(id).into()));
+        put!(line, ", xid 0x", Hex(u32::from_be_bytes(id)));
     }
     if seconds != 0 {
         put!(line, ", secs ", seconds);
@@ -90,7 +84,7 @@ fn put_numbers(line: &mut Line<'_>, kind: u8, len: usize, bytes: &[u8]) -> Print
     let flags = be16(bytes, FLAGS)?;
     put!(line, ", Flags [", if flags & 0x8000 != 0 { "Broadcast" } else { "none" }, "]");
     if line.verbose() > 1 {
-        put!(line, " (0x", HexWide(flags.into(), 4), ")");
+        put!(line, " (0x", HexWide(flags, 4), ")");
     }
     Ok(())
 }
@@ -98,8 +92,7 @@ fn put_numbers(line: &mut Line<'_>, kind: u8, len: usize, bytes: &[u8]) -> Print
 /// Prints a name and an address, unless the address is zero.
 fn put_unless_zero(line: &mut Line<'_>, before: &str, what: &str, between: &str, address: [u8; 4]) {
     if address != [0; 4] {
-        put!(line, before, what, between);
-        line.v4(address);
+        put!(line, before, what, between, Host4(address));
     }
 }
 
@@ -120,7 +113,7 @@ fn put_cmu(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     be32(bytes, 4)?;
     let flags = u8_at(bytes, 4)?;
     if flags & !1 != 0 {
-        put!(line, " F:0x", Hex(flags.into()));
+        put!(line, " F:0x", Hex(flags));
     }
     let mask = if flags & 1 != 0 { "SM" } else { "SM*" };
     let parts = [(12, "DG"), (8, mask), (16, "NS1"), (20, "NS2"), (24, "IEN1"), (28, "IEN2"), (32, "TS1"), (36, "TS2")];

@@ -3,7 +3,6 @@
 mod message;
 mod names;
 mod values;
-
 use super::bytes::Printed;
 use super::line::Line;
 

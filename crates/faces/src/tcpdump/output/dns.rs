@@ -14,7 +14,7 @@ use self::record::put_record;
 use self::words::{OPERATIONS, RESPONSES, put_class, put_type};
 use super::bytes::{Cut, Printed, be16, behind, part, u8_at};
 use super::line::Line;
-use super::pieces::{Hex, put};
+use super::pieces::{Hex, put, put_last};
 
 const HEADER: usize = 12;
 /// Bound: bytes of text for each byte of a DNS message, whose names may point to one another. Beyond: the line ends
@@ -69,14 +69,12 @@ fn print_datagram(line: &mut Line<'_>, bytes: &[u8], length: usize, is_multicast
 pub(super) fn print_over_tcp(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "domain";
     if length < 2 {
-        put!(line, " [DNS over TCP: length ", length, " < 2] (invalid)");
-        return Ok(());
+        return put_last!(line, " [DNS over TCP: length ", length, " < 2] (invalid)");
     }
     let prefix = usize::from(be16(bytes, 0)?);
     put!(line, " ");
     if prefix != length - 2 {
-        put!(line, "[prefix length(", prefix, ") != length(", length - 2, ")] (invalid)");
-        return Ok(());
+        return put_last!(line, "[prefix length(", prefix, ") != length(", length - 2, ")] (invalid)");
     }
     print_datagram(line, behind(bytes, 2), prefix, false)
 }
@@ -85,8 +83,7 @@ fn put_message(line: &mut Line<'_>, mut message: DnsMessage<'_>, length: usize) 
     message.text_end = line.out.len() + TEXT_A_BYTE * message.bytes.len();
     line.protocol = "domain";
     if length < HEADER {
-        put!(line, "domain [length ", length, " < ", HEADER, "] (invalid)");
-        return Ok(());
+        return put_last!(line, "domain [length ", length, " < ", HEADER, "] (invalid)");
     }
     part(message.bytes, 0, HEADER)?;
     let field = |n: usize| be16(message.bytes, 2 * n);
@@ -97,8 +94,7 @@ fn put_message(line: &mut Line<'_>, mut message: DnsMessage<'_>, length: usize) 
         0 => put_query(line, message, flags, counts)?,
         _ => put_response(line, message, flags, counts)?,
     }
-    put!(line, " (", length, ")");
-    Ok(())
+    put_last!(line, " (", length, ")")
 }
 
 fn put_response(line: &mut Line<'_>, message: DnsMessage<'_>, flags: u16, counts: [u16; 4]) -> Printed {
@@ -137,7 +133,7 @@ fn put_query(line: &mut Line<'_>, message: DnsMessage<'_>, flags: u16, counts: [
         }
     }
     if flags & ODD_IN_QUESTION != 0 {
-        put!(line, " [b2&3=0x", Hex(flags.into()), "]");
+        put!(line, " [b2&3=0x", Hex(flags), "]");
     }
     let [questions, answers, authorities, additional] = counts;
     let is_inverse = operation(flags) == usize::from(INVERSE_QUERY);

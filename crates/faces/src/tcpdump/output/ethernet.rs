@@ -1,8 +1,9 @@
 //! Ethernet: addresses, VLAN tags, and the protocols within.
 
 use super::bytes::{Printed, array, at_most, behind};
-use super::line::Line;
+use super::line::{Ethernet, Line};
 use super::llc::{self, Addresses};
+use super::pieces::{HexWide, list, put};
 use super::undecoded::default_print;
 use super::{ethertype, ethertype_names};
 
@@ -17,12 +18,7 @@ pub(super) const TAGS: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed<usize> {
     line.protocol = "ether";
     if length < bytes.len() {
-        line.put("[length ");
-        line.len(length);
-        line.put(" < caplen ");
-        line.len(bytes.len());
-        line.byte(b']');
-        line.invalid();
+        put!(line, "[length ", length, " < caplen ", bytes.len(), "] (invalid)");
         return Ok(length);
     }
     if bytes.len() < HEADER_BYTES {
@@ -62,20 +58,20 @@ pub(super) fn print_kind(
         let next = u16::from_be_bytes([kind_high, kind_low]);
         if line.options.link_header && header > 0 {
             put_kind(line, kind);
-            line.put(", ");
+            put!(line, ", ");
         }
         if line.options.link_header {
             put_tag(line, u16::from_be_bytes([high, low]));
             if next > LENGTH_MAX && !TAGS.contains(&next) {
                 put_kind(line, next);
-                line.put(", ");
+                put!(line, ", ");
             }
         }
         (kind, bytes, length, header) = (next, rest, length.saturating_sub(4), header + 4);
     }
     if kind <= LENGTH_MAX {
         if line.options.link_header && header > 0 {
-            line.put("802.3");
+            put!(line, "802.3");
         }
         // The frame has the length in its header, but at most the remaining bytes.
         let said = usize::from(kind).min(length);
@@ -92,43 +88,29 @@ pub(super) fn print_kind(
 
 /// Appends `vlan 100, p 0, `.
 pub(super) fn put_tag(line: &mut Line<'_>, tag: u16) {
-    line.item("vlan ", tag & 0xfff);
-    line.item(", p ", tag >> 13);
-    line.put(if tag & 0x1000 != 0 { ", DEI, " } else { ", " });
+    put!(line, "vlan ", tag & 0xfff, ", p ", tag >> 13, if tag & 0x1000 != 0 { ", DEI, " } else { ", " });
 }
 
 /// Appends `02:00:00:00:00:10 > 02:00:00:00:00:01, ethertype IPv4 (0x0800), length 98: `.
 fn put_header(line: &mut Line<'_>, addresses: Addresses, kind: u16, length: usize) {
     put_addresses(line, addresses);
     let length = if kind <= LENGTH_MAX {
-        line.put("802.3");
+        put!(line, "802.3");
         usize::from(kind).min(length - HEADER_BYTES)
     } else {
         put_kind(line, kind);
         length
     };
-    line.put(", length ");
-    line.len(length);
-    line.put(": ");
+    put!(line, ", length ", length, ": ");
 }
 
 fn put_addresses(line: &mut Line<'_>, addresses: Addresses) {
-    line.ethernet(&addresses.source);
-    line.put(" > ");
-    line.ethernet(&addresses.dest);
-    line.put(", ");
+    put!(line, Ethernet(&addresses.source), " > ", Ethernet(&addresses.dest), ", ");
 }
 
 fn put_kind(line: &mut Line<'_>, kind: u16) {
     if line.options.quiet == 0 {
         return ethertype_names::put_with_number(line, kind);
     }
-    match ethertype_names::name(kind) {
-        Some(name) => line.put(name),
-        None => {
-            line.put("Unknown Ethertype (0x");
-            line.hex_padded(kind, 4);
-            line.byte(b')');
-        }
-    }
+    put!(line, ethertype_names::name(kind).ok_or(list!("Unknown Ethertype (0x", HexWide(kind, 4), ")")));
 }

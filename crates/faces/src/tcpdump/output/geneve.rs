@@ -3,7 +3,7 @@
 use super::bytes::{Cut, Printed, be16, be24, behind, part, u8_at};
 use super::ethertype_names;
 use super::line::{Inner, Line};
-use super::pieces::{Hex, HexWide, put};
+use super::pieces::{Hex, HexWide, put, put_last, when};
 
 const HEADER: usize = 8;
 const OPTION_HEADER: usize = 4;
@@ -17,16 +17,12 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     line.protocol = "geneve";
     put!(line, "Geneve");
     if length < HEADER {
-        put!(line, " [length ", length, " < ", HEADER, "] (invalid)");
-        return Ok(());
+        return put_last!(line, " [length ", length, " < ", HEADER, "] (invalid)");
     }
     match put_header(line, bytes, length) {
         Ok(Some((kind, header))) => put_payload(line, kind, behind(bytes, header), length - header),
         Ok(None) => Ok(()),
-        Err(Cut) => {
-            line.cut();
-            Ok(())
-        }
+        Err(Cut) => line.end_cut(),
     }
 }
 
@@ -39,19 +35,16 @@ fn put_header(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed<Optio
         return Ok(None);
     }
     let (flags, kind) = (u8_at(bytes, 1)?, be16(bytes, 2)?);
-    put!(line, ", Flags [");
-    if flags == 0 {
-        put!(line, "none");
-    }
+    put!(line, ", Flags [", when(flags == 0, "none"));
     FLAGS.iter().filter(|(bit, _)| flags & bit != 0).for_each(|(_, word)| put!(line, *word));
     put!(line, "]");
-    put!(line, ", vni 0x", Hex(be24(bytes, 4)?.into()));
+    put!(line, ", vni 0x", Hex(be24(bytes, 4)?));
     match u8_at(bytes, 7)? {
         0 => {}
-        reserved => put!(line, ", rsvd 0x", Hex(reserved.into())),
+        reserved => put!(line, ", rsvd 0x", Hex(reserved)),
     }
     if line.options.link_header {
-        put!(line, ", proto ", ethertype_names::name(kind).unwrap_or("unknown"), " (0x", HexWide(kind.into(), 4), ")");
+        put!(line, ", proto ", ethertype_names::name(kind).unwrap_or("unknown"), " (0x", HexWide(kind, 4), ")");
     }
     let options = usize::from(first & 0x3f) * 4;
     let left = length - HEADER;
@@ -70,7 +63,7 @@ fn put_header(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed<Optio
 fn put_payload(line: &mut Line<'_>, kind: u16, inner: &[u8], length: usize) -> Printed {
     let within = if kind == BRIDGING { Inner::Ethernet } else { Inner::EtherType(kind) };
     if !line.inner(within, inner, length)? {
-        put!(line, "geneve-proto-0x", Hex(kind.into()));
+        put!(line, "geneve-proto-0x", Hex(kind));
     }
     Ok(())
 }
@@ -78,17 +71,16 @@ fn put_payload(line: &mut Line<'_>, kind: u16, inner: &[u8], length: usize) -> P
 fn put_options(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     put!(line, ", options [");
     if line.verbose() == 0 {
-        put!(line, length, " bytes]");
-        return Ok(());
+        return put_last!(line, length, " bytes]");
     }
     let (mut at, mut before) = (0, "");
     while at < length {
         put!(line, before);
         before = ", ";
         let class = be16(bytes, at)?;
-        put!(line, "class ", class_word(class), " (0x", Hex(class.into()), ")");
+        put!(line, "class ", class_word(class), " (0x", Hex(class), ")");
         let kind = u8_at(bytes, at + 2)?;
-        put!(line, " type 0x", Hex(kind.into()), if kind & 0x80 != 0 { "(C)" } else { "" });
+        put!(line, " type 0x", Hex(kind), when(kind & 0x80 != 0, "(C)"));
         let size = OPTION_HEADER + usize::from(u8_at(bytes, at + 3)? & 0x1f) * 4;
         put!(line, " len ", size);
         if size > length - at {
@@ -98,13 +90,12 @@ fn put_options(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
         if line.verbose() > 1 && size > OPTION_HEADER {
             put!(line, " data");
             for word in (at + OPTION_HEADER..at + size).step_by(4) {
-                put!(line, " ", HexWide(super::bytes::be32(bytes, word)?.into(), 8));
+                put!(line, " ", HexWide(super::bytes::be32(bytes, word)?, 8));
             }
         }
         at += size;
     }
-    put!(line, "]");
-    Ok(())
+    put_last!(line, "]")
 }
 
 fn class_word(class: u16) -> &'static str {

@@ -3,20 +3,18 @@
 use super::bytes::{Cut, Printed, be16, be32, behind, part};
 use super::ethertype_names;
 use super::line::{Inner, Line};
-use super::pieces::{Hex, HexWide, V4, put};
+use super::pieces::{Flags, Hex, HexWide, put, put_last};
+use record::Addr;
 
 const CHECKSUM: u16 = 0x8000;
 const ROUTING: u16 = 0x4000;
 const KEY: u16 = 0x2000;
 const SEQUENCE: u16 = 0x1000;
 const ACKNOWLEDGEMENT: u16 = 0x0080;
+#[rustfmt::skip]
 const FLAGS: [(u32, &str); 6] = [
-    (CHECKSUM as u32, "checksum present"),
-    (ROUTING as u32, "routing present"),
-    (KEY as u32, "key present"),
-    (SEQUENCE as u32, "sequence# present"),
-    (0x0800, "source routing present"),
-    (ACKNOWLEDGEMENT as u32, "ack present"),
+    (CHECKSUM as u32, "checksum present"), (ROUTING as u32, "routing present"), (KEY as u32, "key present"),
+    (SEQUENCE as u32, "sequence# present"), (0x0800, "source routing present"), (ACKNOWLEDGEMENT as u32, "ack present"),
 ];
 /// An Ethernet frame within.
 const BRIDGING: u16 = 0x6558;
@@ -51,10 +49,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     match put_header(line, Unread { bytes, length }) {
         Ok(Some((kind, rest))) => put_payload(line, kind, rest),
         Ok(None) => Ok(()),
-        Err(Cut) => {
-            line.cut();
-            Ok(())
-        }
+        Err(Cut) => line.end_cut(),
     }
 }
 
@@ -81,14 +76,14 @@ fn put_header_0<'r>(line: &mut Line<'_>, flags: u16, mut rest: Unread<'r>) -> Pr
     if flags & (CHECKSUM | ROUTING) != 0 {
         let sum = rest.be16()?;
         if line.verbose() > 0 {
-            put!(line, ", sum 0x", Hex(sum.into()));
+            put!(line, ", sum 0x", Hex(sum));
         }
         let offset = rest.be16()?;
-        put!(line, ", off 0x", Hex(offset.into()));
+        put!(line, ", off 0x", Hex(offset));
     }
     if flags & KEY != 0 {
         let key = rest.be32()?;
-        put!(line, ", key=0x", Hex(key.into()));
+        put!(line, ", key=0x", Hex(key));
     }
     if flags & SEQUENCE != 0 {
         let sequence = rest.be32()?;
@@ -98,8 +93,7 @@ fn put_header_0<'r>(line: &mut Line<'_>, flags: u16, mut rest: Unread<'r>) -> Pr
         put_routes(line, &mut rest)?;
     }
     put_kind(line, kind);
-    put!(line, ", length ", length);
-    put!(line, if line.verbose() > 0 { "\n\t" } else { ": " });
+    put!(line, ", length ", length, if line.verbose() > 0 { "\n\t" } else { ": " });
     Ok((kind, rest))
 }
 
@@ -115,7 +109,7 @@ fn put_routes(line: &mut Line<'_>, rest: &mut Unread<'_>) -> Printed {
         match family {
             0x0800 => put_hops::<4>(line, "ip", route, rest)?,
             0xfffe => put_hops::<2>(line, "asn", route, rest)?,
-            _ => put!(line, ", (rtaf=0x", Hex(family.into()), ")"),
+            _ => put!(line, ", (rtaf=0x", Hex(family), ")"),
         }
         rest.take(len.into(), |_| Ok(()))?;
     }
@@ -151,8 +145,8 @@ fn put_hop<const SIZE: usize>(line: &mut Line<'_>, is_next: bool, rest: &Unread<
     }
     put!(line, if is_next { " *" } else { " " });
     match hop.first_chunk::<4>() {
-        Some(address) => put!(line, V4(*address)),
-        None => put!(line, Hex(be16(hop, 0)?.into())),
+        Some(address) => put!(line, Addr::V4(*address)),
+        None => put!(line, Hex(be16(hop, 0)?)),
     }
     Ok(())
 }
@@ -182,23 +176,19 @@ fn put_header_1(line: &mut Line<'_>, flags: u16, mut rest: Unread<'_>) -> Printe
     if flags & SEQUENCE == 0 {
         return Ok(());
     }
-    put!(line, if line.verbose() > 0 { "\n\t" } else { ": " });
-    put!(line, "gre-proto-0x", Hex(kind.into()));
-    Ok(())
+    put_last!(line, if line.verbose() > 0 { "\n\t" } else { ": " }, "gre-proto-0x", Hex(kind))
 }
 
 fn put_flags(line: &mut Line<'_>, flags: u16) {
     if line.verbose() > 0 {
-        put!(line, ", Flags [");
-        line.flags(&FLAGS, "none", ", ", flags.into());
-        put!(line, "]");
+        put!(line, ", Flags [", Flags(&FLAGS, "none", ", ", flags), "]");
     }
 }
 
 fn put_kind(line: &mut Line<'_>, kind: u16) {
     if line.options.link_header {
         let name = ethertype_names::name(kind).unwrap_or("unknown");
-        put!(line, ", proto ", name, " (0x", HexWide(kind.into(), 4), ")");
+        put!(line, ", proto ", name, " (0x", HexWide(kind, 4), ")");
     }
 }
 
@@ -207,10 +197,7 @@ fn put_payload(line: &mut Line<'_>, kind: u16, rest: Unread<'_>) -> Printed {
         0x0800 => Inner::V4,
         0x86dd => Inner::V6,
         BRIDGING => Inner::Ethernet,
-        _ => {
-            put!(line, "gre-proto-0x", Hex(kind.into()));
-            return Ok(());
-        }
+        _ => return put_last!(line, "gre-proto-0x", Hex(kind)),
     };
     line.inner(inner, rest.bytes, rest.length).map(|_| ())
 }

@@ -4,8 +4,9 @@ mod extensions;
 
 use super::bytes::{Cut, Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::checksum;
-use super::line::{DEPTH_MAX, Line};
+use super::line::{DEPTH_MAX, Host4, Line, Port};
 use super::network::{Network, TCP, UDP};
+use super::pieces::{Hex, HexWide, Padded, list, put, put_last};
 
 const UNREACHABLE: u8 = 3;
 const REDIRECT: u8 = 5;
@@ -17,15 +18,12 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     line.protocol = "icmp";
     // The addresses and ports in the message are read before anything is printed.
     let start = line.out.len();
-    line.put("ICMP ");
-    if let Err(cut) = put_message(line, bytes) {
+    put!(line, "ICMP ");
+    if put_message(line, bytes).is_err() {
         line.out.truncate(start);
-        let _ = cut;
-        line.cut();
-        return Ok(());
+        return line.end_cut();
     }
-    line.put(", length ");
-    line.len(length);
+    put!(line, ", length ", length);
     let kind = u8_at(bytes, 0)?;
     if line.verbose() > 0 && !packet.fragmented && !line.options.no_checksums {
         put_checksum(line, bytes, length)?;
@@ -42,14 +40,8 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
 
 fn put_checksum(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let Ok(message) = part(bytes, 0, length) else { return Ok(()) };
-    let sum = checksum::sum(&[message]);
-    if !checksum::is_right(sum) {
-        let found = be16(message, 2)?;
-        line.put(" (wrong icmp cksum ");
-        line.hex(found);
-        line.put(" (->");
-        line.hex(checksum::should_be(found, sum));
-        line.put(")!)");
+    if let Some((found, right)) = checksum::wrong(checksum::sum(&[message]), message, 2)? {
+        put!(line, " (wrong icmp cksum ", Hex(found), " (->", Hex(right), ")!)");
     }
     Ok(())
 }
@@ -60,7 +52,7 @@ fn put_quoted(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8]) -> Printe
         return Ok(());
     }
     line.depth += 1;
-    line.put("\n\t");
+    put!(line, "\n\t");
     // The quoted packet has the length in its header: what the router omitted is not reported as missing.
     let quoted = behind(bytes, 8);
     let total = usize::from(be16(quoted, 2)?);
@@ -69,204 +61,107 @@ fn put_quoted(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8]) -> Printe
 
 fn put_message(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     let (kind, code) = (u8_at(bytes, 0)?, u8_at(bytes, 1)?);
+    let id_and_seq =
+        || -> Printed<_> { Ok(list!(be16(bytes, 4)?, if kind < 13 { ", seq " } else { " seq " }, be16(bytes, 6)?)) };
     match kind {
-        0 | 8 => {
-            let (id, seq) = (be16(bytes, 4)?, be16(bytes, 6)?);
-            line.put(if kind == 8 { "echo request, id " } else { "echo reply, id " });
-            line.dec(id);
-            line.item(", seq ", seq);
-        }
+        0 => put!(line, "echo reply, id ", id_and_seq()?),
+        8 => put!(line, "echo request, id ", id_and_seq()?),
         UNREACHABLE => return put_unreachable(line, code, bytes),
-        4 => line.put("source quench"),
+        4 => put!(line, "source quench"),
         REDIRECT => return put_redirect(line, code, bytes),
         9 => return put_advertisement(line, bytes),
-        10 => line.put("router solicitation"),
+        10 => put!(line, "router solicitation"),
         TIME_EXCEEDED if bytes.len() < 28 => return Err(Cut),
         TIME_EXCEEDED => match code {
-            0 => line.put("time exceeded in-transit"),
-            1 => line.put("ip reassembly time exceeded"),
-            code => line.item("time exceeded-#", code),
+            0 => put!(line, "time exceeded in-transit"),
+            1 => put!(line, "ip reassembly time exceeded"),
+            code => put!(line, "time exceeded-#", code),
         },
-        PARAMETER if code == 0 => line.item("parameter problem - octet ", u8_at(bytes, 4)?),
-        PARAMETER => line.item("parameter problem - code ", code),
-        17 => line.put("address mask request"),
-        18 => {
-            line.put("address mask is 0x");
-            line.hex_padded(be32(bytes, 8)?, 8);
+        PARAMETER if code == 0 => put!(line, "parameter problem - octet ", u8_at(bytes, 4)?),
+        PARAMETER => put!(line, "parameter problem - code ", code),
+        13 => put!(line, "time stamp query id ", id_and_seq()?),
+        14 => {
+            put!(line, "time stamp reply id ", id_and_seq()?);
+            for (at, word) in [(8, ": org "), (12, ", recv "), (16, ", xmit ")] {
+                put_time_of_day(line, word, be32(bytes, at)?);
+            }
         }
-        13 => {
-            line.item("time stamp query id ", be16(bytes, 4)?);
-            line.item(" seq ", be16(bytes, 6)?);
-        }
-        14 => return put_times(line, bytes),
-        kind => match kind_name(kind) {
-            Some(name) => line.put(name),
-            None => line.item("type-#", kind),
-        },
+        15 => put!(line, "information request"),
+        16 => put!(line, "information reply"),
+        17 => put!(line, "address mask request"),
+        18 => put!(line, "address mask is 0x", HexWide(be32(bytes, 8)?, 8)),
+        kind => put!(line, "type-#", kind),
     }
     Ok(())
 }
 
-fn kind_name(kind: u8) -> Option<&'static str> {
-    Some(match kind {
-        15 => "information request",
-        16 => "information reply",
-        _ => return None,
-    })
-}
+/// The words before and after the destination by the code.
+#[rustfmt::skip]
+const UNREACHABLES: [(&str, &str); 16] = [
+    ("net ", ""), ("host ", ""), ("", " protocol "), ("", ""), ("", " - need to frag"), ("", " - source route failed"),
+    ("net ", " - unknown"), ("host ", " - unknown"), ("", " - source host isolated"), ("net ", " - admin prohibited"),
+    ("host ", " - admin prohibited"), ("net ", " - tos prohibited"), ("host ", " - tos prohibited"),
+    ("host ", " - admin prohibited filter"), ("host ", " - host precedence violation"),
+    ("host ", " - precedence cutoff"),
+];
 
 fn put_unreachable(line: &mut Line<'_>, code: u8, bytes: &[u8]) -> Printed {
     let quoted = behind(bytes, 8);
-    let dest: [u8; 4] = array(quoted, 16)?;
-    let with = |line: &mut Line<'_>, before: &str, behind: &str| {
-        line.put(before);
-        line.v4(dest);
-        line.put(behind);
+    let dest = Host4(array(quoted, 16)?);
+    let Some((before, after)) = UNREACHABLES.get(usize::from(code)) else {
+        return put_last!(line, dest, " unreachable - #", code);
     };
     match code {
-        0 => with(line, "net ", " unreachable"),
-        1 => with(line, "host ", " unreachable"),
-        2 => {
-            let proto = u8_at(quoted, 9)?;
-            with(line, "", " protocol ");
-            line.dec(proto);
-            line.put(" unreachable");
-        }
-        3 => return put_port_unreachable(line, quoted, dest),
-        4 => {
-            let mtu = be16(bytes, 6)?;
-            with(line, "", " unreachable - need to frag");
-            if mtu != 0 {
-                line.item(" (mtu ", mtu);
-                line.byte(b')');
+        2 => put!(line, dest, *after, u8_at(quoted, 9)?, " unreachable"),
+        3 => {
+            let header = usize::from(u8_at(quoted, 0)? & 15) * 4;
+            let (proto, port) = (u8_at(quoted, 9)?, be16(quoted, header + 2)?);
+            match proto {
+                TCP => put!(line, dest, " tcp port ", Port(proto, port), " unreachable"),
+                UDP => put!(line, dest, " udp port ", Port(proto, port), " unreachable"),
+                proto => put!(line, dest, " protocol ", proto, " port ", port, " unreachable"),
             }
         }
-        5 => with(line, "", " unreachable - source route failed"),
-        6 => with(line, "net ", " unreachable - unknown"),
-        7 => with(line, "host ", " unreachable - unknown"),
-        8 => with(line, "", " unreachable - source host isolated"),
-        9 => with(line, "net ", " unreachable - admin prohibited"),
-        10 => with(line, "host ", " unreachable - admin prohibited"),
-        11 => with(line, "net ", " unreachable - tos prohibited"),
-        12 => with(line, "host ", " unreachable - tos prohibited"),
-        13 => with(line, "host ", " unreachable - admin prohibited filter"),
-        14 => with(line, "host ", " unreachable - host precedence violation"),
-        15 => with(line, "host ", " unreachable - precedence cutoff"),
-        code => {
-            with(line, "", " unreachable - #");
-            line.dec(code);
-        }
+        _ => put!(line, *before, dest, " unreachable", *after),
     }
-    Ok(())
-}
-
-fn put_port_unreachable(line: &mut Line<'_>, quoted: &[u8], dest: [u8; 4]) -> Printed {
-    let header = usize::from(u8_at(quoted, 0)? & 15) * 4;
-    let (proto, port) = (u8_at(quoted, 9)?, be16(quoted, header + 2)?);
-    line.v4(dest);
-    match proto {
-        TCP | UDP => {
-            line.put(if proto == TCP { " tcp port " } else { " udp port " });
-            line.port(proto, port);
-        }
-        proto => {
-            line.item(" protocol ", proto);
-            line.item(" port ", port);
-        }
+    match be16(bytes, 6)? {
+        mtu if code == 4 && mtu != 0 => put_last!(line, " (mtu ", mtu, ")"),
+        _ => Ok(()),
     }
-    line.put(" unreachable");
-    Ok(())
 }
 
 fn put_redirect(line: &mut Line<'_>, code: u8, bytes: &[u8]) -> Printed {
-    let (gateway, dest) = (array(bytes, 4)?, array(bytes, 24)?);
-    let what = match code {
-        0 => "redirect ",
-        1 => "redirect ",
-        2 => "redirect-tos ",
-        3 => "redirect-tos ",
-        _ => "redirect-#",
-    };
-    line.put(what);
-    if code > 3 {
-        line.dec(code);
-        line.byte(b' ');
+    let (gateway, dest) = (Host4(array(bytes, 4)?), Host4(array(bytes, 24)?));
+    match code {
+        0 => put_last!(line, "redirect ", dest, " to net ", gateway),
+        1 => put_last!(line, "redirect ", dest, " to host ", gateway),
+        2 => put_last!(line, "redirect-tos ", dest, " to net ", gateway),
+        3 => put_last!(line, "redirect-tos ", dest, " to host ", gateway),
+        _ => put_last!(line, "redirect-#", code, " ", dest, " to ", gateway),
     }
-    line.v4(dest);
-    line.put(match code {
-        0 | 2 => " to net ",
-        1 | 3 => " to host ",
-        _ => " to ",
-    });
-    line.v4(gateway);
-    Ok(())
 }
 
 fn put_advertisement(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
-    line.put("router advertisement lifetime ");
-    let lifetime = be16(bytes, 6)?;
-    match lifetime {
-        0..60 => line.dec(lifetime),
-        60..3600 => {
-            line.dec(lifetime / 60);
-            line.byte(b':');
-            put_two(line, lifetime % 60);
-        }
-        _ => {
-            line.dec(lifetime / 3600);
-            line.byte(b':');
-            put_two(line, lifetime % 3600 / 60);
-            line.byte(b':');
-            put_two(line, lifetime % 60);
-        }
+    put!(line, "router advertisement lifetime ");
+    match be16(bytes, 6)? {
+        seconds @ 0..60 => put!(line, seconds),
+        seconds @ 60..3600 => put!(line, seconds / 60, ":", Padded(seconds % 60, 2)),
+        seconds => put!(line, seconds / 3600, ":", Padded(seconds % 3600 / 60, 2), ":", Padded(seconds % 60, 2)),
     }
     let (count, size) = (u8_at(bytes, 4)?, u8_at(bytes, 5)?);
-    line.item(" ", count);
-    line.byte(b':');
+    put!(line, " ", count, ":");
     if size != 2 {
-        line.item(" [size ", size);
-        line.byte(b']');
-        return Ok(());
+        return put_last!(line, " [size ", size, "]");
     }
-    for nth in 0..usize::from(count) {
-        line.put(" {");
-        line.v4(array(bytes, 8 + nth * 8)?);
-        line.item(" ", be32(bytes, 12 + nth * 8)?);
-        line.byte(b'}');
-    }
-    Ok(())
-}
-
-fn put_times(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
-    part(bytes, 0, 20)?;
-    line.item("time stamp reply id ", be16(bytes, 4)?);
-    line.item(" seq ", be16(bytes, 6)?);
-    for (at, word) in [(8, ": org "), (12, ", recv "), (16, ", xmit ")] {
-        line.put(word);
-        put_time_of_day(line, be32(bytes, at)?);
+    for at in (8..8 + usize::from(count) * 8).step_by(8) {
+        put!(line, " {", Host4(array(bytes, at)?), " ", be32(bytes, at + 4)?, "}");
     }
     Ok(())
 }
 
 /// Prints milliseconds since midnight.
-fn put_time_of_day(line: &mut Line<'_>, ms: u32) {
+fn put_time_of_day(line: &mut Line<'_>, word: &str, ms: u32) {
     let seconds = ms / 1000;
-    for (nth, part) in [seconds / 3600, seconds / 60 % 60, seconds % 60].into_iter().enumerate() {
-        if nth > 0 {
-            line.byte(b':');
-        }
-        put_two(line, part as u16);
-    }
-    line.byte(b'.');
-    let rest = ms % 1000;
-    for unit in [100, 10, 1] {
-        line.dec(rest / unit % 10);
-    }
-}
-
-fn put_two(line: &mut Line<'_>, n: u16) {
-    if n < 10 {
-        line.byte(b'0');
-    }
-    line.dec(n);
+    put!(line, word, Padded(seconds / 3600, 2), ":", Padded(seconds / 60 % 60, 2), ":", Padded(seconds % 60, 2));
+    put!(line, ".", Padded(ms % 1000, 3));
 }

@@ -2,73 +2,46 @@
 
 use super::bytes::{Printed, array, be16, behind, part, u8_at};
 use super::checksum;
-use super::line::Line;
-use super::pieces::put;
+use super::line::{Host4, Line};
+use super::pieces::{Hex, put, put_last};
 
 /// Prints a message of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "igmp";
     if line.options.quiet > 0 {
-        line.put("igmp");
-        return Ok(());
+        return put_last!(line, "igmp");
     }
     match u8_at(bytes, 0)? {
         0x11 => {
-            line.put("igmp query");
-            if length >= 12 {
-                put_query3(line, bytes, length)?;
-            } else {
-                put_query(line, bytes)?;
-            }
+            put!(line, "igmp query");
+            if length >= 12 { put_query3(line, bytes, length)? } else { put_query(line, bytes)? }
         }
         0x12 => {
-            let group = array(bytes, 4)?;
-            line.put("igmp v1 report ");
-            line.v4(group);
-            put_extra(line, length);
+            put!(line, "igmp v1 report ", Host4(array(bytes, 4)?));
+            if length != 8 {
+                put!(line, " [len ", length, "]");
+            }
         }
-        0x16 => {
-            let group = array(bytes, 4)?;
-            line.put("igmp v2 report ");
-            line.v4(group);
-        }
+        0x16 => put!(line, "igmp v2 report ", Host4(array(bytes, 4)?)),
         0x22 => {
-            line.put("igmp v3 report");
+            put!(line, "igmp v3 report");
             put_report3(line, bytes, length)?;
         }
-        0x17 => {
-            let group = array(bytes, 4)?;
-            line.put("igmp leave ");
-            line.v4(group);
-        }
-        kind => line.item("igmp-", kind),
+        0x17 => put!(line, "igmp leave ", Host4(array(bytes, 4)?)),
+        kind => put!(line, "igmp-", kind),
     }
     put_checksum(line, bytes, length)
 }
 
-fn put_extra(line: &mut Line<'_>, length: usize) {
-    if length != 8 {
-        line.put(" [len ");
-        line.len(length);
-        line.byte(b']');
-    }
-}
-
 fn put_query(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     match u8_at(bytes, 1)? {
-        0 => line.put(" v1"),
-        100 => line.put(" v2"),
-        tenths => {
-            line.put(" v2 [max resp time ");
-            line.dec(tenths);
-            line.byte(b']');
-        }
+        0 => put!(line, " v1"),
+        100 => put!(line, " v2"),
+        tenths => put!(line, " v2 [max resp time ", tenths, "]"),
     }
     let group: [u8; 4] = array(bytes, 4)?;
     if group != [0; 4] {
-        line.put(" [gaddr ");
-        line.v4(group);
-        line.byte(b']');
+        put!(line, " [gaddr ", Host4(group), "]");
     }
     Ok(())
 }
@@ -88,90 +61,60 @@ fn put_tenths(line: &mut Line<'_>, tenths: u32) {
 }
 
 fn put_query3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
-    line.put(" v3");
+    put!(line, " v3");
     if length % 4 != 0 {
-        line.item(" [invalid len ", length as u64);
-        line.byte(b']');
-        return Ok(());
+        return put_last!(line, " [invalid len ", length, "]");
     }
     let code = u32::from(u8_at(bytes, 1)?);
     let tenths = if code < 128 { code } else { ((code & 0xf) | 0x10) << ((code >> 4 & 7) + 3) };
     if tenths != 100 {
-        line.put(" [max resp time ");
+        put!(line, " [max resp time ");
         put_tenths(line, tenths);
-        line.byte(b']');
+        put!(line, "]");
     }
     let group: [u8; 4] = array(bytes, 4)?;
     if group == [0; 4] {
         return Ok(());
     }
-    line.put(" [gaddr ");
-    line.v4(group);
+    put!(line, " [gaddr ", Host4(group));
     let sources = usize::from(be16(bytes, 10)?);
-    if sources > 0 {
-        if 12 + sources * 4 > length {
-            line.put(" [invalid number of sources]");
-        } else if line.verbose() > 1 {
-            line.put(" {");
-            for nth in 0..sources {
-                let source = array(bytes, 12 + nth * 4)?;
-                line.byte(b' ');
-                line.v4(source);
-            }
-            line.put(" }");
-        } else {
-            line.item(", ", sources as u64);
-            line.put(" source(s)");
-        }
+    if sources > 0 && 12 + sources * 4 > length {
+        put!(line, " [invalid number of sources]");
+    } else if sources > 0 {
+        put_sources(line, behind(bytes, 12), sources)?;
     }
-    line.byte(b']');
-    Ok(())
+    put_last!(line, "]")
 }
+
+/// The types of records from 1 on, also of MLD.
+pub(super) const RECORDS: [&str; 6] = ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"];
 
 fn put_report3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if length < 16 {
-        line.put(" [invalid len ");
-        line.len(length);
-        line.byte(b']');
-        return Ok(());
+        return put_last!(line, " [invalid len ", length, "]");
     }
     let records = be16(bytes, 6)?;
-    line.item(", ", records);
-    line.put(" group record(s)");
+    put!(line, ", ", records, " group record(s)");
     if line.verbose() == 0 {
         return Ok(());
     }
     let mut at = 8;
     for _ in 0..records {
         if at + 8 > length {
-            line.put(" [invalid number of groups]");
-            return Ok(());
+            return put_last!(line, " [invalid number of groups]");
         }
         part(bytes, at, 8)?;
-        line.put(" [gaddr ");
-        line.v4(array(bytes, at + 4)?);
-        line.put(match u8_at(bytes, at)? {
-            1 => " is_in",
-            2 => " is_ex",
-            3 => " to_in",
-            4 => " to_ex",
-            5 => " allow",
-            6 => " block",
-            _ => "  [v3-report-#",
-        });
-        let kind = u8_at(bytes, at)?;
-        if !(1..=6).contains(&kind) {
-            line.dec(kind);
-            line.byte(b']');
+        put!(line, " [gaddr ", Host4(array(bytes, at + 4)?));
+        match u8_at(bytes, at)? {
+            kind @ 1..=6 => put!(line, " ", RECORDS[usize::from(kind) - 1]),
+            kind => put!(line, "  [v3-report-#", kind, "]"),
         }
         let sources = usize::from(be16(bytes, at + 2)?);
         if at + 8 + sources * 4 > length {
-            line.item(" [invalid number of sources ", sources as u64);
-            line.put("]");
-            return Ok(());
+            return put_last!(line, " [invalid number of sources ", sources, "]");
         }
         put_sources(line, behind(bytes, at + 8), sources)?;
-        line.byte(b']');
+        put!(line, "]");
         at += 8 + sources * 4;
     }
     Ok(())
@@ -179,16 +122,13 @@ fn put_report3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
 
 fn put_sources(line: &mut Line<'_>, bytes: &[u8], sources: usize) -> Printed {
     if line.verbose() > 1 {
-        line.put(" {");
+        put!(line, " {");
         for nth in 0..sources {
-            let source = array(bytes, nth * 4)?;
-            line.byte(b' ');
-            line.v4(source);
+            put!(line, " ", Host4(array(bytes, nth * 4)?));
         }
-        line.put(" }");
+        put!(line, " }");
     } else {
-        line.item(", ", sources as u64);
-        line.put(" source(s)");
+        put!(line, ", ", sources, " source(s)");
     }
     Ok(())
 }
@@ -199,10 +139,9 @@ fn put_checksum(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     }
     let Ok(message) = part(bytes, 0, length) else { return Ok(()) };
     let sum = checksum::sum(&[message]);
-    if !checksum::is_right(sum) {
-        line.put(" bad igmp cksum ");
-        line.hex(be16(message, 2)?);
-        line.byte(b'!');
+    if sum != checksum::RIGHT {
+        put!(line, " bad igmp cksum ");
+        put!(line, Hex(be16(message, 2)?), "!");
     }
     Ok(())
 }

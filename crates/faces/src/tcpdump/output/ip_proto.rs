@@ -2,7 +2,8 @@
 
 use super::bytes::{Printed, behind};
 use super::line::{Inner, Line};
-use super::network::{ICMP6, Network, SCTP, TCP, UDP};
+use super::network::{ICMPV6, Network, SCTP, TCP, UDP};
+use super::pieces::{ByteSink, names, put, put_last};
 use super::{gre, icmp, icmp6, igmp, ipsec, sctp, tcp, udp};
 
 /// An Ethernet frame (RFC 8986).
@@ -14,11 +15,11 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes:
     match proto {
         TCP => tcp::print(line, packet, bytes, length),
         UDP => udp::print(line, packet, bytes, length),
-        1 if packet.version == 4 => icmp::print(line, packet, bytes, length),
-        2 if packet.version == 4 => igmp::print(line, bytes, length),
-        ICMP6 if packet.version == 6 => icmp6::print(line, packet, bytes, length),
-        ETHERNET if packet.version == 6 => line.inner(Inner::Ethernet, bytes, length).map(|_| ()),
-        1 | 2 | ICMP6 | ETHERNET => {
+        1 if !packet.is_v6() => icmp::print(line, packet, bytes, length),
+        2 if !packet.is_v6() => igmp::print(line, bytes, length),
+        ICMPV6 if packet.is_v6() => icmp6::print(line, packet, bytes, length),
+        ETHERNET if packet.is_v6() => line.inner(Inner::Ethernet, bytes, length).map(|_| ()),
+        1 | 2 | ICMPV6 | ETHERNET => {
             put_wrong_version(line, proto);
             Ok(())
         }
@@ -28,16 +29,11 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, proto: u8, bytes:
         50 => ipsec::esp(line, bytes, length),
         51 => authenticated(line, packet, bytes, length),
         SCTP => sctp::print(line, packet, bytes, length),
-        59 => {
-            line.put("no next header");
-            Ok(())
-        }
+        59 => put_last!(line, "no next header"),
         108 => ipsec::compressed(line, bytes),
         _ => {
             line.ip_protocol(proto);
-            line.byte(b' ');
-            line.len(length);
-            Ok(())
+            put_last!(line, " ", length)
         }
     }
 }
@@ -54,46 +50,21 @@ fn authenticated(line: &mut Line<'_>, packet: &Network<'_>, mut bytes: &[u8], mu
 }
 
 fn put_wrong_version(line: &mut Line<'_>, proto: u8) {
-    line.put(match proto {
+    line.text(match proto {
         1 => "[ICMP requires IPv4]",
         2 => "[IGMP requires IPv4]",
-        ICMP6 => "[ICMPv6 requires IPv6]",
+        ICMPV6 => "[ICMPv6 requires IPv6]",
         _ => "[Ethernet requires IPv6]",
     });
-    line.invalid();
+    put!(line, " (invalid)");
 }
 
-/// Returns tcpdump's name for a protocol with `-v`.
-pub(super) fn name(proto: u8) -> Option<&'static str> {
-    Some(match proto {
-        0 => "Options",
-        1 => "ICMP",
-        2 => "IGMP",
-        4 => "IPIP",
-        6 => "TCP",
-        8 => "EGP",
-        9 => "IGRP",
-        17 => "UDP",
-        33 => "DCCP",
-        41 => "IPv6",
-        43 => "Routing",
-        44 => "Fragment",
-        46 => "RSVP",
-        47 => "GRE",
-        50 => "ESP",
-        51 => "AH",
-        55 => "Mobile IP",
-        58 => "ICMPv6",
-        62 => "Mobile IP (old)",
-        88 => "EIGRP",
-        89 => "OSPF",
-        103 => "PIM",
-        108 => "Compressed IP",
-        112 => "VRRP",
-        113 => "PGM",
-        132 => "SCTP",
-        135 => "Mobility",
+names! {
+    /// Returns tcpdump's name for a protocol with `-v`.
+    pub(super) fn name(u8):
+        0 => "Options", 1 => "ICMP", 2 => "IGMP", 4 => "IPIP", 6 => "TCP", 8 => "EGP", 9 => "IGRP", 17 => "UDP",
+        33 => "DCCP", 41 => "IPv6", 43 => "Routing", 44 => "Fragment", 46 => "RSVP", 47 => "GRE", 50 => "ESP",
+        51 => "AH", 55 => "Mobile IP", 58 => "ICMPv6", 62 => "Mobile IP (old)", 88 => "EIGRP", 89 => "OSPF",
+        103 => "PIM", 108 => "Compressed IP", 112 => "VRRP", 113 => "PGM", 132 => "SCTP", 135 => "Mobility",
         143 => "Ethernet",
-        _ => return None,
-    })
 }

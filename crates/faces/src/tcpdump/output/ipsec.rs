@@ -2,7 +2,7 @@
 
 use super::bytes::{Printed, be16, be32, u8_at};
 use super::line::Line;
-use super::pieces::{Hex, HexWide, put};
+use super::pieces::{Hex, HexWide, put, put_last};
 
 const ESP_BYTES: usize = 8;
 const AH_BYTES: usize = 12;
@@ -11,12 +11,10 @@ const AH_BYTES: usize = 12;
 pub(super) fn esp(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "esp";
     if bytes.len() <= ESP_BYTES {
-        line.cut();
-        return Ok(());
+        return line.end_cut();
     }
     let (spi, sequence) = (be32(bytes, 0)?, be32(bytes, 4)?);
-    put!(line, "ESP(spi=0x", HexWide(spi.into(), 8), ",seq=0x", Hex(sequence.into()), "), length ", length);
-    Ok(())
+    put_last!(line, "ESP(spi=0x", HexWide(spi, 8), ",seq=0x", Hex(sequence), "), length ", length)
 }
 
 /// Prints an authentication header; returns the protocol after it and its length, if it is whole.
@@ -32,16 +30,16 @@ pub(super) fn ah(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<(u8, usize
     }
     match be16(bytes, 2)? {
         0 => {}
-        reserved => put!(line, "reserved=0x", Hex(reserved.into()), "[MustBeZero],"),
+        reserved => put!(line, "reserved=0x", Hex(reserved), "[MustBeZero],"),
     }
-    put!(line, "spi=0x", HexWide(be32(bytes, 4)?.into(), 8), ",");
-    put!(line, "seq=0x", Hex(be32(bytes, 8)?.into()), ",icv=0x");
+    put!(line, "spi=0x", HexWide(be32(bytes, 4)?, 8), ",");
+    put!(line, "seq=0x", Hex(be32(bytes, 8)?), ",icv=0x");
     for at in AH_BYTES..header {
         let Ok(byte) = u8_at(bytes, at) else {
             line.cut();
             return Ok(None);
         };
-        line.hex_padded(byte, 2);
+        put!(line, HexWide(byte, 2));
     }
     put!(line, "): ");
     Ok(Some((next, header)))
@@ -51,9 +49,7 @@ pub(super) fn ah(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<(u8, usize
 pub(super) fn compressed(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     line.protocol = "ipcomp";
     if bytes.len() < 4 {
-        line.cut();
-        return Ok(());
+        return line.end_cut();
     }
-    put!(line, "IPComp(cpi=0x", HexWide(be16(bytes, 2)?.into(), 4), ")");
-    Ok(())
+    put_last!(line, "IPComp(cpi=0x", HexWide(be16(bytes, 2)?, 4), ")")
 }

@@ -1,8 +1,8 @@
 //! IPv4 options (RFC 791, RFC 2113), shown with `-v`.
 
 use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
-use super::line::Line;
-use super::pieces::put;
+use super::line::{Host4, Line};
+use super::pieces::{ByteSink, put, put_last, when};
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -18,7 +18,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     let (mut at, mut first) = (0, true);
     while at < length {
         if !std::mem::take(&mut first) {
-            line.byte(b',');
+            put!(line, ",");
         }
         let kind = u8_at(bytes, at)?;
         put_name(line, kind);
@@ -31,8 +31,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
         }
         let len = if at + 1 < length { usize::from(u8_at(bytes, at + 1)?) } else { 0 };
         if len < 2 || len > length - at {
-            line.item(" [bad length ", len as u64);
-            line.byte(b']');
+            put!(line, " [bad length ", len, "]");
             break;
         }
         // Like the tool, this reads values that extend past the end of an option.
@@ -45,7 +44,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
 }
 
 fn put_name(line: &mut Line<'_>, kind: u8) {
-    line.put(match kind {
+    line.text(match kind {
         END => "EOL",
         NOP => "NOP",
         RECORD_ROUTE => "RR",
@@ -54,7 +53,7 @@ fn put_name(line: &mut Line<'_>, kind: u8) {
         LOOSE_ROUTE => "LSRR",
         STRICT_ROUTE => "SSRR",
         ROUTER_ALERT => "RA",
-        _ => return line.item("unknown ", kind),
+        _ => return put!(line, "unknown ", kind),
     });
 }
 
@@ -62,10 +61,7 @@ fn put_value(line: &mut Line<'_>, kind: u8, option: &[u8], len: usize) -> Printe
     match kind {
         TIMESTAMP => put_times(line, option, len),
         RECORD_ROUTE | LOOSE_ROUTE | STRICT_ROUTE => put_route(line, option, len),
-        ROUTER_ALERT if len < 4 => {
-            put!(line, " [bad length ", len, "]");
-            Ok(())
-        }
+        ROUTER_ALERT if len < 4 => put_last!(line, " [bad length ", len, "]"),
         ROUTER_ALERT => {
             let value = be16(option, 2)?;
             if value != 0 {
@@ -79,8 +75,7 @@ fn put_value(line: &mut Line<'_>, kind: u8, option: &[u8], len: usize) -> Printe
 
 fn put_route(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
     if len < 3 {
-        put!(line, " [bad length ", len, "]");
-        return Ok(());
+        return put_last!(line, " [bad length ", len, "]");
     }
     if (len + 1) & 3 != 0 {
         put!(line, " [bad length ", len, "]");
@@ -91,18 +86,14 @@ fn put_route(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
         put!(line, " [bad ptr ", pointer, "]");
     }
     for at in (3..len).step_by(4) {
-        let address = array(option, at)?;
-        line.byte(b' ');
-        line.v4(address);
-        line.put(if next > at { "," } else { "" });
+        put!(line, " ", Host4(array(option, at)?), when(next > at, ","));
     }
     Ok(())
 }
 
 fn put_times(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
     if len < 4 {
-        put!(line, "[bad length ", len, "]");
-        return Ok(());
+        return put_last!(line, "[bad length ", len, "]");
     }
     put!(line, " TS{");
     let (pointer, kind) = (u8_at(option, 2)?, u8_at(option, 3)?);
@@ -129,11 +120,11 @@ fn put_times(line: &mut Line<'_>, option: &[u8], len: usize) -> Printed {
         put!(line, if at == next { " ^ " } else { " " });
         put!(line, be32(option, at + size - 4)?, "@");
         if size == 8 {
-            line.v4(array(option, at)?);
+            put!(line, Host4(array(option, at)?));
         }
         at += size;
     }
-    put!(line, if at == next { " ^ " } else { "" });
+    put!(line, when(at == next, " ^ "));
     put_missed(line, missed)
 }
 

@@ -1,10 +1,13 @@
 //! IPv6 (RFC 8200).
 
-use super::bytes::{Printed, at_most, be16, be32, behind, u8_at};
+use super::bytes::{Cut, Printed, at_most, be16, be32, behind, u8_at};
 use super::ipv6_extensions::Jumbo;
 use super::line::Line;
 use super::network::{Network, prints_addresses};
+use super::pieces::{HexWide, put, put_last, when};
 use super::{ip_proto, ipv6_extensions as extensions};
+use packet::read_network;
+use record::rows::PacketHeaders;
 
 const HEADER_BYTES: usize = 40;
 const HOP_BY_HOP: u8 = 0;
@@ -13,22 +16,15 @@ const HOP_BY_HOP: u8 = 0;
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "ip6";
     if bytes.len() < HEADER_BYTES {
-        line.cut();
-        return Ok(());
+        return line.end_cut();
     }
-    if !line.options.link_header {
-        line.put("IP6 ");
-    }
+    put!(line, when(!line.options.link_header, "IP6 "));
     if length < HEADER_BYTES {
-        line.put("truncated-ip6 ");
-        line.len(length);
-        return Ok(());
+        return put_last!(line, "truncated-ip6 ", length);
     }
     let version = u8_at(bytes, 0)? >> 4;
     if version != 6 {
-        line.item("version error: ", version);
-        line.put(" != 6");
-        return Ok(());
+        return put_last!(line, "version error: ", version, " != 6");
     }
     let said = usize::from(be16(bytes, 4)?);
     // 0 means a jumbogram, whose length is in an option after the header.
@@ -37,42 +33,34 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
         said => (said + HEADER_BYTES, Jumbo::Needless),
     };
     put_missing(line, length, total);
+    let ip = read_network(bytes).ok_or(Cut)?;
     if line.verbose() > 0 {
-        put_details(line, bytes)?;
+        put_details(line, bytes, &ip)?;
     }
-    put_chain(line, at_most(bytes, total), total, jumbo)
+    let packet = Network { ip, bytes: at_most(bytes, total), fragmented: false, again: print };
+    put_chain(line, packet, total, jumbo)
 }
 
-fn put_details(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
+fn put_details(line: &mut Line<'_>, bytes: &[u8], ip: &PacketHeaders<'_>) -> Printed {
     let flow = be32(bytes, 0)?;
-    line.byte(b'(');
-    if flow & 0x0ff0_0000 != 0 {
-        line.put("class 0x");
-        line.hex_padded(flow >> 20 & 0xff, 2);
-        line.put(", ");
+    put!(line, "(");
+    if ip.tos != 0 {
+        put!(line, "class 0x", HexWide(ip.tos, 2), ", ");
     }
     if flow & 0x000f_ffff != 0 {
-        line.put("flowlabel 0x");
-        line.hex_padded(flow & 0x000f_ffff, 5);
-        line.put(", ");
+        put!(line, "flowlabel 0x", HexWide(flow & 0x000f_ffff, 5), ", ");
     }
-    let next = u8_at(bytes, 6)?;
-    line.item("hlim ", u8_at(bytes, 7)?);
-    line.put(", next-header ");
-    line.put(ip_proto::name(next).unwrap_or("unknown"));
-    line.item(" (", next);
-    line.item(") payload length: ", be16(bytes, 4)?);
-    line.put(") ");
+    let name = ip_proto::name(ip.proto).unwrap_or("unknown");
+    put!(line, "hlim ", ip.ttl, ", next-header ", name, " (", ip.proto, ") payload length: ", be16(bytes, 4)?, ") ");
     Ok(())
 }
 
 /// Prints extension headers, and the protocol after them.
-fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize, mut jumbo: Jumbo) -> Printed {
-    let mut packet = Network { header: bytes, version: 6, fragmented: false, again: print, ttl: u8_at(bytes, 7)? };
-    let (mut next, mut at) = (u8_at(bytes, 6)?, HEADER_BYTES);
+fn put_chain(line: &mut Line<'_>, mut packet: Network<'_>, total: usize, mut jumbo: Jumbo) -> Printed {
+    let (bytes, mut next, mut at) = (packet.bytes, packet.ip.proto, HEADER_BYTES);
     if !prints_addresses(next) {
-        packet.put_addresses(line)?;
-        line.put(": ");
+        packet.put_addresses(line);
+        put!(line, ": ");
     }
     // A header is examined if the beginning of the previous one was captured.
     let (mut before, mut hop_by_hop) = (0, false);
@@ -80,20 +68,14 @@ fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize, mut jumbo: Jumbo) 
         let header = behind(bytes, at);
         let bytes_of_header = match next {
             HOP_BY_HOP if before > 0 => {
-                line.put(match hop_by_hop {
-                    true => "[The Hop-by-Hop Options header was already found]",
-                    false => "[The Hop-by-Hop Options header don't follow the IPv6 header]",
-                });
-                line.invalid();
-                return Ok(());
+                let what = if hop_by_hop { "was already found" } else { "don't follow the IPv6 header" };
+                return put_last!(line, "[The Hop-by-Hop Options header ", what, "] (invalid)");
             }
             HOP_BY_HOP => {
                 hop_by_hop = true;
                 let found = extensions::hop_by_hop(line, header, &mut jumbo)?;
                 if matches!(jumbo, Jumbo::Missing) {
-                    line.put("[No valid Jumbo Payload Hop-by-Hop option found]");
-                    line.invalid();
-                    return Ok(());
+                    return put_last!(line, "[No valid Jumbo Payload Hop-by-Hop option found] (invalid)");
                 }
                 found
             }
@@ -118,8 +100,7 @@ fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize, mut jumbo: Jumbo) 
         at += bytes_of_header;
         if at > total {
             line.protocol = "ip6";
-            line.cut();
-            return Ok(());
+            return line.end_cut();
         }
     }
     Ok(())
@@ -128,8 +109,6 @@ fn put_chain(line: &mut Line<'_>, bytes: &[u8], total: usize, mut jumbo: Jumbo) 
 /// Prints how many bytes are missing from a packet whose header has the length `said`.
 fn put_missing(line: &mut Line<'_>, length: usize, said: usize) {
     if length < said {
-        line.put("truncated-ip6 - ");
-        line.len(said - length);
-        line.put(" bytes missing!");
+        put!(line, "truncated-ip6 - ", said - length, " bytes missing!");
     }
 }

@@ -1,8 +1,8 @@
 //! Extension headers of IPv6 (RFC 8200, RFC 8754).
 
 use super::bytes::{Cut, Printed, array, be16, be32, behind, part, u8_at};
-use super::line::Line;
-use super::pieces::{Hex, HexWide, put};
+use super::line::{Host6, Line};
+use super::pieces::{Hex, HexWide, put, when};
 
 /// Types of options.
 const PAD_ONE: u8 = 0;
@@ -48,7 +48,7 @@ fn options(line: &mut Line<'_>, name: &str, bytes: &[u8], jumbo: Option<&mut Jum
         line.cut();
         return Ok(None);
     }
-    put!(line, if line.verbose() > 0 { " " } else { "" });
+    put!(line, when(line.verbose() > 0, " "));
     Ok(Some(len))
 }
 
@@ -57,7 +57,7 @@ fn put_options(line: &mut Line<'_>, mut bytes: &[u8], mut jumbo: Option<&mut Jum
     let (told, mut jumbo_seen) = (line.verbose() > 0, false);
     while let Some(&kind) = bytes.first() {
         if kind == PAD_ONE {
-            put!(line, if told { "(pad1)" } else { "" });
+            put!(line, when(told, "(pad1)"));
             bytes = behind(bytes, 1);
             continue;
         }
@@ -68,7 +68,7 @@ fn put_options(line: &mut Line<'_>, mut bytes: &[u8], mut jumbo: Option<&mut Jum
             ROUTER_ALERT => {
                 check_len(line, "rtalert", bytes, len, 2)?;
                 if told {
-                    put!(line, "(rtalert: 0x", HexWide(be16(option, 2)?.into(), 4), ") ");
+                    put!(line, "(rtalert: 0x", HexWide(be16(option, 2)?, 4), ") ");
                 }
             }
             JUMBO => {
@@ -81,13 +81,10 @@ fn put_options(line: &mut Line<'_>, mut bytes: &[u8], mut jumbo: Option<&mut Jum
             HOME => {
                 check_len(line, "homeaddr", bytes, len.min(16), 16)?;
                 if told {
-                    let home = array(option, 2)?;
-                    line.put("(homeaddr: ");
-                    line.v6(home);
-                    line.byte(b')');
+                    put!(line, "(homeaddr: ", Host6(array(option, 2)?), ")");
                 }
             }
-            _ if told => put!(line, "(opt_type 0x", HexWide(kind.into(), 2), ": len=", len, ")"),
+            _ if told => put!(line, "(opt_type 0x", HexWide(kind, 2), ": len=", len, ")"),
             _ => {}
         }
         bytes = behind(bytes, len + 2);
@@ -132,39 +129,35 @@ pub(super) fn routing(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<usize
     let len = u8_at(bytes, 1)?;
     put!(line, " (len=", len);
     let kind = u8_at(bytes, 2)?;
-    put!(line, ", type=", kind, if kind == 0 { " [Deprecated]" } else { "" });
+    put!(line, ", type=", kind, when(kind == 0, " [Deprecated]"));
     put!(line, ", segleft=", u8_at(bytes, 3)?);
     let told = line.verbose() > 0;
     match kind {
         0 | 2 => {
             let reserved = be32(bytes, 4)?;
             if reserved != 0 || told {
-                put!(line, ", rsv=0x", Hex(reserved.into()));
+                put!(line, ", rsv=0x", Hex(reserved));
             }
         }
         4 => {
             put!(line, ", last-entry=", u8_at(bytes, 4)?);
             let flags = u8_at(bytes, 5)?;
             if flags != 0 || told {
-                put!(line, ", flags=0x", Hex(flags.into()));
+                put!(line, ", flags=0x", Hex(flags));
             }
-            put!(line, ", tag=", Hex(be16(bytes, 6)?.into()));
+            put!(line, ", tag=", Hex(be16(bytes, 6)?));
         }
         _ => {
-            put!(line, " (unknown type)");
-            line.invalid();
+            put!(line, " (unknown type) (invalid)");
             return Ok(None);
         }
     }
     if len % 2 != 0 {
-        put!(line, " (invalid length ", len, ")");
-        line.invalid();
+        put!(line, " (invalid length ", len, ") (invalid)");
         return Ok(None);
     }
     for nth in 0..usize::from(len) / 2 {
-        let address = array(bytes, 8 + nth * 16)?;
-        put!(line, ", [", nth, "]");
-        line.v6(address);
+        put!(line, ", [", nth, "]", Host6(array(bytes, 8 + nth * 16)?));
     }
     put!(line, ") ");
     Ok(Some((usize::from(len) + 1) * 8))
@@ -176,20 +169,15 @@ pub(super) fn fragment(line: &mut Line<'_>, bytes: &[u8], left: usize) -> Printe
     line.protocol = "frag6";
     let offset = be16(bytes, 2)?;
     let id = if line.verbose() > 0 { Some(be32(bytes, 4)?) } else { None };
-    line.put("frag (");
+    put!(line, "frag (");
     if let Some(id) = id {
-        line.put("0x");
-        line.hex_padded(id, 8);
-        line.byte(b':');
+        put!(line, "0x", HexWide(id, 8), ":");
     }
-    line.dec(offset & 0xfff8);
-    line.byte(b'|');
-    line.len(left.saturating_sub(8));
-    line.byte(b')');
+    put!(line, offset & 0xfff8, "|", left.saturating_sub(8), ")");
     if offset & 0xfff8 != 0 {
         return Ok(None);
     }
-    line.byte(b' ');
+    put!(line, " ");
     if bytes.len() <= 8 {
         return Ok(None);
     }

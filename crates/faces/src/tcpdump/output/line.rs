@@ -3,11 +3,11 @@
 use super::bytes::{Cut, Printed};
 use super::names::PacketNames;
 use super::options::TcpdumpOptions;
-use super::pieces::{Put, Shown};
+use super::pieces::{ByteSink, Mac, Put, Shown, put};
 use super::protocol_names::protocol_name;
 use super::sequences::Sequences;
 use super::vendor_names::vendor_name;
-use record::text;
+use record::{Addr, text};
 
 /// Most packets within each other; deeper ones are not decoded, and the line ends like at the end of a packet.
 ///
@@ -52,77 +52,95 @@ pub(super) struct Line<'l> {
     pub(super) link_header: usize,
 }
 
-impl Line<'_> {
-    /// Appends trusted text.
+impl ByteSink for Line<'_> {
     #[inline]
-    pub(super) fn put(&mut self, text: &str) {
+    fn text(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    /// Appends one trusted byte.
     #[inline]
-    pub(super) fn byte(&mut self, byte: u8) {
-        self.out.push(byte);
+    fn decimal(&mut self, number: u64) {
+        text::put_u64(self.out, number);
     }
 
-    /// Appends a number in decimal.
     #[inline]
-    pub(super) fn dec(&mut self, n: impl Into<u64>) {
-        text::put_u64(self.out, n.into());
+    fn addr(&mut self, addr: Addr) {
+        text::put_addr(self.out, addr);
     }
 
-    /// Appends a length or a count in decimal.
     #[inline]
-    pub(super) fn len(&mut self, n: usize) {
-        text::put_u64(self.out, n as u64);
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.out
     }
+}
 
-    /// Appends words and a number.
+/// An address, or the name of its host.
+pub(super) struct Host(pub(super) Addr);
+/// An IPv4 address, or the name of its host.
+pub(super) struct Host4(pub(super) [u8; 4]);
+/// An IPv6 address, or the name of its host.
+pub(super) struct Host6(pub(super) [u8; 16]);
+/// A port of TCP (6) or UDP (17), or its name.
+pub(super) struct Port(pub(super) u8, pub(super) u16);
+/// An Ethernet address, or its name; without `-n` also the organisation that assigned it.
+pub(super) struct Ethernet<'a>(pub(super) &'a [u8]);
+
+impl Put<Line<'_>> for Host {
     #[inline]
-    pub(super) fn item(&mut self, words: &str, n: impl Into<u64>) {
-        self.put(words);
-        self.dec(n);
-    }
-
-    /// Appends a number in hexadecimal without leading zeros.
-    #[inline]
-    pub(super) fn hex(&mut self, n: impl Into<u64>) {
-        text::put_hex(self.out, n.into());
-    }
-
-    /// Appends a number in hexadecimal with at least `digits` digits.
-    pub(super) fn hex_padded(&mut self, n: impl Into<u64>, digits: u32) {
-        let n = n.into();
-        let needed = (67 - n.leading_zeros().min(63)) / 4;
-        for _ in needed.max(1)..digits {
-            self.byte(b'0');
-        }
-        self.hex(n);
-    }
-
-    /// Appends bytes in hexadecimal without separators.
-    pub(super) fn hex_bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.hex_padded(*byte, 2);
+    fn put(&self, line: &mut Line<'_>) {
+        match self.0 {
+            Addr::V4(address) => Host4(address).put(line),
+            Addr::V6(address) => Host6(address).put(line),
         }
     }
+}
 
-    /// Appends an IPv4 address, or the name of its host.
+impl Put<Line<'_>> for Host4 {
     #[inline]
-    pub(super) fn v4(&mut self, address: [u8; 4]) {
-        if self.names.is_none() || !self.put_host_name(&address) {
-            text::put_v4(self.out, address);
+    fn put(&self, line: &mut Line<'_>) {
+        if line.names.is_none() || !line.put_host_name(&self.0) {
+            text::put_v4(line.out, self.0);
         }
     }
+}
 
-    /// Appends an IPv6 address, or the name of its host.
+impl Put<Line<'_>> for Host6 {
     #[inline]
-    pub(super) fn v6(&mut self, address: [u8; 16]) {
-        if self.names.is_none() || !self.put_host_name(&address) {
-            text::put_v6(self.out, address);
+    fn put(&self, line: &mut Line<'_>) {
+        if line.names.is_none() || !line.put_host_name(&self.0) {
+            text::put_v6(line.out, self.0);
         }
     }
+}
 
+impl Put<Line<'_>> for Port {
+    #[inline]
+    fn put(&self, line: &mut Line<'_>) {
+        match line.names.as_mut().and_then(|names| names.port(self.0, self.1)) {
+            Some(name) => Shown(name).put(line.out),
+            None => text::put_u64(line.out, self.1.into()),
+        }
+    }
+}
+
+impl Put<Line<'_>> for Ethernet<'_> {
+    fn put(&self, line: &mut Line<'_>) {
+        let Ethernet(address) = *self;
+        let (Some(names), Ok(six)) = (&mut line.names, <[u8; 6]>::try_from(address)) else {
+            return Mac(address).put(line);
+        };
+        if let Some(name) = names.ethernet(six) {
+            return Shown(name).put(line.out);
+        }
+        if six == [0xff; 6] {
+            return put!(line, "Broadcast");
+        }
+        let [a, b, c, ..] = six;
+        put!(line, Mac(address), " (oui ", vendor_name(u32::from_be_bytes([0, a, b, c])), ")");
+    }
+}
+
+impl Line<'_> {
     /// Appends the name of a host, with `-N` only its first label; returns false if it does not have a name.
     fn put_host_name(&mut self, address: &[u8]) -> bool {
         let Some(name) = self.names.as_mut().and_then(|names| names.host(address)) else { return false };
@@ -131,72 +149,11 @@ impl Line<'_> {
         true
     }
 
-    /// Appends a port of TCP or UDP, or its name.
-    #[inline]
-    pub(super) fn port(&mut self, proto: u8, port: u16) {
-        match self.names.as_mut().and_then(|names| names.port(proto, port)) {
-            Some(name) => Shown(name).put(self.out),
-            None => text::put_u64(self.out, port.into()),
-        }
-    }
-
     /// Appends a blank and the name of an IP protocol; its number with `-n` or without a name.
     pub(super) fn ip_protocol(&mut self, proto: u8) {
         match protocol_name(proto).filter(|_| self.names.is_some()) {
-            Some(name) => {
-                self.byte(b' ');
-                self.put(name);
-            }
-            None => self.item(" ip-proto-", proto),
-        }
-    }
-
-    /// Appends an Ethernet address, or its name; without `-n` also the organisation that assigned it.
-    pub(super) fn ethernet(&mut self, address: &[u8]) {
-        let (Some(names), Ok(six)) = (&mut self.names, <[u8; 6]>::try_from(address)) else { return self.mac(address) };
-        if let Some(name) = names.ethernet(six) {
-            return Shown(name).put(self.out);
-        }
-        if six == [0xff; 6] {
-            return self.put("Broadcast");
-        }
-        self.mac(address);
-        self.put(" (oui ");
-        let [a, b, c, ..] = six;
-        self.put(vendor_name(u32::from_be_bytes([0, a, b, c])));
-        self.byte(b')');
-    }
-
-    /// Appends bytes in the format of link-layer addresses: `02:00:00:00:00:01`.
-    pub(super) fn mac(&mut self, address: &[u8]) {
-        for (nth, byte) in address.iter().enumerate() {
-            if nth > 0 {
-                self.byte(b':');
-            }
-            self.hex_padded(*byte, 2);
-        }
-    }
-
-    /// Appends text from outside. Bytes that are not printable ASCII become `^X`, `M-X` and `M-^X`, so that the text
-    /// cannot control a terminal.
-    pub(super) fn safe_text(&mut self, text: &[u8]) {
-        Shown(text).put(self.out);
-    }
-
-    /// Appends the names of the flags that are set, separated by `between`; `none` if no flag is set.
-    pub(super) fn flags(&mut self, names: &[(u32, &str)], none: &str, between: &str, flags: u32) {
-        let mut first = true;
-        for (bit, name) in names {
-            if flags & bit == *bit {
-                if !first {
-                    self.put(between);
-                }
-                self.put(name);
-                first = false;
-            }
-        }
-        if first {
-            self.put(none);
+            Some(name) => put!(self, " ", name),
+            None => put!(self, " ip-proto-", proto),
         }
     }
 
@@ -223,18 +180,16 @@ impl Line<'_> {
 
     /// Appends a blank and `[|protocol]`: the packet ends here.
     pub(super) fn cut(&mut self) {
-        self.put(" [|");
-        self.put(self.protocol);
-        self.byte(b']');
+        put!(self, " [|", self.protocol, "]");
     }
 
-    /// Appends ` (invalid)`: a length or a version is impossible.
-    pub(super) fn invalid(&mut self) {
-        self.put(" (invalid)");
+    /// Like [`Line::cut`], as the last step of a printer.
+    pub(super) fn end_cut(&mut self) -> Printed {
+        self.cut();
+        Ok(())
     }
 
     /// Runs a printer of a part that may be cut. If it is cut, appends `[|protocol]` and continues.
-    #[allow(dead_code, reason = "for the application protocols")]
     pub(super) fn or_cut(&mut self, print: impl FnOnce(&mut Self) -> Printed) {
         if print(self).is_err() {
             self.cut();

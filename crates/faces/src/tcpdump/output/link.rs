@@ -4,6 +4,7 @@ use super::bytes::{Printed, array, behind, u8_at};
 use super::frame::CapturedBytes;
 use super::line::{Inner, Line};
 use super::options::InterfaceName;
+use super::pieces::{put, put_last};
 use super::undecoded::default_print;
 use super::{cooked, ethernet, ethertype, ipv4, ipv6};
 use record::rows::LinkType;
@@ -46,7 +47,7 @@ pub(super) fn inner(line: &mut Line<'_>, kind: Inner, bytes: &[u8], length: usiz
 fn raw(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "raw";
     if line.options.link_header {
-        line.put("ip: ");
+        put!(line, "ip: ");
     }
     ip_of_any_version(line, bytes, length)
 }
@@ -54,17 +55,12 @@ fn raw(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
 /// Prints IPv4 or IPv6, according to the first four bits.
 pub(super) fn ip_of_any_version(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if length < 1 {
-        line.put("truncated-ip ");
-        line.len(length);
-        return Ok(());
+        return put_last!(line, "truncated-ip ", length);
     }
     match u8_at(bytes, 0)? >> 4 {
         4 => ipv4::print(line, bytes, length),
         6 => ipv6::print(line, bytes, length),
-        version => {
-            line.item("unknown ip ", version);
-            Ok(())
-        }
+        version => put_last!(line, "unknown ip ", version),
     }
 }
 
@@ -105,17 +101,9 @@ fn null_header(line: &mut Line<'_>, family: u32, rest: usize) {
         _ => None,
     };
     if line.options.quiet > 0 {
-        match name {
-            Some(name) => line.put(name),
-            None => line.item("Unknown AF ", family),
-        }
+        put!(line, name.ok_or(("Unknown AF ", family)));
     } else {
-        line.put("AF ");
-        line.put(name.unwrap_or("Unknown"));
-        line.item(" (", family);
-        line.byte(b')');
+        put!(line, "AF ", name.unwrap_or("Unknown"), " (", family, ")");
     }
-    line.put(", length ");
-    line.len(rest + 4);
-    line.put(": ");
+    put!(line, ", length ", rest + 4, ": ");
 }

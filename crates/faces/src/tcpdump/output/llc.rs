@@ -1,8 +1,8 @@
 //! IEEE 802.2: logical link control, and SNAP, one line per protocol.
 
 use super::bytes::{Printed, array, be16, behind};
-use super::line::{Inner, Line};
-use super::pieces::{HexWide, put};
+use super::line::{Ethernet, Inner, Line};
+use super::pieces::{ByteSink, HexWide, names, put, when};
 use super::undecoded::{always_print, default_print};
 use super::vendor_names::vendor_name;
 use super::{ethertype, ethertype_names, stp};
@@ -114,7 +114,7 @@ fn put_identification(line: &mut Line<'_>, payload: &[u8], length: usize) -> boo
             false
         }
         [IEEE, a, b, ..] => {
-            put!(line, ": ", HexWide(a.into(), 2), " ", HexWide(b.into(), 2));
+            put!(line, ": ", HexWide(a, 2), " ", HexWide(b, 2));
             false
         }
         [IEEE, ..] => {
@@ -128,74 +128,56 @@ fn put_identification(line: &mut Line<'_>, payload: &[u8], length: usize) -> boo
 
 fn put_points(line: &mut Line<'_>, dest: u8, source: u8, control: u16, is_unnumbered: bool) {
     let point = |line: &mut Line<'_>, words: &str, point: u8, bit: &str, none: &str| {
-        line.put(words);
-        line.put(point_name(point & !1).unwrap_or("Unknown"));
-        line.put(" (0x");
-        line.hex_padded(point & !1, 2);
-        line.put(") ");
-        line.put(if point & 1 != 0 { bit } else { none });
+        put!(line, words, point_name(point & !1).unwrap_or("Unknown"), " (0x", HexWide(point & !1, 2), ") ");
+        put!(line, if point & 1 != 0 { bit } else { none });
     };
     point(line, "LLC, dsap ", dest, "Group", "Individual");
     point(line, ", ssap ", source, "Response", "Command");
-    line.put(", ctrl 0x");
-    line.hex_padded(control, if is_unnumbered { 2 } else { 4 });
-    line.put(": ");
+    put!(line, ", ctrl 0x", HexWide(control, if is_unnumbered { 2 } else { 4 }), ": ");
 }
 
 fn put_names(line: &mut Line<'_>, addresses: Option<Addresses>, dest: u8, source: u8) {
     let unknown = |line: &mut Line<'_>, words: &str, point: u8| match point_name(point) {
-        Some(name) => line.put(name),
-        None => {
-            line.put(words);
-            line.hex_padded(point, 2);
-        }
+        Some(name) => put!(line, name),
+        None => put!(line, words, HexWide(point, 2)),
     };
     if let Some(addresses) = addresses {
-        line.ethernet(&addresses.source);
-        if source != dest {
-            line.byte(b' ');
-        }
+        put!(line, Ethernet(&addresses.source), when(source != dest, " "));
     }
     if source != dest {
         unknown(line, "Unknown SSAP 0x", source);
     }
     if addresses.is_some() || source != dest {
-        line.put(" > ");
+        put!(line, " > ");
     }
     if let Some(addresses) = addresses {
-        line.ethernet(&addresses.dest);
-        line.byte(b' ');
+        put!(line, Ethernet(&addresses.dest), " ");
     }
     unknown(line, "Unknown DSAP 0x", dest);
-    line.byte(b' ');
+    put!(line, " ");
 }
 
 fn put_control(line: &mut Line<'_>, source: u8, control: u16, is_unnumbered: bool, length: usize) {
     let poll = if is_unnumbered { control & 0x10 != 0 } else { control & 0x100 != 0 };
     if is_unnumbered {
-        line.put("Unnumbered, ");
+        put!(line, "Unnumbered, ");
         let command = (control & 0xef) as u8;
-        match command_name(command) {
-            Some(name) => line.put(name),
-            None => line.hex_padded(command, 2),
-        }
+        put!(line, command_name(command).ok_or(HexWide(command, 2)));
     } else if control & 3 == 1 {
-        line.put("Supervisory, ");
-        line.put(["Receiver Ready", "Receiver not Ready", "Reject", "?"][usize::from(control >> 2 & 3)]);
-        line.item(", rcv seq ", control >> 9);
+        put!(line, "Supervisory, ");
+        put!(line, ["Receiver Ready", "Receiver not Ready", "Reject", "?"][usize::from(control >> 2 & 3)]);
+        put!(line, ", rcv seq ", control >> 9);
     } else {
-        line.item("Information, send seq ", control >> 1 & 0x7f);
-        line.item(", rcv seq ", control >> 9);
+        put!(line, "Information, send seq ", control >> 1 & 0x7f, ", rcv seq ", control >> 9);
     }
-    line.put(", Flags [");
-    line.put(match (source & 1 != 0, poll) {
+    put!(line, ", Flags [");
+    line.text(match (source & 1 != 0, poll) {
         (false, false) => "Command",
         (true, false) => "Response",
         (false, true) => "Poll",
         (true, true) => "Final",
     });
-    line.put("], length ");
-    line.len(length);
+    put!(line, "], length ", length);
 }
 
 /// Prints a SNAP header, an organisation and its number of a protocol, and the payload.
@@ -225,13 +207,8 @@ fn snap(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length:
     };
     if !known && !line.options.link_header {
         match addresses {
-            Some(addresses) => {
-                line.ethernet(&addresses.source);
-                line.put(" > ");
-                line.ethernet(&addresses.dest);
-                line.put(" SNAP, ");
-            }
-            None => line.put("SNAP, "),
+            Some(addresses) => put!(line, Ethernet(&addresses.source), " > ", Ethernet(&addresses.dest), " SNAP, "),
+            None => put!(line, "SNAP, "),
         }
         if organisation == 0 {
             ethertype_names::put_with_number(line, kind);
@@ -246,12 +223,12 @@ fn snap(line: &mut Line<'_>, addresses: Option<Addresses>, bytes: &[u8], length:
 /// Appends `oui Ethernet (0x000000), ethertype IPv4 (0x0800), length 31: `.
 fn put_organisation(line: &mut Line<'_>, organisation: u32, kind: u16, length: usize) {
     let name = vendor_name(organisation);
-    put!(line, "oui ", name, " (0x", HexWide(organisation.into(), 6), "), ");
+    put!(line, "oui ", name, " (0x", HexWide(organisation, 6), "), ");
     if organisation == 0 {
         ethertype_names::put_with_number(line, kind);
     } else {
         let name = protocol_name(organisation, kind).unwrap_or("Unknown");
-        put!(line, "pid ", name, " (0x", HexWide(kind.into(), 4), ")");
+        put!(line, "pid ", name, " (0x", HexWide(kind, 4), ")");
     }
     put!(line, ", length ", length.saturating_sub(5), ": ");
 }
@@ -281,35 +258,15 @@ fn protocol_name(organisation: u32, kind: u16) -> Option<&'static str> {
     })
 }
 
-fn point_name(point: u8) -> Option<&'static str> {
-    Some(match point {
-        0x00 => "Null",
-        0x02 => "802.1B I",
-        0x04 => "SNA",
-        0x06 => "IP",
-        0x0e => "ProWay NM",
-        0x42 => "STP",
-        0x4e => "RS511",
-        0x7e => "ISO8208",
-        0x8e => "ProWay",
-        0xaa => "SNAP",
-        0xe0 => "IPX",
-        0xf0 => "NetBeui",
+names! {
+    fn point_name(u8):
+        0x00 => "Null", 0x02 => "802.1B I", 0x04 => "SNA", 0x06 => "IP", 0x0e => "ProWay NM", 0x42 => "STP",
+        0x4e => "RS511", 0x7e => "ISO8208", 0x8e => "ProWay", 0xaa => "SNAP", 0xe0 => "IPX", 0xf0 => "NetBeui",
         0xfe => "OSI",
-        _ => return None,
-    })
 }
 
-fn command_name(command: u8) -> Option<&'static str> {
-    Some(match command {
-        0x03 => "ui",
-        0xe3 => "test",
-        0xaf => "xid",
-        0x6f => "sabme",
-        0x43 => "disc",
-        0x63 => "ua",
-        0x87 => "frmr",
+names! {
+    fn command_name(u8):
+        0x03 => "ui", 0xe3 => "test", 0xaf => "xid", 0x6f => "sabme", 0x43 => "disc", 0x63 => "ua", 0x87 => "frmr",
         0x0f => "dm",
-        _ => return None,
-    })
 }

@@ -8,8 +8,8 @@ mod words;
 
 use super::bytes::{Cut, Printed, array, be16, be24, be32, behind, part, u8_at};
 use super::dump::put_hex_lines;
-use super::line::Line;
-use super::pieces::{HexWide, Shown, put};
+use super::line::{Ethernet, Host4, Host6, Line};
+use super::pieces::{Flags, HexWide, Shown, put};
 use super::vendor_names::vendor_name;
 use words::ManyWords;
 
@@ -85,9 +85,8 @@ fn put_entry(line: &mut Line<'_>, kind: u16, entry: &[u8]) -> Printed<bool> {
         CAPABILITIES => {
             let (has, enabled) = (be16(entry, 0)?, be16(entry, 2)?);
             for (name, set) in [("System ", has), ("Enabled", enabled)] {
-                put!(line, "\n\t  ", name, " Capabilities [");
-                line.flags(&words::CAPABILITIES, "none", ", ", set.into());
-                put!(line, "] (0x", HexWide(set.into(), 4), ")");
+                put!(line, "\n\t  ", name, " Capabilities [", Flags(&words::CAPABILITIES, "none", ", ", set), "] (0x");
+                put!(line, HexWide(set, 4), ")");
             }
         }
         MANAGEMENT => put_management(line, entry)?,
@@ -104,7 +103,7 @@ fn put_id(line: &mut Line<'_>, names: &[&'static str; 7], ethernet: u8, network:
     let name = usize::from(kind).checked_sub(1).and_then(|nth| names.get(nth));
     put!(line, "\n\t  Subtype ", *name.unwrap_or(&"Unknown"), " (", kind, "): ");
     if kind == ethernet {
-        line.ethernet(part(id, 0, 6)?);
+        put!(line, Ethernet(part(id, 0, 6)?));
     } else if kind == network {
         put_network_address(line, "", id)?;
     } else if name.is_some() {
@@ -128,16 +127,13 @@ fn put_network_address(line: &mut Line<'_>, before: &str, bytes: &[u8]) -> Print
     match family {
         1 => {
             put!(line, ": ");
-            line.v4(array(address, 0)?);
+            put!(line, Host4(array(address, 0)?));
         }
         2 => {
             put!(line, ": ");
-            line.v6(array(address, 0)?);
+            put!(line, Host6(array(address, 0)?));
         }
-        6 => {
-            put!(line, ": ");
-            line.ethernet(address);
-        }
+        6 => put!(line, ": ", Ethernet(address)),
         _ => put!(line, ", no AF printer !"),
     }
     Ok(())
@@ -175,7 +171,7 @@ fn put_management(line: &mut Line<'_>, entry: &[u8]) -> Printed {
 /// Prints an entry of an organisation.
 fn put_private(line: &mut Line<'_>, entry: &[u8]) -> Printed<bool> {
     let organisation = be24(entry, 0)?;
-    put!(line, ": OUI ", vendor_name(organisation), " (0x", HexWide(organisation.into(), 6), ")");
+    put!(line, ": OUI ", vendor_name(organisation), " (0x", HexWide(organisation, 6), ")");
     let names: &ManyWords = match organisation {
         IEEE_802_1 => words::IEEE_802_1,
         IEEE_802_3 => words::IEEE_802_3,

@@ -1,8 +1,8 @@
 //! The option of multipath TCP (RFC 8684, RFC 6824).
 
 use super::bytes::{Cut, Printed, array, be16, be32, be64, behind, part, u8_at};
-use super::line::Line;
-use super::pieces::{Hex, HexBytes, put};
+use super::line::{Host4, Host6, Line};
+use super::pieces::{Hex, HexBytes, put, put_last, when};
 
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
@@ -22,19 +22,14 @@ pub(super) fn print(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printe
         6 => {
             put!(line, "fail");
             exactly(option, &[12])?;
-            put!(line, " seq ", be64(option, 4)?);
-            Ok(())
+            put_last!(line, " seq ", be64(option, 4)?)
         }
         7 => {
             put!(line, "fast-close");
             exactly(option, &[12])?;
-            put!(line, " key 0x", Hex(be64(option, 4)?));
-            Ok(())
+            put_last!(line, " key 0x", Hex(be64(option, 4)?))
         }
-        _ => {
-            put!(line, "unknown");
-            Ok(())
-        }
+        _ => put_last!(line, "unknown"),
     }
 }
 
@@ -50,8 +45,7 @@ fn capable(line: &mut Line<'_>, tcp_flags: u8, version: u8, option: &[u8]) -> Pr
         (false, false) => return Err(Cut),
     }
     if version > 1 {
-        put!(line, " Unknown Version (", version, ")");
-        return Ok(());
+        return put_last!(line, " Unknown Version (", version, ")");
     }
     put!(line, " v", version);
     if u8_at(option, 3)? & 0x80 != 0 {
@@ -77,11 +71,11 @@ fn join(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printed {
         (false, false) => return Err(Cut),
     }
     if len != 24 {
-        put!(line, if u8_at(option, 2)? & 1 != 0 { " backup" } else { "" }, " id ", u8_at(option, 3)?);
+        put!(line, when(u8_at(option, 2)? & 1 != 0, " backup"), " id ", u8_at(option, 3)?);
     }
     match len {
-        12 => put!(line, " token 0x", Hex(be32(option, 4)?.into()), " nonce 0x", Hex(be32(option, 8)?.into())),
-        16 => put!(line, " hmac 0x", Hex(be64(option, 4)?), " nonce 0x", Hex(be32(option, 12)?.into())),
+        12 => put!(line, " token 0x", Hex(be32(option, 4)?), " nonce 0x", Hex(be32(option, 8)?)),
+        16 => put!(line, " hmac 0x", Hex(be64(option, 4)?), " nonce 0x", Hex(be32(option, 12)?)),
         _ => put!(line, " hmac 0x", HexBytes(part(option, 4, 20)?)),
     }
     Ok(())
@@ -94,7 +88,7 @@ fn data(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printed {
     if tcp_flags & SYN != 0 {
         return Err(Cut);
     }
-    put!(line, if flags & 0x10 != 0 { " fin" } else { "" });
+    put!(line, when(flags & 0x10 != 0, " fin"));
     let mut rest = behind(option, 4);
     if flags & 1 != 0 {
         put!(line, " ack ");
@@ -108,7 +102,7 @@ fn data(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printed {
         put!(line, " len ", be16(rest, 0)?);
         rest = behind(rest, 2);
         if !rest.is_empty() {
-            put!(line, " csum 0x", Hex(be16(rest, 0)?.into()));
+            put!(line, " csum 0x", Hex(be16(rest, 0)?));
             rest = behind(rest, 2);
         }
     }
@@ -149,13 +143,9 @@ fn add_address(line: &mut Line<'_>, kind: u8, option: &[u8]) -> Printed {
     };
     let mut rest = behind(option, 4);
     if is_long {
-        let address = array(rest, 0)?;
-        line.byte(b' ');
-        line.v6(address);
+        put!(line, " ", Host6(array(rest, 0)?));
     } else {
-        let address = array(rest, 0)?;
-        line.byte(b' ');
-        line.v4(address);
+        put!(line, " ", Host4(array(rest, 0)?));
     }
     rest = behind(rest, if is_long { 16 } else { 4 });
     if port {

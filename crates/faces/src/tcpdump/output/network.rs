@@ -1,20 +1,16 @@
 //! The packet that carries a protocol, for the printers of protocols over IP.
 
 use super::bytes::{Printed, array};
-use super::line::Line;
+use super::line::{Host, Line, Port};
+use super::pieces::put;
+use record::Addr;
+use record::rows::PacketHeaders;
+use record::rows::ip_proto;
+pub(super) use record::rows::ip_proto::{ICMPV6, SCTP, TCP, UDP};
 
-/// TCP.
-pub(super) const TCP: u8 = 6;
-/// UDP.
-pub(super) const UDP: u8 = 17;
-/// ICMPv6.
-pub(super) const ICMP6: u8 = 58;
-const DCCP: u8 = 33;
 /// Options of IPv4.
 const LOOSE_ROUTE: u8 = 131;
 const STRICT_ROUTE: u8 = 137;
-/// SCTP.
-pub(super) const SCTP: u8 = 132;
 
 /// Prints a packet of `length` bytes, of which some were captured.
 pub(super) type Printer = fn(&mut Line<'_>, bytes: &[u8], length: usize) -> Printed;
@@ -22,50 +18,43 @@ pub(super) type Printer = fn(&mut Line<'_>, bytes: &[u8], length: usize) -> Prin
 /// The packet that carries a protocol.
 #[derive(Clone, Copy)]
 pub(super) struct Network<'n> {
-    /// The bytes from its header on, as far as they were captured and are within its length.
-    pub(super) header: &'n [u8],
-    /// 4 or 6.
-    pub(super) version: u8,
+    /// Its header.
+    pub(super) ip: PacketHeaders<'n>,
+    /// The bytes from the header on, as far as they were captured and are within its length.
+    pub(super) bytes: &'n [u8],
     /// True if it is a fragment.
     pub(super) fragmented: bool,
     /// Prints a packet of the same version, for messages that quote one.
     pub(super) again: Printer,
-    /// Time to live or hop limit.
-    #[allow(dead_code, reason = "for the application protocols")]
-    pub(super) ttl: u8,
 }
 
 impl<'n> Network<'n> {
-    /// Returns the sender's address: four or sixteen bytes.
-    pub(super) fn source(&self) -> Printed<&'n [u8]> {
-        let (at, len) = if self.version == 4 { (12, 4) } else { (8, 16) };
-        super::bytes::part(self.header, at, len)
+    /// True for IPv6.
+    pub(super) fn is_v6(&self) -> bool {
+        matches!(self.ip.src, Addr::V6(_))
     }
 
-    /// Returns the receiver's address.
-    pub(super) fn dest(&self) -> Printed<&'n [u8]> {
-        let (at, len) = if self.version == 4 { (16, 4) } else { (24, 16) };
-        super::bytes::part(self.header, at, len)
+    fn address(&self, at: usize) -> Printed<Addr> {
+        if self.is_v6() { array(self.bytes, at).map(Addr::V6) } else { array(self.bytes, at).map(Addr::V4) }
     }
 
     /// Returns the last destination of the packet, from a source route.
-    fn last_dest(&self) -> Printed<&'n [u8]> {
-        let routed = if self.version == 4 { self.routed_by_option()? } else { self.routed_by_header()? };
-        routed.map_or_else(|| self.dest(), Ok)
+    fn last_dest(&self) -> Printed<Addr> {
+        let routed = if self.is_v6() { self.routed_by_header()? } else { self.routed_by_option()? };
+        routed.map_or(Ok(self.ip.dst), |at| self.address(at))
     }
 
-    fn routed_by_option(&self) -> Printed<Option<&'n [u8]>> {
-        let header = usize::from(super::bytes::u8_at(self.header, 0)? & 15) * 4;
-        let mut at = 20;
+    /// Returns the offset of the last address of a source route.
+    fn routed_by_option(&self) -> Printed<Option<usize>> {
+        let [first] = array(self.bytes, 0)?;
+        let (header, mut at) = (usize::from(first & 15) * 4, 20);
         while at + 1 < header {
-            let [kind, len] = array(self.header, at)?;
+            let [kind, len] = array(self.bytes, at)?;
             let len = usize::from(len);
             match kind {
                 0 => break,
                 1 => at += 1,
-                LOOSE_ROUTE | STRICT_ROUTE if len >= 7 => {
-                    return super::bytes::part(self.header, at + len - 4, 4).map(Some);
-                }
+                LOOSE_ROUTE | STRICT_ROUTE if len >= 7 => return Ok(Some(at + len - 4)),
                 _ if len < 2 => break,
                 _ => at += len,
             }
@@ -74,16 +63,14 @@ impl<'n> Network<'n> {
     }
 
     /// The last address is the last one of a routing header, but the first one of segment routing.
-    fn routed_by_header(&self) -> Printed<Option<&'n [u8]>> {
-        let (mut next, mut at) = (self.proto()?, 40);
+    fn routed_by_header(&self) -> Printed<Option<usize>> {
+        let (mut next, mut at) = (self.ip.proto, 40);
         while matches!(next, 0 | 43 | 44 | 60) {
-            let [after, len, kind, _] = array(self.header, at)?;
+            let [after, len, kind, _] = array(self.bytes, at)?;
             let len = usize::from(len);
             match (next, kind) {
-                (43, 0 | 2) if len >= 2 => {
-                    return super::bytes::part(self.header, at + 8 + (len / 2 - 1) * 16, 16).map(Some);
-                }
-                (43, 4) if len >= 2 => return super::bytes::part(self.header, at + 8, 16).map(Some),
+                (43, 0 | 2) if len >= 2 => return Ok(Some(at + 8 + (len / 2 - 1) * 16)),
+                (43, 4) if len >= 2 => return Ok(Some(at + 8)),
                 _ => {}
             }
             at += if next == 44 { 8 } else { (len + 1) * 8 };
@@ -92,73 +79,41 @@ impl<'n> Network<'n> {
         Ok(None)
     }
 
-    /// Returns the protocol in the header.
-    pub(super) fn proto(&self) -> Printed<u8> {
-        super::bytes::u8_at(self.header, if self.version == 4 { 9 } else { 6 })
-    }
-
     /// Appends `A > B`.
-    pub(super) fn put_addresses(&self, line: &mut Line<'_>) -> Printed {
-        put_address(line, self.source()?);
-        line.put(" > ");
-        put_address(line, self.dest()?);
-        Ok(())
+    pub(super) fn put_addresses(&self, line: &mut Line<'_>) {
+        put!(line, Host(self.ip.src), " > ", Host(self.ip.dst));
     }
 
-    /// Appends `A.1 > B.2`; without addresses if there are extension headers before the protocol, because the
+    /// Appends `A.1 > B.2: `; without addresses if there are extension headers before the protocol, because the
     /// addresses were printed before them.
     #[inline]
-    pub(super) fn put_ends(&self, line: &mut Line<'_>, proto: u8, sport: u16, dport: u16) -> Printed {
-        if self.proto()? == proto {
-            put_address(line, self.source()?);
-            line.byte(b'.');
-            line.port(proto, sport);
-            line.put(" > ");
-            put_address(line, self.dest()?);
-            line.byte(b'.');
-            line.port(proto, dport);
+    pub(super) fn put_ends(&self, line: &mut Line<'_>, proto: u8, (sport, dport): (u16, u16)) {
+        let [from, to] = [sport, dport].map(|port| Port(proto, port));
+        if self.ip.proto == proto {
+            put!(line, Host(self.ip.src), ".", from, " > ", Host(self.ip.dst), ".", to, ": ");
         } else {
-            line.port(proto, sport);
-            line.put(" > ");
-            line.port(proto, dport);
+            put!(line, from, " > ", to, ": ");
         }
-        Ok(())
-    }
-
-    /// Appends `A.1 > B.2`, always with addresses, and with the numbers of ports.
-    #[inline]
-    pub(super) fn put_both_ends(&self, line: &mut Line<'_>, sport: u16, dport: u16) -> Printed {
-        put_address(line, self.source()?);
-        line.byte(b'.');
-        line.dec(sport);
-        line.put(" > ");
-        put_address(line, self.dest()?);
-        line.byte(b'.');
-        line.dec(dport);
-        Ok(())
     }
 
     /// Returns the sum over the pseudo header of `proto` and `length` bytes of `payload`; `None` if they were not
     /// captured.
     pub(super) fn sum(&self, proto: u8, payload: &[u8], length: usize) -> Option<u16> {
         let payload = payload.get(..length)?;
-        let (source, dest) = (self.source().ok()?, self.last_dest().ok()?);
-        let head = [0, proto];
+        let [source, dest] = [self.ip.src, self.last_dest().ok()?];
         let length = (length as u32).to_be_bytes();
-        Some(super::checksum::sum(&[source, dest, &length, &head, payload]))
+        Some(super::checksum::sum(&[octets(&source), octets(&dest), &length, &[0, proto], payload]))
     }
 }
 
-#[inline]
-fn put_address(line: &mut Line<'_>, address: &[u8]) {
-    if let Ok(v4) = address.try_into() {
-        line.v4(v4);
-    } else if let Ok(v6) = array(address, 0) {
-        line.v6(v6);
+fn octets(addr: &Addr) -> &[u8] {
+    match addr {
+        Addr::V4(octets) => octets,
+        Addr::V6(octets) => octets,
     }
 }
 
 /// True for protocols whose printers print the addresses, together with ports.
 pub(super) fn prints_addresses(proto: u8) -> bool {
-    matches!(proto, TCP | UDP | SCTP | DCCP)
+    matches!(proto, TCP | UDP | SCTP | ip_proto::DCCP)
 }

@@ -1,25 +1,22 @@
 //! NTP (RFC 5905, 9327): `NTPv4, Client, length 48`; with `-v` all fields, and times also as dates in UTC.
 
-use super::bytes::{Printed, array, be16, be32, part, u8_at};
+use super::bytes::{Printed, be16, be32, part, u8_at};
 use super::line::Line;
-use super::pieces::{Hex, HexBytes, HexWide, Shown, Signed, put, word_of};
+use super::pieces::{Hex, HexBytes, HexWide, Padded, Shown, put, word_of};
 
 const HEADER: usize = 48;
 const CONTROL_HEADER: usize = 12;
+#[rustfmt::skip]
 const MODES: [&str; 8] = [
-    "unspecified",
-    "symmetric active",
-    "symmetric passive",
-    "Client",
-    "Server",
-    "Broadcast",
-    "Control Message",
+    "unspecified", "symmetric active", "symmetric passive", "Client", "Server", "Broadcast", "Control Message",
     "Reserved",
 ];
 const CONTROL: u8 = 6;
 const RESERVED: u8 = 7;
 const LEAPS: [&str; 4] = ["", "+1s", "-1s", "clock unsynchronized"];
 const STRATA: [(u8, &str); 2] = [(0, "unspecified"), (1, "primary reference")];
+const TIMES: [&str; 4] =
+    ["Reference Timestamp:  ", "Originator Timestamp: ", "Receive Timestamp:    ", "Transmit Timestamp:   "];
 /// Seconds from 1900, where NTP times begin, to 1970.
 const TO_1970: i64 = 2_208_988_800;
 /// Length of a key number, which a digest of 16 or 20 bytes can follow.
@@ -54,12 +51,11 @@ fn put_control(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let bits = u8_at(bytes, 1)?;
     let word = |bit: u8, set: &'static str, clear: &'static str| if bits & bit != 0 { set } else { clear };
     put!(line, ", ", word(0x80, "Response", "Request"), ", ", word(0x40, "Error", "OK"), ", ");
-    put!(line, word(0x20, "More", "Last"), ", OpCode=", bits & 0x1f);
-    put!(line, "\n");
+    put!(line, word(0x20, "More", "Last"), ", OpCode=", bits & 0x1f, "\n");
     put!(line, "\tSequence=", be16(bytes, 2)?);
     match be16(bytes, 4)? {
         0 => put!(line, ", Status=0"),
-        status => put!(line, ", Status=0x", Hex(status.into())),
+        status => put!(line, ", Status=0x", Hex(status)),
     }
     put!(line, ", Assoc.=", be16(bytes, 6)?);
     put!(line, ", Offset=", be16(bytes, 8)?);
@@ -79,30 +75,25 @@ fn put_times(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let stratum = u8_at(bytes, 1)?;
     let word = word_of(&STRATA, stratum).unwrap_or(if stratum < 16 { "secondary reference" } else { "reserved" });
     put!(line, ", Stratum ", stratum, " (", word, ")");
-    put!(line, ", poll ", Signed((u8_at(bytes, 2)? as i8).into()));
+    put!(line, ", poll ", u8_at(bytes, 2)? as i8);
     put_power(line, u8_at(bytes, 2)? as i8);
-    put!(line, ", precision ", Signed((u8_at(bytes, 3)? as i8).into()));
+    put!(line, ", precision ", u8_at(bytes, 3)? as i8);
     for (word, at) in [("\n\tRoot Delay: ", 4), (", Root dispersion: ", 8)] {
-        let short = array(bytes, at)?;
-        put!(line, word);
-        put_short(line, short);
+        // Seconds in 16 bits and a fraction in 16 bits.
+        let short = be32(bytes, at)?;
+        let millionths = (u64::from(short & 0xffff) * 1_000_000) >> 16;
+        put!(line, word, short >> 16, ".", Padded(millionths, 6));
     }
     let reference = be32(bytes, 12)?;
     put!(line, ", Reference-ID: ");
     match stratum {
         0 => put!(line, "(unspec)"),
         1 => put!(line, Shown(&reference.to_be_bytes())),
-        _ => put!(line, "0x", HexWide(reference.into(), 8)),
+        _ => put!(line, "0x", HexWide(reference, 8)),
     }
-    let words = [
-        "\n\t  Reference Timestamp:  ",
-        "\n\t  Originator Timestamp: ",
-        "\n\t  Receive Timestamp:    ",
-        "\n\t  Transmit Timestamp:   ",
-    ];
-    for (n, word) in words.into_iter().enumerate() {
-        let time = time(bytes, 16 + 8 * n)?;
-        put!(line, word);
+    for (nth, word) in TIMES.into_iter().enumerate() {
+        let time = time(bytes, 16 + 8 * nth)?;
+        put!(line, "\n\t  ", word);
         put_time(line, time);
     }
     let originator = time(bytes, 24)?;
@@ -137,13 +128,6 @@ fn put_power(line: &mut Line<'_>, power: i8) {
     }
 }
 
-/// Appends seconds in 16 bits and a fraction in 16 bits.
-fn put_short(line: &mut Line<'_>, [a, b, c, d]: [u8; 4]) {
-    let millionths = (u64::from(u16::from_be_bytes([c, d])) * 1_000_000) >> 16;
-    put!(line, u16::from_be_bytes([a, b]), ".");
-    put_padded(line, millionths, 6);
-}
-
 /// Returns seconds since 1900 and a fraction in 2^-32 seconds.
 fn time(bytes: &[u8], at: usize) -> Printed<(u32, u32)> {
     Ok((be32(bytes, at)?, be32(bytes, at + 4)?))
@@ -153,14 +137,13 @@ fn put_time(line: &mut Line<'_>, time: (u32, u32)) {
     put_seconds(line, time);
     if time.0 != 0 {
         put!(line, " (");
-        put_date(line, i64::from(time.0) - TO_1970);
+        record::text::put_seconds(line.out, i64::from(time.0) - TO_1970);
         put!(line, ")");
     }
 }
 
 fn put_seconds(line: &mut Line<'_>, (seconds, fraction): (u32, u32)) {
-    put!(line, seconds, ".");
-    put_padded(line, (u64::from(fraction) * 1_000_000_000) >> 32, 9);
+    put!(line, seconds, ".", Padded((u64::from(fraction) * 1_000_000_000) >> 32, 9));
 }
 
 fn put_difference(line: &mut Line<'_>, from: (u32, u32), to: (u32, u32)) {
@@ -172,34 +155,4 @@ fn put_difference(line: &mut Line<'_>, from: (u32, u32), to: (u32, u32)) {
     put!(line, if to > from { "+" } else { "-" });
     let apart = from.abs_diff(to);
     put_seconds(line, ((apart >> 32) as u32, apart as u32));
-}
-
-fn put_padded(line: &mut Line<'_>, number: u64, digits: usize) {
-    for _ in record::text::u64_len(number)..digits {
-        line.byte(b'0');
-    }
-    put!(line, number);
-}
-
-/// Appends `2023-09-08T15:52:50Z`.
-fn put_date(line: &mut Line<'_>, seconds: i64) {
-    // Days since 0000-03-01, in eras of 400 years (all dates of NTP are after 1900).
-    let days = seconds.div_euclid(86_400) + 719_468;
-    let of_day = seconds.rem_euclid(86_400) as u64;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let number = if month < 10 { month + 3 } else { month - 9 };
-    put_padded(line, (era * 400 + year + i64::from(number <= 2)) as u64, 4);
-    for (sign, part) in [("-", number as u64), ("-", of_month as u64), ("T", of_day / 3600)] {
-        put!(line, sign);
-        put_padded(line, part, 2);
-    }
-    for part in [of_day / 60 % 60, of_day % 60] {
-        put!(line, ":");
-        put_padded(line, part, 2);
-    }
-    put!(line, "Z");
 }

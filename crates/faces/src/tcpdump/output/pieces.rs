@@ -1,84 +1,19 @@
-//! Pieces of a line, written together: `put!(line, "length ", length)`.
+//! The pieces of tcpdump's lines: those of all faces, and text from packets.
 
-use record::text::{put_hex, put_u64, put_v4, put_v6};
+pub(super) use crate::pieces::{
+    ByteSink, Hex, HexBytes, HexWide, Padded, Put, Written, list, names, put, when, word_of, written,
+};
 
-/// A piece of a line.
-pub(super) trait Put {
-    fn put(&self, out: &mut Vec<u8>);
-}
-
-impl Put for &str {
-    #[inline]
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.as_bytes());
-    }
-}
-
-macro_rules! decimal {
-    ($($kind:ty),*) => {$(
-        impl Put for $kind {
-            #[inline]
-            fn put(&self, out: &mut Vec<u8>) {
-                put_u64(out, *self as u64);
-            }
-        }
-    )*};
-}
-decimal!(u8, u16, u32, u64, usize);
-
-/// A number in hexadecimal, without `0x`.
-pub(super) struct Hex(pub(super) u64);
-/// A number in hexadecimal, and the number of digits to which it is padded with zeros.
-pub(super) struct HexWide(pub(super) u64, pub(super) u32);
-pub(super) struct HexBytes<'a>(pub(super) &'a [u8]);
-pub(super) struct V4(pub(super) [u8; 4]);
-pub(super) struct V6(pub(super) [u8; 16]);
-/// A signed number in decimal.
-pub(super) struct Signed(pub(super) i64);
 /// Bytes of text from outside, escaped like in the tool: `^A`, `M-a`.
 pub(super) struct Shown<'a>(pub(super) &'a [u8]);
+/// Bytes in the format of link-layer addresses: `02:00:00:00:00:01`.
+pub(super) struct Mac<'a>(pub(super) &'a [u8]);
+/// The names of the flags that are set: table, the text if no flag is set, the text between names, flags.
+pub(super) struct Flags<'a, N>(pub(super) &'a [(u32, &'a str)], pub(super) &'a str, pub(super) &'a str, pub(super) N);
 
-impl Put for Hex {
-    fn put(&self, out: &mut Vec<u8>) {
-        put_hex(out, self.0);
-    }
-}
-
-impl Put for HexWide {
-    fn put(&self, out: &mut Vec<u8>) {
-        let used = 16 - self.0.leading_zeros() / 4;
-        (used.max(1)..self.1).for_each(|_| out.push(b'0'));
-        put_hex(out, self.0);
-    }
-}
-
-impl Put for HexBytes<'_> {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.0.iter().for_each(|&byte| HexWide(byte.into(), 2).put(out));
-    }
-}
-
-impl Put for V4 {
-    fn put(&self, out: &mut Vec<u8>) {
-        put_v4(out, self.0);
-    }
-}
-
-impl Put for V6 {
-    fn put(&self, out: &mut Vec<u8>) {
-        put_v6(out, self.0);
-    }
-}
-
-impl Put for Signed {
-    fn put(&self, out: &mut Vec<u8>) {
-        record::text::put_i64(out, self.0);
-    }
-}
-
-impl Put for Shown<'_> {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.0.iter().for_each(|&byte| put_shown(out, byte));
+impl<P: ByteSink> Put<P> for Shown<'_> {
+    fn put(&self, pen: &mut P) {
+        self.0.iter().for_each(|&byte| put_shown(pen.buffer(), byte));
     }
 }
 
@@ -93,36 +28,31 @@ fn put_shown(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-/// Pieces in a row.
-macro_rules! row {
-    ($($name:ident $n:tt),+) => {
-        impl<$($name: Put),+> Put for ($($name,)+) {
-            #[inline]
-            fn put(&self, out: &mut Vec<u8>) {
-                $( self.$n.put(out); )+
-            }
+impl<P: ByteSink> Put<P> for Mac<'_> {
+    fn put(&self, pen: &mut P) {
+        for (nth, byte) in self.0.iter().enumerate() {
+            put!(pen, when(nth > 0, ":"), HexWide(*byte, 2));
         }
-    };
+    }
 }
-row!(A 0);
-row!(A 0, B 1);
-row!(A 0, B 1, C 2);
-row!(A 0, B 1, C 2, D 3);
-row!(A 0, B 1, C 2, D 3, E 4);
-row!(A 0, B 1, C 2, D 3, E 4, F 5);
-row!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
-row!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
-row!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
-row!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
 
-/// Appends each piece: `put!(out, "length ", length)`. All are read before the first is written: if the bytes end in
-/// any of them, no piece is printed.
-macro_rules! put {
-    ($out:expr, $($piece:expr),+ $(,)?) => { $crate::tcpdump::output::pieces::Put::put(&($($piece,)+), $out.out) };
+impl<P: ByteSink, N: Into<u32> + Copy> Put<P> for Flags<'_, N> {
+    fn put(&self, pen: &mut P) {
+        let Flags(names, none, between, flags) = *self;
+        let flags = flags.into();
+        let mut before = "";
+        for (_, name) in names.iter().filter(|(bit, _)| flags & bit == *bit) {
+            put!(pen, std::mem::replace(&mut before, between), *name);
+        }
+        put!(pen, when(names.iter().all(|(bit, _)| flags & bit != *bit), none));
+    }
 }
-pub(super) use put;
 
-/// Returns the word of a number in a table.
-pub(super) fn word_of<K: PartialEq + Copy>(table: &[(K, &'static str)], key: K) -> Option<&'static str> {
-    table.iter().find(|(known, _)| *known == key).map(|(_, word)| *word)
+/// Appends the last pieces of a printer: `return put_last!(line, " (invalid)")`.
+macro_rules! put_last {
+    ($pen:expr, $($piece:expr),+ $(,)?) => {{
+        $crate::pieces::put!($pen, $($piece),+);
+        Ok(())
+    }};
 }
+pub(super) use put_last;

@@ -23,91 +23,24 @@ enum PortEntry {
 use PortEntry::{Either, Other, OtherTo};
 
 /// Protocols over UDP.
+#[rustfmt::skip]
 const UDP: &[PortEntry] = &[
-    Either(53, dns::print),
-    Either(5353, dns::print_multicast),
-    Other(69),
-    Other(525),
-    Either(67, dhcp::print),
-    Either(68, dhcp::print),
-    Other(161),
-    Other(162),
-    Other(500),
-    Other(520),
-    Other(654),
-    Other(4500),
-    Other(7500),
-    Other(8500),
-    Either(123, ntp::print),
-    Other(88),
-    Other(521),
-    Other(750),
-    Other(1701),
-    Other(2103),
-    Other(2104),
-    OtherTo(3456),
-    Other(7000),
-    Other(7001),
-    Other(7002),
-    Other(7003),
-    Other(7004),
-    Other(7005),
-    Other(7006),
-    Other(7007),
-    Other(7008),
-    Other(7009),
-    Either(546, dhcp6::print),
-    Either(547, dhcp6::print),
-    Other(496),
-    Other(514),
-    Other(646),
-    Other(698),
-    Other(701),
-    Other(921),
-    Other(1589),
-    Other(1645),
-    Other(1646),
-    Other(1700),
-    Other(1812),
-    Other(1813),
-    OtherTo(1985),
-    Other(3503),
-    OtherTo(3784),
-    OtherTo(3785),
-    Other(3799),
-    OtherTo(4567),
-    OtherTo(4784),
-    Other(5060),
-    Other(5359),
-    Other(6343),
-    Other(6696),
-    Other(6697),
-    OtherTo(6784),
-    Other(8231),
-    Other(8472),
-    Other(12222),
-    Other(12223),
-    Either(4789, vxlan::print),
-    Either(6081, geneve::print),
+    Either(53, dns::print), Either(5353, dns::print_multicast), Other(69), Other(525), Either(67, dhcp::print),
+    Either(68, dhcp::print), Other(161), Other(162), Other(500), Other(520), Other(654), Other(4500), Other(7500),
+    Other(8500), Either(123, ntp::print), Other(88), Other(521), Other(750), Other(1701), Other(2103), Other(2104),
+    OtherTo(3456), Other(7000), Other(7001), Other(7002), Other(7003), Other(7004), Other(7005), Other(7006),
+    Other(7007), Other(7008), Other(7009), Either(546, dhcp6::print), Either(547, dhcp6::print), Other(496), Other(514),
+    Other(646), Other(698), Other(701), Other(921), Other(1589), Other(1645), Other(1646), Other(1700), Other(1812),
+    Other(1813), OtherTo(1985), Other(3503), OtherTo(3784), OtherTo(3785), Other(3799), OtherTo(4567), OtherTo(4784),
+    Other(5060), Other(5359), Other(6343), Other(6696), Other(6697), OtherTo(6784), Other(8231), Other(8472),
+    Other(12222), Other(12223), Either(4789, vxlan::print), Either(6081, geneve::print),
 ];
 
 /// Protocols over TCP.
+#[rustfmt::skip]
 const TCP: &[PortEntry] = &[
-    Other(21),
-    Other(22),
-    Other(23),
-    Other(25),
-    Other(43),
-    Other(179),
-    Other(1723),
-    Other(6379),
-    Other(6633),
-    Other(6653),
-    Other(10288),
-    Either(80, http::print),
-    Either(8080, http::print),
-    Other(554),
-    Other(8554),
+    Other(21), Other(22), Other(23), Other(25), Other(43), Other(179), Other(1723), Other(6379), Other(6633),
+    Other(6653), Other(10288), Either(80, http::print), Either(8080, http::print), Other(554), Other(8554),
     Either(53, dns::print_over_tcp),
 ];
 
@@ -126,17 +59,17 @@ pub(super) fn tcp_of_type(kind: PacketType) -> Option<Printer> {
 
 /// Returns the printer for a datagram's payload, if its ports have one.
 #[inline]
-pub(super) fn udp(sport: u16, dport: u16, _payload: &[u8]) -> Option<Printer> {
-    of_ports(UDP, sport, dport)
+pub(super) fn udp(ports: (u16, u16)) -> Option<Printer> {
+    of_ports(UDP, ports)
 }
 
 /// Returns the printer for a segment's payload.
 #[inline]
-pub(super) fn tcp(sport: u16, dport: u16, _payload: &[u8]) -> Option<Printer> {
-    of_ports(TCP, sport, dport)
+pub(super) fn tcp(ports: (u16, u16)) -> Option<Printer> {
+    of_ports(TCP, ports)
 }
 
-fn of_ports(table: &[PortEntry], sport: u16, dport: u16) -> Option<Printer> {
+fn of_ports(table: &[PortEntry], (sport, dport): (u16, u16)) -> Option<Printer> {
     let is_either = |port: &u16| *port == sport || *port == dport;
     let printer = |entry: &PortEntry| match entry {
         Either(port, print) if is_either(port) => Some(*print),

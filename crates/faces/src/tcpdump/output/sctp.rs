@@ -1,9 +1,9 @@
 //! SCTP (RFC 9260): a sequence of chunks.
 
 use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
-use super::line::Line;
+use super::line::{Host, Line};
 use super::network::Network;
-use super::pieces::{Hex, put};
+use super::pieces::{Flags, Hex, names, put, put_last, when};
 use super::undecoded::default_print;
 
 const HEADER_BYTES: usize = 12;
@@ -20,16 +20,13 @@ const SACK: u8 = 3;
 pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "sctp";
     if length < HEADER_BYTES {
-        put!(line, "truncated-sctp - ", HEADER_BYTES - length, " bytes missing!");
-        return Ok(());
+        return put_last!(line, "truncated-sctp - ", HEADER_BYTES - length, " bytes missing!");
     }
     if part(bytes, 0, HEADER_BYTES).is_err() {
-        line.cut();
-        return Ok(());
+        return line.end_cut();
     }
     // The addresses are also printed after extension headers.
-    packet.put_both_ends(line, be16(bytes, 0)?, be16(bytes, 2)?)?;
-    put!(line, ": sctp");
+    put!(line, Host(packet.ip.src), ".", be16(bytes, 0)?, " > ", Host(packet.ip.dst), ".", be16(bytes, 2)?, ": sctp");
     if put_chunks(line, behind(bytes, HEADER_BYTES), length - HEADER_BYTES).is_err() {
         line.cut();
     }
@@ -55,21 +52,19 @@ fn put_chunks(line: &mut Line<'_>, mut bytes: &[u8], mut length: usize) -> Print
             _ => ", (",
         };
         if length < CHUNK_BYTES {
-            put!(line, between, count, ") [chunk descriptor cut off at end of packet]");
-            return Ok(());
+            return put_last!(line, between, count, ") [chunk descriptor cut off at end of packet]");
         }
         part(bytes, 0, CHUNK_BYTES)?;
         let len = usize::from(be16(bytes, 2)?);
         if len < CHUNK_BYTES {
-            put!(line, between, count, ") [Bad chunk length ", len, ", < size of chunk descriptor]");
-            return Ok(());
+            return put_last!(line, between, count, ") [Bad chunk length ", len, ", < size of chunk descriptor]");
         }
         let chunk =
             Chunk { kind: u8_at(bytes, 0)?, flags: u8_at(bytes, 1)?, bytes: behind(part(bytes, 0, len)?, CHUNK_BYTES) };
         put!(line, between, count, ") [");
         match name(chunk.kind) {
             Some(name) => put!(line, name, "] "),
-            None => put!(line, "Unknown chunk type: 0x", Hex(chunk.kind.into()), "] "),
+            None => put!(line, "Unknown chunk type: 0x", Hex(chunk.kind), "] "),
         }
         if !put_chunk(line, &chunk)? {
             return Ok(());
@@ -81,28 +76,12 @@ fn put_chunks(line: &mut Line<'_>, mut bytes: &[u8], mut length: usize) -> Print
     Ok(())
 }
 
-fn name(kind: u8) -> Option<&'static str> {
-    Some(match kind {
-        DATA => "DATA",
-        INIT => "INIT",
-        INIT_ACK => "INIT ACK",
-        SACK => "SACK",
-        4 => "HB REQ",
-        5 => "HB ACK",
-        6 => "ABORT",
-        7 => "SHUTDOWN",
-        8 => "SHUTDOWN ACK",
-        9 => "OP ERR",
-        10 => "COOKIE ECHO",
-        11 => "COOKIE ACK",
-        12 => "ECN ECHO",
-        13 => "ECN CWR",
-        14 => "SHUTDOWN COMPLETE",
-        0xc0 => "FOR CUM TSN",
-        0xc1 => "REL CTRL",
+names! {
+    fn name(u8):
+        DATA => "DATA", INIT => "INIT", INIT_ACK => "INIT ACK", SACK => "SACK", 4 => "HB REQ", 5 => "HB ACK",
+        6 => "ABORT", 7 => "SHUTDOWN", 8 => "SHUTDOWN ACK", 9 => "OP ERR", 10 => "COOKIE ECHO", 11 => "COOKIE ACK",
+        12 => "ECN ECHO", 13 => "ECN CWR", 14 => "SHUTDOWN COMPLETE", 0xc0 => "FOR CUM TSN", 0xc1 => "REL CTRL",
         0xc2 => "REL CTRL ACK",
-        _ => return None,
-    })
 }
 
 /// Prints a chunk; returns false if printing must stop.
@@ -114,8 +93,7 @@ fn put_chunk(line: &mut Line<'_>, chunk: &Chunk<'_>) -> Printed<bool> {
         _ => 0,
     };
     if chunk.kind == DATA {
-        line.flags(&[(4, "(U)"), (2, "(B)"), (1, "(E)")], "", "", chunk.flags.into());
-        put!(line, if chunk.flags & 7 != 0 { " " } else { "" });
+        put!(line, Flags(&[(4, "(U)"), (2, "(B)"), (1, "(E)")], "", "", chunk.flags), when(chunk.flags & 7 != 0, " "));
     }
     if bytes.len() < least {
         put!(line, "bogus chunk length ", bytes.len() + CHUNK_BYTES, "]");
@@ -124,7 +102,7 @@ fn put_chunk(line: &mut Line<'_>, chunk: &Chunk<'_>) -> Printed<bool> {
     match chunk.kind {
         DATA => {
             put!(line, "[TSN: ", be32(bytes, 0)?, "] [SID: ", be16(bytes, 4)?, "] ");
-            put!(line, "[SSEQ ", be16(bytes, 6)?, "] [PPID 0x", Hex(be32(bytes, 8)?.into()), "] ");
+            put!(line, "[SSEQ ", be16(bytes, 6)?, "] [PPID 0x", Hex(be32(bytes, 8)?), "] ");
             if bytes.len() == DATA_BYTES {
                 put!(line, "bogus chunk length ", DATA_BYTES + CHUNK_BYTES, "]");
                 return Ok(false);
@@ -149,8 +127,8 @@ fn put_chunk(line: &mut Line<'_>, chunk: &Chunk<'_>) -> Printed<bool> {
 fn put_acknowledgement(line: &mut Line<'_>, bytes: &[u8]) -> Printed<bool> {
     let base = be32(bytes, 0)?;
     let (gaps, duplicates) = (be16(bytes, 8)?, be16(bytes, 10)?);
-    put!(line, "[cum ack ", base, "] [a_rwnd ", be32(bytes, 4)?, "] ");
-    put!(line, "[#gap acks ", gaps, "] [#dup tsns ", duplicates, "] ");
+    put!(line, "[cum ack ", base, "] [a_rwnd ", be32(bytes, 4)?, "] [#gap acks ", gaps, "] [#dup tsns ", duplicates);
+    put!(line, "] ");
     let mut rest = behind(bytes, 12);
     for nth in 1..=gaps {
         let Ok([a, b, c, d]) = array(rest, 0) else { return put_short(line, bytes, rest) };

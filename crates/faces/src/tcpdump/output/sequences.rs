@@ -1,7 +1,11 @@
 //! The first sequence numbers of connections. Later numbers are printed relative to them.
 
+use record::Addr;
+use record::rows::TcpHeader;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+
+const SYN: u8 = 0x02;
 
 /// Most connections whose first numbers are kept. With more, the table is emptied, and the next packet of each
 /// connection is shown with absolute numbers, like the first packet of a new connection.
@@ -10,30 +14,20 @@ use std::collections::hash_map::Entry;
 /// start again. By: any sender of packets.
 pub(super) const CONNECTIONS_MAX: usize = 1 << 17;
 
-/// Both ends of a connection, the lower one first. IPv4 addresses are in the first four bytes.
+/// Both ends of a connection, the lower one first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Ends {
-    addresses: [[u8; 16]; 2],
+    addresses: [Addr; 2],
     ports: [u16; 2],
 }
 
 impl Ends {
     /// Returns the ends, and whether the packet goes from the higher to the lower.
-    pub(super) fn new(source: &[u8], dest: &[u8], sport: u16, dport: u16) -> (Ends, bool) {
-        let wide = |address: &[u8]| {
-            let mut bytes = [0; 16];
-            for (to, from) in bytes.iter_mut().zip(address) {
-                *to = *from;
-            }
-            bytes
-        };
+    pub(super) fn new(source: Addr, dest: Addr, (sport, dport): (u16, u16)) -> (Ends, bool) {
         let reverse = (sport, source) > (dport, dest);
-        let (source, dest) = (wide(source), wide(dest));
-        if reverse {
-            (Ends { addresses: [dest, source], ports: [dport, sport] }, true)
-        } else {
-            (Ends { addresses: [source, dest], ports: [sport, dport] }, false)
-        }
+        let (addresses, ports) =
+            if reverse { ([dest, source], [dport, sport]) } else { ([source, dest], [sport, dport]) };
+        (Ends { addresses, ports }, reverse)
     }
 }
 
@@ -57,13 +51,14 @@ pub(super) struct Sequences {
 impl Sequences {
     /// Returns the numbers that the numbers of a packet with ACK are relative to. The first packet of a connection, or
     /// one with SYN, sets them and is shown with absolute numbers.
-    pub(super) fn base(&mut self, (ends, reverse): (Ends, bool), syn: bool, seq: u32, ack: u32) -> Base {
+    pub(super) fn base(&mut self, (ends, reverse): (Ends, bool), tcp: &TcpHeader) -> Base {
+        let (seq, ack) = (tcp.seq, tcp.ack);
         if self.first.len() >= CONNECTIONS_MAX && !self.first.contains_key(&ends) {
             self.first.clear();
         }
         let of_this = if reverse { (ack.wrapping_sub(1), seq) } else { (seq, ack.wrapping_sub(1)) };
         match self.first.entry(ends) {
-            Entry::Occupied(known) if !syn => {
+            Entry::Occupied(known) if tcp.flags & SYN == 0 => {
                 let (lower, higher) = *known.get();
                 let (sequence, acknowledgement) = if reverse { (higher, lower) } else { (lower, higher) };
                 Base { sequence, acknowledgement, sacked: acknowledgement }

@@ -2,7 +2,7 @@
 
 use super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::line::Line;
-use super::pieces::{HexBytes, HexWide, put};
+use super::pieces::{Flags, HexBytes, HexWide, Mac, Shown, put, put_last};
 
 /// Bytes that are read of the shortest message.
 const MIN_BYTES: usize = 4;
@@ -15,12 +15,9 @@ const COMMON_BYTES: usize = 64;
 const INSTANCE_BYTES: usize = 16;
 const NAME_BYTES: usize = 32;
 const RAPID: u8 = 2;
+#[rustfmt::skip]
 const FLAGS: [(u32, &str); 6] = [
-    (0x01, "Topology change"),
-    (0x02, "Proposal"),
-    (0x10, "Learn"),
-    (0x20, "Forward"),
-    (0x40, "Agreement"),
+    (0x01, "Topology change"), (0x02, "Proposal"), (0x10, "Learn"), (0x20, "Forward"), (0x40, "Agreement"),
     (0x80, "Topology change ACK"),
 ];
 
@@ -28,12 +25,10 @@ const FLAGS: [(u32, &str); 6] = [
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "stp";
     if length < MIN_BYTES {
-        line.invalid();
-        return Ok(());
+        return put_last!(line, " (invalid)");
     }
     if be16(bytes, 0)? != 0 {
-        put!(line, "unknown STP version, length ", length);
-        return Ok(());
+        return put_last!(line, "unknown STP version, length ", length);
     }
     let version = u8_at(bytes, 2)?;
     match version {
@@ -41,17 +36,13 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
         2 => put!(line, "STP 802.1w"),
         3 => put!(line, "STP 802.1s"),
         4 => put!(line, "STP 802.1aq"),
-        _ => {
-            put!(line, "STP Unknown STP protocol (0x", HexWide(version.into(), 2), ")");
-            return Ok(());
-        }
+        _ => return put_last!(line, "STP Unknown STP protocol (0x", HexWide(version, 2), ")"),
     }
     match u8_at(bytes, 3)? {
         0 => {
             put!(line, ", Config");
             if length < CONFIG_BYTES {
-                line.invalid();
-                return Ok(());
+                return put_last!(line, " (invalid)");
             }
             put_config(line, bytes, length)
         }
@@ -59,14 +50,8 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
             put!(line, ", Rapid STP");
             put_rapid(line, version, bytes, length)
         }
-        0x80 => {
-            put!(line, ", Topology Change");
-            Ok(())
-        }
-        kind => {
-            put!(line, ", Unknown BPDU Type (0x", HexWide(kind.into(), 2), ")");
-            Ok(())
-        }
+        0x80 => put_last!(line, ", Topology Change"),
+        kind => put_last!(line, ", Unknown BPDU Type (0x", HexWide(kind, 2), ")"),
     }
 }
 
@@ -83,15 +68,14 @@ fn put_rapid(line: &mut Line<'_>, version: u8, bytes: &[u8], length: usize) -> P
     } else if version < RAPID {
         return Ok(());
     }
-    line.invalid();
-    Ok(())
+    put_last!(line, " (invalid)")
 }
 
 fn put_config(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     put_flags(line, ", Flags [", u8_at(bytes, 4)?);
     let port = be16(bytes, 25)?;
     put_bridge(line, ", bridge-id ", bytes, 17)?;
-    put!(line, ".", HexWide(port.into(), 4), ", length ", length);
+    put!(line, ".", HexWide(port, 4), ", length ", length);
     if line.verbose() == 0 {
         return Ok(());
     }
@@ -105,17 +89,13 @@ fn put_config(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
 }
 
 fn put_flags(line: &mut Line<'_>, words: &str, flags: u8) {
-    put!(line, words);
-    line.flags(&FLAGS, "none", ", ", flags.into());
-    put!(line, "]");
+    put!(line, words, Flags(&FLAGS, "none", ", ", flags), "]");
 }
 
 /// Appends `words` and `8000.02:00:00:00:00:01`.
 fn put_bridge(line: &mut Line<'_>, words: &str, bytes: &[u8], at: usize) -> Printed {
     let (priority, address): (_, [u8; 6]) = (be16(bytes, at)?, array(bytes, at + 2)?);
-    put!(line, words, HexWide(priority.into(), 4), ".");
-    line.mac(&address);
-    Ok(())
+    put_last!(line, words, HexWide(priority, 4), ".", Mac(&address))
 }
 
 fn put_times(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
@@ -125,8 +105,7 @@ fn put_times(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
         put!(line, word);
         put_seconds(line, time.into());
     }
-    put!(line, "s");
-    Ok(())
+    put_last!(line, "s")
 }
 
 /// Appends seconds from units of 1/256 s, with two decimal places, rounded to even.
@@ -151,7 +130,7 @@ fn put_multiple(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     put_bridge_and(line, ("\n\tport-role ", role(flags), ", CIST root-id "), bytes, 5, 13, ", CIST ext-pathcost ")?;
     let port = be16(bytes, 25)?;
     put_bridge(line, "\n\tCIST regional-root-id ", bytes, 17)?;
-    put!(line, ", CIST port-id ", HexWide(port.into(), 4), ",");
+    put!(line, ", CIST port-id ", HexWide(port, 4), ",");
     put_times(line, bytes)?;
     let more = be16(bytes, RAPID_BYTES)?;
     put!(line, "\n\tv3len ", more, ", MCID Name ");
@@ -177,15 +156,14 @@ fn put_bridge_and(
     let cost = be32(bytes, cost)?;
     put!(line, words.0, words.1);
     put_bridge(line, words.2, bytes, at)?;
-    put!(line, name, cost);
-    Ok(())
+    put_last!(line, name, cost)
 }
 
 /// Appends a name of up to 32 bytes, which is padded with zeros.
 fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     let name = at_most(bytes, NAME_BYTES);
     let len = name.iter().position(|byte| *byte == 0);
-    line.safe_text(at_most(name, len.unwrap_or(NAME_BYTES)));
+    put!(line, Shown(at_most(name, len.unwrap_or(NAME_BYTES))));
     if len.is_none() {
         part(bytes, 0, NAME_BYTES)?;
     }

@@ -1,10 +1,13 @@
 //! TCP (RFC 9293).
 
-use super::bytes::{Printed, be16, be32, behind, u8_at};
+use super::bytes::{Printed, at_most, be16, behind, u8_at};
 use super::line::Line;
 use super::network::{Network, TCP};
+use super::pieces::{HexWide, Shown, put, put_last, when};
 use super::sequences::{Base, Ends};
 use super::{checksum, ports, tcp_options};
+use packet::read_transport;
+use record::rows::{TcpHeader, Transport};
 
 const HEADER_BYTES: usize = 20;
 const FIN: u8 = 0x01;
@@ -18,121 +21,84 @@ const FLAGS: [(u8, u8); 8] =
 /// Prints a segment of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "tcp";
-    let (Ok(sport), Ok(dport)) = (be16(bytes, 0), be16(bytes, 2)) else {
-        packet.put_addresses(line)?;
-        line.byte(b':');
-        line.cut();
-        return Ok(());
+    let transport = read_transport(TCP, bytes);
+    let Some(ports) = transport.ports() else {
+        packet.put_addresses(line);
+        put!(line, ":");
+        return line.end_cut();
     };
-    packet.put_ends(line, TCP, sport, dport)?;
-    line.put(": ");
+    packet.put_ends(line, TCP, ports);
+    let (Transport::Tcp(tcp), Ok(at)) = (transport, u8_at(bytes, 12)) else { return line.end_cut() };
     if bytes.len() < HEADER_BYTES {
-        line.cut();
-        return Ok(());
+        return line.end_cut();
     }
-    let header = usize::from(u8_at(bytes, 12)? >> 4) * 4;
+    let header = usize::from(at >> 4) * 4;
     if header < HEADER_BYTES {
-        line.put(" tcp ");
-        line.dec((length as u32).wrapping_sub(header as u32));
-        line.put(" [bad hdr length ");
-        line.len(header);
-        line.put(" - too short, < 20]");
-        return Ok(());
+        put!(line, " tcp ", (length as u32).wrapping_sub(header as u32), " [bad hdr length ", header);
+        return put_last!(line, " - too short, < 20]");
     }
     if line.options.quiet > 0 {
-        line.put("tcp ");
-        line.dec((length as u32).wrapping_sub(header as u32));
-        if header > length {
-            put_too_long(line, header, length);
-        }
-        return Ok(());
+        put!(line, "tcp ", (length as u32).wrapping_sub(header as u32));
+    } else {
+        put_flags(line, tcp.flags);
     }
-    let flags = u8_at(bytes, 13)?;
-    put_flags(line, flags);
-    let (seq, ack) = (be32(bytes, 4)?, be32(bytes, 8)?);
-    let base = if !line.options.absolute_sequence && flags & ACK != 0 {
-        let ends = Ends::new(packet.source()?, packet.dest()?, sport, dport);
-        line.sequences.base(ends, flags & SYN != 0, seq, ack)
+    let base = if !line.options.absolute_sequence && tcp.flags & ACK != 0 && line.options.quiet == 0 {
+        line.sequences.base(Ends::new(packet.ip.src, packet.ip.dst, ports), &tcp)
     } else {
         Base::default()
     };
     if header > length {
-        put_too_long(line, header, length);
+        return put_last!(line, " [bad hdr length ", header, " - too long, > ", length, "]");
+    }
+    if line.options.quiet > 0 {
         return Ok(());
     }
-    let payload = length - header;
-    put_numbers(line, packet, bytes, Numbers { flags, base, seq, ack, length, payload })?;
-    if header > HEADER_BYTES
-        && !tcp_options::print(
-            line,
-            tcp_options::Segment { flags, base, is_whole: bytes.len() >= length },
-            behind(bytes, HEADER_BYTES),
-            header - HEADER_BYTES,
-        )
-    {
+    let (payload, options) = (length - header, header - HEADER_BYTES);
+    put_numbers(line, packet, bytes, &tcp, base, (length, payload))?;
+    let segment = tcp_options::Segment { flags: tcp.flags, base, is_whole: bytes.len() >= length };
+    if options > 0 && !tcp_options::print(line, segment, behind(bytes, HEADER_BYTES), options) {
         return Ok(());
     }
-    line.put(", length ");
-    line.len(payload);
+    put!(line, ", length ", payload);
     if payload == 0 {
         return Ok(());
     }
-    put_payload(line, flags, (sport, dport), behind(bytes, header), payload)
-}
-
-fn put_too_long(line: &mut Line<'_>, header: usize, length: usize) {
-    line.put(" [bad hdr length ");
-    line.len(header);
-    line.put(" - too long, > ");
-    line.len(length);
-    line.byte(b']');
+    put_payload(line, tcp.flags, ports, behind(bytes, header), payload)
 }
 
 #[inline]
 fn put_flags(line: &mut Line<'_>, flags: u8) {
-    line.put("Flags [");
-    if flags == 0 {
-        line.put("none");
-    }
-    for (bit, letter) in FLAGS {
-        if flags & bit != 0 {
-            line.byte(letter);
-        }
-    }
-    line.byte(b']');
-}
-
-struct Numbers {
-    flags: u8,
-    base: Base,
-    seq: u32,
-    ack: u32,
-    /// Length of the segment.
-    length: usize,
-    /// Length of its payload.
-    payload: usize,
+    put!(line, "Flags [", when(flags == 0, "none"));
+    line.out.extend(FLAGS.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| letter));
+    put!(line, "]");
 }
 
 /// Prints checksum, sequence numbers, window, urgent pointer.
 #[inline]
-fn put_numbers(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], numbers: Numbers) -> Printed {
+fn put_numbers(
+    line: &mut Line<'_>,
+    packet: &Network<'_>,
+    bytes: &[u8],
+    tcp: &TcpHeader,
+    base: Base,
+    (length, payload): (usize, usize),
+) -> Printed {
     if line.verbose() > 0 && !line.options.no_checksums && !packet.fragmented {
-        put_checksum(line, packet, bytes, numbers.length)?;
+        put_checksum(line, packet, bytes, length)?;
     }
-    let flags = numbers.flags;
-    if line.verbose() > 1 || numbers.payload > 0 || flags & (SYN | FIN | RST) != 0 {
-        let seq = numbers.seq.wrapping_sub(numbers.base.sequence);
-        line.item(", seq ", seq);
-        if numbers.payload > 0 {
-            line.item(":", seq.wrapping_add(numbers.payload as u32));
+    if line.verbose() > 1 || payload > 0 || tcp.flags & (SYN | FIN | RST) != 0 {
+        let seq = tcp.seq.wrapping_sub(base.sequence);
+        put!(line, ", seq ", seq);
+        if payload > 0 {
+            put!(line, ":", seq.wrapping_add(payload as u32));
         }
     }
-    if flags & ACK != 0 {
-        line.item(", ack ", numbers.ack.wrapping_sub(numbers.base.acknowledgement));
+    if tcp.flags & ACK != 0 {
+        put!(line, ", ack ", tcp.ack.wrapping_sub(base.acknowledgement));
     }
-    line.item(", win ", be16(bytes, 14)?);
-    if flags & URG != 0 {
-        line.item(", urg ", be16(bytes, 18)?);
+    put!(line, ", win ", tcp.window);
+    if tcp.flags & URG != 0 {
+        put!(line, ", urg ", be16(bytes, 18)?);
     }
     Ok(())
 }
@@ -140,44 +106,27 @@ fn put_numbers(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], numbers:
 fn put_checksum(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length: usize) -> Printed {
     let Some(sum) = packet.sum(TCP, bytes, length) else { return Ok(()) };
     let found = be16(bytes, 16)?;
-    line.put(", cksum 0x");
-    line.hex_padded(found, 4);
-    if checksum::is_right(sum) {
-        line.put(" (correct)");
-    } else {
-        line.put(" (incorrect -> 0x");
-        line.hex_padded(checksum::should_be(found, sum), 4);
-        line.byte(b')');
+    put!(line, ", cksum 0x", HexWide(found, 4));
+    match checksum::wrong(sum, bytes, 16)? {
+        None => put_last!(line, " (correct)"),
+        Some((_, right)) => put_last!(line, " (incorrect -> 0x", HexWide(right, 4), ")"),
     }
-    Ok(())
 }
 
-fn put_payload(line: &mut Line<'_>, flags: u8, (sport, dport): (u16, u16), bytes: &[u8], length: usize) -> Printed {
+fn put_payload(line: &mut Line<'_>, flags: u8, ports: (u16, u16), bytes: &[u8], length: usize) -> Printed {
     if flags & RST != 0 && line.verbose() > 0 {
         return put_reason(line, bytes, length);
     }
     let printer = match line.options.packet_type {
         Some(kind) => ports::tcp_of_type(kind),
-        None => ports::tcp(sport, dport, bytes),
+        None => ports::tcp(ports),
     };
-    match printer {
-        Some(print) => print(line, bytes, length),
-        None => Ok(()),
-    }
+    printer.map_or(Ok(()), |print| print(line, bytes, length))
 }
 
 /// Prints the reason in a reset, if there is one (RFC 1122, 4.2.2.12).
 fn put_reason(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let whole = length <= bytes.len();
-    line.put(if whole { " [RST" } else { " [!RST" });
-    let shown = if length > 30 {
-        line.byte(b'+');
-        30
-    } else {
-        length
-    };
-    line.byte(b' ');
-    line.safe_text(bytes.get(..shown).unwrap_or(bytes));
-    line.byte(b']');
-    Ok(())
+    let text = at_most(bytes, length.min(30));
+    put_last!(line, if whole { " [RST" } else { " [!RST" }, when(length > 30, "+"), " ", Shown(text), "]")
 }

@@ -3,6 +3,7 @@
 use super::bytes::{Cut, be16, be32, behind, part, u8_at};
 use super::line::Line;
 use super::mptcp;
+use super::pieces::{ByteSink, Hex, HexBytes, HexWide, put, put_last, when};
 use super::sequences::Base;
 
 /// The parameters for printing options.
@@ -42,18 +43,15 @@ impl From<Cut> for Broken {
 /// Prints `length` bytes of options; returns false if printing must stop.
 #[inline]
 pub(super) fn print(line: &mut Line<'_>, segment: Segment, bytes: &[u8], length: usize) -> bool {
-    line.put(", options [");
+    put!(line, ", options [");
     let mut printed = 0;
     match put_all(line, segment, bytes, length, &mut printed) {
         Ok(()) => {
-            line.byte(b']');
+            put!(line, "]");
             true
         }
         Err(Broken::Bad) => {
-            line.put("[bad opt]");
-            if printed > 0 {
-                line.byte(b']');
-            }
+            put!(line, "[bad opt]", when(printed > 0, "]"));
             false
         }
         Err(Broken::Cut) => {
@@ -63,7 +61,7 @@ pub(super) fn print(line: &mut Line<'_>, segment: Segment, bytes: &[u8], length:
         Err(Broken::CutValue) => {
             line.cut();
             if printed > 0 {
-                line.byte(b'>');
+                put!(line, ">");
             }
             false
         }
@@ -81,7 +79,7 @@ fn put_all(
     let mut at = 0;
     while at < length {
         if *printed > 0 {
-            line.byte(b',');
+            put!(line, ",");
         }
         let kind = u8_at(bytes, at)?;
         let (len, head) = if kind <= NOP { (1, 1) } else { (usize::from(u8_at(bytes, at + 1)?), 2) };
@@ -97,9 +95,7 @@ fn put_all(
         };
         let read = put_value(line, segment, kind, &value)?;
         if read + head != len {
-            line.put("[len ");
-            line.len(len);
-            line.byte(b']');
+            put!(line, "[len ", len, "]");
         }
         at += head + read;
         *printed += 1;
@@ -143,7 +139,7 @@ impl<'v> OptionValue<'v> {
 
 #[inline]
 fn put_name(line: &mut Line<'_>, kind: u8) {
-    line.put(match kind {
+    line.text(match kind {
         END => "eol",
         NOP => "nop",
         2 => "mss",
@@ -164,7 +160,7 @@ fn put_name(line: &mut Line<'_>, kind: u8) {
         MULTIPATH => "mptcp",
         34 => "tfo",
         254 => "exp",
-        _ => return line.item("unknown-", kind),
+        _ => return put!(line, "unknown-", kind),
     });
 }
 
@@ -174,38 +170,38 @@ fn put_value(line: &mut Line<'_>, segment: Segment, kind: u8, value: &OptionValu
     match kind {
         END | NOP | 4 => Ok(0),
         2 => {
-            line.item(" ", be16(value.need(2)?, 0)?);
+            put!(line, " ", be16(value.need(2)?, 0)?);
             Ok(2)
         }
         3 => {
-            line.item(" ", u8_at(value.need(1)?, 0)?);
+            put!(line, " ", u8_at(value.need(1)?, 0)?);
             Ok(1)
         }
         SACK => put_sack(line, segment, value),
         6 | 7 | 11..=13 => {
-            line.item(" ", be32(value.need(4)?, 0)?);
+            put!(line, " ", be32(value.need(4)?, 0)?);
             Ok(4)
         }
         8 => {
             let times = value.need(8)?;
-            line.item(" val ", be32(times, 0)?);
-            line.item(" ecr ", be32(times, 4)?);
+            put!(line, " val ", be32(times, 0)?);
+            put!(line, " ecr ", be32(times, 4)?);
             Ok(8)
         }
         19 => {
             let digest = value.need(16)?;
-            line.put(match segment.is_whole {
+            line.text(match segment.is_whole {
                 true => " shared secret not supplied with -M, can't check - ",
                 false => " snaplen too short, can't check - ",
             });
-            line.hex_bytes(digest);
+            put!(line, HexBytes(digest));
             Ok(16)
         }
         20 => {
             let scps = value.need(2)?;
-            line.put(" cap ");
-            line.hex_padded(u8_at(scps, 0)?, 2);
-            line.item(" id ", u8_at(scps, 1)?);
+            put!(line, " cap ");
+            put!(line, HexWide(u8_at(scps, 0)?, 2));
+            put!(line, " id ", u8_at(scps, 1)?);
             Ok(2)
         }
         MULTIPATH => {
@@ -223,16 +219,16 @@ fn put_rare(line: &mut Line<'_>, kind: u8, value: &OptionValue<'_>) -> Result<us
     match kind {
         34 => {
             let cookie = value.whole()?;
-            line.byte(b' ');
+            put!(line, " ");
             put_fast_open(line, cookie, false);
         }
         29 => put_authentication(line, value)?,
         254 => put_experiment(line, value.whole()?)?,
         _ => {
             for at in 0..value.len {
-                line.put(if at == 0 { " 0x" } else { "" });
+                put!(line, when(at == 0, " 0x"));
                 let byte = u8_at(value.need(at + 1)?, at)?;
-                line.hex_padded(byte, 2);
+                put!(line, HexWide(byte, 2));
             }
         }
     }
@@ -241,17 +237,15 @@ fn put_rare(line: &mut Line<'_>, kind: u8, value: &OptionValue<'_>) -> Result<us
 
 fn put_sack(line: &mut Line<'_>, segment: Segment, value: &OptionValue<'_>) -> Result<usize, Broken> {
     if value.len % 8 != 0 {
-        line.put(" invalid sack");
+        put!(line, " invalid sack");
         return Ok(value.len);
     }
-    line.item(" ", (value.len / 8) as u64);
-    line.byte(b' ');
+    put!(line, " ", (value.len / 8), " ");
     for at in (0..value.len).step_by(8) {
         let block = value.need(at + 8)?;
         let base = segment.base.sacked;
-        line.item("{", be32(block, at)?.wrapping_sub(base));
-        line.item(":", be32(block, at + 4)?.wrapping_sub(base));
-        line.byte(b'}');
+        put!(line, "{", be32(block, at)?.wrapping_sub(base));
+        put!(line, ":", be32(block, at + 4)?.wrapping_sub(base), "}");
     }
     Ok(value.len)
 }
@@ -259,26 +253,24 @@ fn put_sack(line: &mut Line<'_>, segment: Segment, value: &OptionValue<'_>) -> R
 /// Prints a user timeout (RFC 5482): if the highest bit is set, the rest is in minutes.
 fn put_user_timeout(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<usize, Broken> {
     let timeout = be16(value.need(2)?, 0)?;
-    line.put(" 0x");
-    line.hex(timeout);
+    put!(line, " 0x", Hex(timeout));
     let seconds = u32::from(timeout >> 1) * if timeout & 1 != 0 { 60 } else { 1 };
-    line.item(" ", seconds);
+    put!(line, " ", seconds);
     Ok(2)
 }
 
 /// Prints an authentication option (RFC 5925): the numbers of two keys, and the code.
 fn put_authentication(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<(), Broken> {
     if value.len < 2 {
-        line.put(" (invalid)");
-        return Ok(());
+        return put_last!(line, " (invalid)");
     }
-    line.item(" keyid ", u8_at(value.need(1)?, 0)?);
-    line.item(" rnextkeyid ", u8_at(value.need(2)?, 1)?);
+    put!(line, " keyid ", u8_at(value.need(1)?, 0)?);
+    put!(line, " rnextkeyid ", u8_at(value.need(2)?, 1)?);
     if value.len > 2 {
-        line.put(" mac 0x");
+        put!(line, " mac 0x");
         for at in 2..value.len {
             let byte = u8_at(value.need(at + 1)?, at)?;
-            line.hex_padded(byte, 2);
+            put!(line, HexWide(byte, 2));
         }
     }
     Ok(())
@@ -288,24 +280,23 @@ fn put_experiment(line: &mut Line<'_>, option: &[u8]) -> Result<(), Broken> {
     if option.len() < 2 {
         return Err(Broken::Bad);
     }
-    line.byte(b'-');
+    put!(line, "-");
     match be16(option, 0)? {
         FAST_OPEN_MAGIC => put_fast_open(line, behind(option, 2), true),
-        magic => line.hex_padded(magic, 4),
+        magic => put!(line, HexWide(magic, 4)),
     }
     Ok(())
 }
 
 fn put_fast_open(line: &mut Line<'_>, cookie: &[u8], is_experiment: bool) {
     if is_experiment {
-        line.put("tfo");
+        put!(line, "tfo");
     }
     if cookie.is_empty() {
-        line.put(" cookiereq");
+        put!(line, " cookiereq");
     } else if cookie.len() % 2 != 0 || !(4..=16).contains(&cookie.len()) {
-        line.put(" (invalid)");
+        put!(line, " (invalid)");
     } else {
-        line.put(" cookie ");
-        line.hex_bytes(cookie);
+        put!(line, " cookie ", HexBytes(cookie));
     }
 }

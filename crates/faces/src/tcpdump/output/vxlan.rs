@@ -2,7 +2,7 @@
 
 use super::bytes::{Printed, be24, behind, u8_at};
 use super::line::{Inner, Line};
-use super::pieces::{HexWide, put};
+use super::pieces::{HexWide, put, put_last};
 
 const HEADER: usize = 8;
 const HAS_VNI: u8 = 0x08;
@@ -12,12 +12,11 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     line.protocol = "vxlan";
     put!(line, "VXLAN");
     if length < HEADER {
-        put!(line, " (invalid)");
-        return Ok(());
+        return put_last!(line, " (invalid)");
     }
     let flags = u8_at(bytes, 0)?;
     let word = if flags & HAS_VNI != 0 { "I" } else { "invalid" };
-    put!(line, ", flags [", word, "] (0x", HexWide(flags.into(), 2), "), ");
+    put!(line, ", flags [", word, "] (0x", HexWide(flags, 2), "), ");
     put!(line, "vni ", be24(bytes, 4)?, "\n");
     u8_at(bytes, 7)?;
     line.inner(Inner::Ethernet, behind(bytes, HEADER), length - HEADER).map(|_| ())

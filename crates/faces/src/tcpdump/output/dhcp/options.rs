@@ -1,8 +1,8 @@
 //! The options of DHCP, one per line.
 
 use super::super::bytes::{Printed, at_most, be16, be32, behind, part, u8_at};
-use super::super::line::Line;
-use super::super::pieces::{HexWide, Shown, Signed, put};
+use super::super::line::{Host4, Line};
+use super::super::pieces::{Flags, HexWide, Mac, Shown, list, put, put_last, when};
 use super::names::{self, OptionKind, option};
 
 const PAD: u8 = 0;
@@ -19,7 +19,7 @@ const RELAY: u8 = 82;
 /// Prints options, which begin with their number.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     let magic = be32(bytes, 0)?;
-    put!(line, "\n\t  Vendor-rfc1048 Extensions\n\t    Magic Cookie 0x", HexWide(magic.into(), 8));
+    put!(line, "\n\t  Vendor-rfc1048 Extensions\n\t    Magic Cookie 0x", HexWide(magic, 8));
     let mut rest = behind(bytes, 4);
     while let Some((&number, more)) = rest.split_first() {
         rest = more;
@@ -35,7 +35,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
             rest = behind(rest, 1);
         }
         let (kind, name) = option(number, len);
-        put!(line, "\n\t    ", name, " (", number, "), length ", len, if len > 0 { ": " } else { "" });
+        put!(line, "\n\t    ", name, " (", number, "), length ", len, when(len > 0, ": "));
         if number == PAD {
             let more = rest.iter().take_while(|byte| **byte == PAD).count();
             rest = behind(rest, more);
@@ -56,10 +56,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
 /// Prints a value; returns the number of bytes after it that do not belong to it.
 fn put_value(line: &mut Line<'_>, number: u8, kind: OptionKind, value: &[u8]) -> Printed<usize> {
     if let (MESSAGE, [message]) = (number, value) {
-        match names::message(*message) {
-            Some(name) => put!(line, name),
-            None => put!(line, "Unknown (", *message, ")"),
-        }
+        put!(line, names::message(*message).ok_or(list!("Unknown (", *message, ")")));
         return Ok(0);
     }
     if number == REQUESTED {
@@ -79,7 +76,7 @@ fn put_value(line: &mut Line<'_>, number: u8, kind: OptionKind, value: &[u8]) ->
     };
     for (nth, one) in value.chunks_exact(unit).enumerate() {
         if nth > 0 {
-            line.byte(if kind == OptionKind::Bytes { b'.' } else { b',' });
+            put!(line, if kind == OptionKind::Bytes { "." } else { "," });
         }
         put_one(line, kind, one)?;
     }
@@ -88,15 +85,13 @@ fn put_value(line: &mut Line<'_>, number: u8, kind: OptionKind, value: &[u8]) ->
 
 fn put_one(line: &mut Line<'_>, kind: OptionKind, one: &[u8]) -> Printed {
     match kind {
-        OptionKind::Addresses => line.v4(be32(one, 0)?.to_be_bytes()),
+        OptionKind::Addresses => put!(line, Host4(be32(one, 0)?.to_be_bytes())),
         OptionKind::AddressPairs => {
             put!(line, "(");
-            line.v4(be32(one, 0)?.to_be_bytes());
-            put!(line, ":");
-            line.v4(be32(one, 4)?.to_be_bytes());
-            put!(line, ")");
+            put!(line, Host4(be32(one, 0)?.to_be_bytes()), ":");
+            put!(line, Host4(be32(one, 4)?.to_be_bytes()), ")");
         }
-        OptionKind::SignedLongs => put!(line, Signed((be32(one, 0)? as i32).into())),
+        OptionKind::SignedLongs => put!(line, be32(one, 0)? as i32),
         OptionKind::Longs => put!(line, be32(one, 0)?),
         OptionKind::Shorts => put!(line, be16(one, 0)?),
         OptionKind::Switches => match u8_at(one, 0)? {
@@ -112,8 +107,7 @@ fn put_one(line: &mut Line<'_>, kind: OptionKind, one: &[u8]) -> Printed {
 /// Prints the options that a client requests, four per line.
 fn put_requested(line: &mut Line<'_>, value: &[u8]) {
     for (nth, number) in value.iter().enumerate() {
-        put!(line, if nth % 4 == 0 { "\n\t      " } else { ", " });
-        put!(line, option(*number, 0).1, " (", *number, ")");
+        put!(line, if nth % 4 == 0 { "\n\t      " } else { ", " }, option(*number, 0).1, " (", *number, ")");
     }
 }
 
@@ -133,10 +127,7 @@ fn put_special(line: &mut Line<'_>, number: u8, value: &[u8]) -> Printed<usize> 
         NETBIOS_NODE | OVERLOAD => {
             let kind = u8_at(value, 0)?;
             let name = if number == OVERLOAD { names::overloaded(kind) } else { names::netbios_node(kind) };
-            match name {
-                Some(name) => put!(line, name),
-                None => put!(line, "#", kind),
-            }
+            put!(line, name.ok_or(("#", kind)));
             return Ok(value.len() - 1);
         }
         CLIENT_ID => put_client(line, value)?,
@@ -151,33 +142,28 @@ fn put_special(line: &mut Line<'_>, number: u8, value: &[u8]) -> Printed<usize> 
 fn put_client(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (kind, id) = (u8_at(value, 0)?, behind(value, 1));
     if kind == 0 {
-        put!(line, "\"", Shown(id), "\"");
-        return Ok(());
+        return put_last!(line, "\"", Shown(id), "\"");
     }
     match names::hardware(kind) {
         Some(name) => put!(line, name, " "),
         None => put!(line, "hardware-type ", kind, ", "),
     }
-    line.mac(id);
-    Ok(())
+    put_last!(line, Mac(id))
 }
 
 /// Prints a fully qualified domain name (RFC 4702).
 fn put_full_name(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (flags, first, second) = (u8_at(value, 0)?, u8_at(value, 1)?, u8_at(value, 2)?);
     if flags & 0xf0 != 0 {
-        put!(line, "[ERROR: MBZ nibble 0x", HexWide((flags >> 4).into(), 1), " != 0] ");
+        put!(line, "[ERROR: MBZ nibble 0x", HexWide(flags >> 4, 1), " != 0] ");
     }
     if flags & 0x0f != 0 {
-        put!(line, "[");
-        line.flags(&[(1, "S"), (2, "O"), (4, "E"), (8, "N")], "", "", flags.into());
-        put!(line, "] ");
+        put!(line, "[", Flags(&[(1, "S"), (2, "O"), (4, "E"), (8, "N")], "", "", flags), "] ");
     }
     if first != 0 || second != 0 {
         put!(line, first, "/", second, " ");
     }
-    put!(line, "\"", Shown(behind(value, 3)), "\"");
-    Ok(())
+    put_last!(line, "\"", Shown(behind(value, 3)), "\"")
 }
 
 /// Prints user classes (RFC 3004).
@@ -187,12 +173,10 @@ fn put_classes(line: &mut Line<'_>, value: &[u8]) -> Printed {
         put!(line, "\n\t      instance#", number, ": ");
         let len = usize::from(len);
         if len == 0 {
-            put!(line, "[ERROR: suboption length must be non-zero]");
-            return Ok(());
+            return put_last!(line, "[ERROR: suboption length must be non-zero]");
         }
         let Some(class) = more.get(..len) else {
-            put!(line, "[ERROR: invalid option]");
-            return Ok(());
+            return put_last!(line, "[ERROR: invalid option]");
         };
         put!(line, "\"", Shown(class), "\", length ", len);
         (rest, number) = (behind(more, len), number + 1);
@@ -228,13 +212,11 @@ fn put_routes(line: &mut Line<'_>, value: &[u8]) -> Printed {
             put!(line, ",");
         }
         if bits > 32 {
-            put!(line, "[ERROR: Mask width (", bits, ") > 32]");
-            return Ok(());
+            return put_last!(line, "[ERROR: Mask width (", bits, ") > 32]");
         }
         let octets = usize::from(bits).div_ceil(8);
         if more.len() < octets + 4 {
-            put!(line, "[ERROR: Remaining length (", more.len(), ") < ", octets + 4, " bytes]");
-            return Ok(());
+            return put_last!(line, "[ERROR: Remaining length (", more.len(), ") < ", octets + 4, " bytes]");
         }
         put!(line, "(");
         if bits == 0 {
@@ -242,13 +224,12 @@ fn put_routes(line: &mut Line<'_>, value: &[u8]) -> Printed {
         } else {
             for nth in 0..4 {
                 let octet = at_most(more, octets).get(nth).copied().unwrap_or(0);
-                put!(line, if nth > 0 { "." } else { "" }, octet);
+                put!(line, when(nth > 0, "."), octet);
             }
             put!(line, "/", bits);
         }
         put!(line, ":");
-        line.v4(be32(more, octets)?.to_be_bytes());
-        put!(line, ")");
+        put!(line, Host4(be32(more, octets)?.to_be_bytes()), ")");
         rest = behind(more, octets + 4);
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use super::super::bytes::{Cut, Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::dns::put_name_from;
-use super::super::line::Line;
-use super::super::pieces::{Hex, put};
+use super::super::line::{Host6, Line};
+use super::super::pieces::{Hex, put, put_last};
 use super::{names, values};
 
 /// Messages that contain a message.
@@ -24,10 +24,7 @@ pub(super) fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize, dept
     if depth > DEPTH_MAX {
         return Err(Cut);
     }
-    let Ok([kind, a, b, c]) = array::<4>(bytes, 0) else {
-        line.cut();
-        return Ok(());
-    };
+    let Ok([kind, a, b, c]) = array::<4>(bytes, 0) else { return line.end_cut() };
     match names::message(kind) {
         Some(name) => put!(line, " ", name),
         None => put!(line, " msgtype-", kind),
@@ -39,18 +36,15 @@ pub(super) fn put_message(line: &mut Line<'_>, bytes: &[u8], length: usize, dept
     let end = length.min(bytes.len());
     if RELAYED.contains(&kind) {
         let (link, peer) = (array(bytes, 2)?, array(bytes, 18));
-        put!(line, "linkaddr=");
-        line.v6(link);
+        put!(line, "linkaddr=", Host6(link));
         let peer = peer?;
-        put!(line, " peeraddr=");
-        line.v6(peer);
+        put!(line, " peeraddr=", Host6(peer));
         put_options(line, bytes, (RELAY_HEADER_BYTES, end), depth)?;
     } else {
-        put!(line, "xid=", Hex(u32::from_be_bytes([0, a, b, c]).into()));
+        put!(line, "xid=", Hex(u32::from_be_bytes([0, a, b, c])));
         put_options(line, bytes, (HEADER_BYTES, end), depth)?;
     }
-    put!(line, ")");
-    Ok(())
+    put_last!(line, ")")
 }
 
 /// An option's value within the packet. Names in the value can point past its end.
@@ -85,21 +79,16 @@ fn put_options(line: &mut Line<'_>, bytes: &[u8], (mut at, end): (usize, usize),
     }
     while at < end {
         let head = array::<OPTION_BYTES>(bytes, at).ok().filter(|_| at + OPTION_BYTES <= end);
-        let Some([high, low, len @ ..]) = head else {
-            line.cut();
-            return Ok(());
-        };
+        let Some([high, low, len @ ..]) = head else { return line.end_cut() };
         let (number, len) = (u16::from_be_bytes([high, low]), usize::from(u16::from_be_bytes(len)));
         let value = OptionValue { bytes, at: at + OPTION_BYTES, end: at + OPTION_BYTES + len, depth };
         if value.end > end {
-            line.cut();
-            return Ok(());
+            return line.end_cut();
         }
         put!(line, " (");
         values::put_option_name(line, number);
         if part(bytes, value.at, len).is_err() || !put_value(line, number, &value)? {
-            line.cut();
-            return Ok(());
+            return line.end_cut();
         }
         at = value.end;
     }

@@ -1,8 +1,8 @@
 //! Values of options of DHCPv6, except options and names within them.
 
 use super::super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
-use super::super::line::Line;
-use super::super::pieces::{HexBytes, HexWide, Shown, put};
+use super::super::line::{Host6, Line};
+use super::super::pieces::{HexBytes, HexWide, Shown, put, put_last, when};
 use super::names;
 
 /// Most bytes that are shown of identifiers that may hold anything.
@@ -10,10 +10,7 @@ const SHOWN_BYTES: usize = 10;
 
 /// Prints the name of an option, or its number.
 pub(super) fn put_option_name(line: &mut Line<'_>, number: u16) {
-    match names::option(number) {
-        Some(name) => put!(line, name),
-        None => put!(line, "opt_", number),
-    }
+    put!(line, names::option(number).ok_or(("opt_", number)));
 }
 
 /// True if a value has the length, or the minimum length, that its option requires.
@@ -57,7 +54,7 @@ pub(super) fn put_plain(line: &mut Line<'_>, number: u16, value: &[u8]) -> Print
         19 => match u8_at(value, 0)? {
             5 => put!(line, " for renew"),
             11 => put!(line, " for inf-req"),
-            other => put!(line, " for ???(", HexWide(other.into(), 2), ")"),
+            other => put!(line, " for ???(", HexWide(other, 2), ")"),
         },
         22 | 23 | 27 | 28 | 31 | 34 | 40 | 48 => {
             for at in (0..value.len()).step_by(16) {
@@ -78,10 +75,7 @@ pub(super) fn put_plain(line: &mut Line<'_>, number: u16, value: &[u8]) -> Print
 
 /// Prints a blank and an address.
 pub(super) fn put_address(line: &mut Line<'_>, value: &[u8], at: usize) -> Printed {
-    let address = array(value, at)?;
-    put!(line, " ");
-    line.v6(address);
-    Ok(())
+    put_last!(line, " ", Host6(array(value, at)?))
 }
 
 /// Prints the identifier of a client or a server.
@@ -120,15 +114,15 @@ pub(super) fn put_authentication(line: &mut Line<'_>, value: &[u8]) -> Printed {
     }
     put!(line, ", RD:");
     for nth in 0..4 {
-        put!(line, " ", HexWide(be16(value, 3 + nth * 2)?.into(), 4));
+        put!(line, " ", HexWide(be16(value, 3 + nth * 2)?, 4));
     }
     let rest = behind(value, 11);
     match (protocol, rest.len()) {
         (DELAYED, 0) => Ok(()),
         (DELAYED, 20..) => {
             let realm = rest.len() - 20;
-            put!(line, if realm > 0 { ", realm: " } else { "" }, HexBytes(at_most(rest, realm)));
-            put!(line, ", key ID: ", HexWide(be32(rest, realm)?.into(), 8), ", HMAC-MD5:");
+            put!(line, when(realm > 0, ", realm: "), HexBytes(at_most(rest, realm)));
+            put!(line, ", key ID: ", HexWide(be32(rest, realm)?, 8), ", HMAC-MD5:");
             put_words(line, behind(rest, realm + 4))
         }
         (RECONFIGURE, 17) => {
@@ -140,17 +134,14 @@ pub(super) fn put_authentication(line: &mut Line<'_>, value: &[u8]) -> Printed {
             put!(line, " value:");
             put_words(line, behind(rest, 1))
         }
-        _ => {
-            put!(line, " ??");
-            Ok(())
-        }
+        _ => put_last!(line, " ??"),
     }
 }
 
 /// Prints four numbers of 32 bits.
 fn put_words(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     for nth in 0..4 {
-        put!(line, " ", HexWide(be32(bytes, nth * 4)?.into(), 8));
+        put!(line, " ", HexWide(be32(bytes, nth * 4)?, 8));
     }
     Ok(())
 }

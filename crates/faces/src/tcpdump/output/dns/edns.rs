@@ -2,8 +2,9 @@
 
 use super::super::bytes::{Printed, be16, be32, part, u8_at};
 use super::super::line::Line;
-use super::super::pieces::{HexBytes, V4, V6, put, word_of};
+use super::super::pieces::{HexBytes, put, put_last, when, word_of};
 use super::name::put_name;
+use record::Addr;
 
 const LLQ: u16 = 1;
 const SERVER_TAG: u16 = 17;
@@ -18,42 +19,19 @@ const PADDING: u16 = 12;
 const CHAIN: u16 = 13;
 const KEY_TAG: u16 = 14;
 
+#[rustfmt::skip]
 const OPTIONS: [(u16, &str); 15] = [
-    (LLQ, "LLQ"),
-    (2, "UL"),
-    (3, "NSID"),
-    (ALGORITHMS_UNDERSTOOD, "DAU"),
-    (HASHES_UNDERSTOOD, "DHU"),
-    (N3U, "N3U"),
-    (CLIENT_SUBNET, "ECS"),
-    (EXPIRE, "EXPIRE"),
-    (COOKIE, "COOKIE"),
-    (KEEPALIVE, "KEEPALIVE"),
-    (PADDING, "PADDING"),
-    (CHAIN, "CHAIN"),
-    (KEY_TAG, "KEY-TAG"),
-    (16, "CLIENT-TAG"),
-    (SERVER_TAG, "SERVER-TAG"),
+    (LLQ, "LLQ"), (2, "UL"), (3, "NSID"), (ALGORITHMS_UNDERSTOOD, "DAU"), (HASHES_UNDERSTOOD, "DHU"), (N3U, "N3U"),
+    (CLIENT_SUBNET, "ECS"), (EXPIRE, "EXPIRE"), (COOKIE, "COOKIE"), (KEEPALIVE, "KEEPALIVE"), (PADDING, "PADDING"),
+    (CHAIN, "CHAIN"), (KEY_TAG, "KEY-TAG"), (16, "CLIENT-TAG"), (SERVER_TAG, "SERVER-TAG"),
 ];
 
 /// Algorithms of signatures, hashes of DS and of NSEC3 (registries of the IANA), in the tool's spelling.
+#[rustfmt::skip]
 const ALGORITHMS: [(u8, &str); 17] = [
-    (0, "DELETE"),
-    (1, "RSAMD5"),
-    (2, "DH"),
-    (3, "DS"),
-    (5, "RSASHA1"),
-    (6, "DSA-NSEC3-SHA1"),
-    (7, "RSASHA1-NSEC3-SHA1"),
-    (8, "RSASHA256"),
-    (10, "RSASHA512"),
-    (12, "ECC-GOST"),
-    (13, "ECDSAP256SHA256"),
-    (14, "ECDSAP384SHA384"),
-    (15, "ED25519"),
-    (16, "ED448"),
-    (252, "INDIRECT"),
-    (253, "PRIVATEDNS"),
+    (0, "DELETE"), (1, "RSAMD5"), (2, "DH"), (3, "DS"), (5, "RSASHA1"), (6, "DSA-NSEC3-SHA1"),
+    (7, "RSASHA1-NSEC3-SHA1"), (8, "RSASHA256"), (10, "RSASHA512"), (12, "ECC-GOST"), (13, "ECDSAP256SHA256"),
+    (14, "ECDSAP384SHA384"), (15, "ED25519"), (16, "ED448"), (252, "INDIRECT"), (253, "PRIVATEDNS"),
     (254, "PRIVATEOID"),
 ];
 const HASHES: [(u8, &str); 4] = [(1, "SHA-1"), (2, "SHA-256"), (3, "GOST_R_34.11-94"), (4, "SHA-384")];
@@ -61,10 +39,7 @@ const NSEC3_HASHES: [(u8, &str); 1] = [(1, "SHA-1")];
 
 /// Appends ` UDPsize=1232 DO [NSID 01,PADDING (3)]`.
 pub(super) fn put(line: &mut Line<'_>, bytes: &[u8], size: u16, flags: u16, start: usize, end: usize) -> Printed {
-    put!(line, " UDPsize=", size);
-    if flags & 0x8000 != 0 {
-        put!(line, " DO");
-    }
+    put!(line, " UDPsize=", size, when(flags & 0x8000 != 0, " DO"));
     let mut at = start;
     if at >= end {
         return Ok(());
@@ -76,17 +51,13 @@ pub(super) fn put(line: &mut Line<'_>, bytes: &[u8], size: u16, flags: u16, star
             put!(line, ",");
         }
     }
-    put!(line, "]");
-    Ok(())
+    put_last!(line, "]")
 }
 
 /// Appends an option; returns the offset of the next.
 fn put_option(line: &mut Line<'_>, bytes: &[u8], at: usize) -> Printed<usize> {
     let kind = be16(bytes, at)?;
-    match word_of(&OPTIONS, kind) {
-        Some(word) => put!(line, word),
-        None => put!(line, "Opt", kind),
-    }
+    put!(line, word_of(&OPTIONS, kind).ok_or(("Opt", kind)));
     let length = usize::from(be16(bytes, at + 2)?);
     let (at, end) = (at + 4, at + 4 + length);
     if length == 0 {
@@ -118,7 +89,7 @@ fn put_option(line: &mut Line<'_>, bytes: &[u8], at: usize) -> Printed<usize> {
         CHAIN => {}
         KEY_TAG => {
             for n in (0..length).step_by(2) {
-                put!(line, if n > 0 { " " } else { "" }, be16(bytes, at + n)?);
+                put!(line, when(n > 0, " "), be16(bytes, at + n)?);
             }
         }
         ALGORITHMS_UNDERSTOOD => put_algorithms(line, part(bytes, at, length)?, &ALGORITHMS),
@@ -131,13 +102,7 @@ fn put_option(line: &mut Line<'_>, bytes: &[u8], at: usize) -> Printed<usize> {
 
 fn put_algorithms(line: &mut Line<'_>, numbers: &[u8], table: &[(u8, &'static str)]) {
     for (n, &number) in numbers.iter().enumerate() {
-        if n > 0 {
-            put!(line, " ");
-        }
-        match word_of(table, number) {
-            Some(word) => put!(line, word),
-            None => put!(line, "Alg_", number),
-        }
+        put!(line, when(n > 0, " "), word_of(table, number).ok_or(("Alg_", number)));
     }
 }
 
@@ -150,14 +115,12 @@ fn put_subnet(line: &mut Line<'_>, bytes: &[u8], at: usize, length: usize) -> Pr
     let bits = if family == 1 { 32 } else { 128 };
     let is_whole = usize::from(source).div_ceil(8) == address.len();
     if !is_whole || source.max(scope) > bits || !matches!(family, 1 | 2) {
-        put!(line, " (invalid)");
-        return Ok(());
+        return put_last!(line, " (invalid)");
     }
     octets.iter_mut().zip(address).for_each(|(octet, given)| *octet = *given);
     match family {
-        1 => put!(line, V4([octets[0], octets[1], octets[2], octets[3]])),
-        _ => put!(line, V6(octets)),
+        1 => put!(line, Addr::V4([octets[0], octets[1], octets[2], octets[3]])),
+        _ => put!(line, Addr::V6(octets)),
     }
-    put!(line, "/", source, "/", scope);
-    Ok(())
+    put_last!(line, "/", source, "/", scope)
 }

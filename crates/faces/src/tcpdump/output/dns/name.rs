@@ -135,12 +135,12 @@ fn put_bit_label(line: &mut Line<'_>, bytes: &[u8], at: usize) -> Printed<usize>
     let bits = bits(bytes, at)?;
     put!(line, "\\[x");
     for n in 0..bits / 8 {
-        put!(line, HexWide(u8_at(bytes, at + 1 + n)?.into(), 2));
+        put!(line, HexWide(u8_at(bytes, at + 1 + n)?, 2));
     }
     let left = bits % 8;
     if left > 0 {
         let byte = u8_at(bytes, at + 1 + bits / 8)? & (0xffu16 << (8 - left)) as u8;
-        put!(line, if left > 4 { HexWide(byte.into(), 2) } else { HexWide((byte >> 4).into(), 1) });
+        put!(line, if left > 4 { HexWide(byte, 2) } else { HexWide(byte >> 4, 1) });
     }
     put!(line, "/", bits, "]");
     Ok(1 + bits.div_ceil(8))

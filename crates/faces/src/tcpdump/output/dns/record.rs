@@ -2,10 +2,11 @@
 
 use super::super::bytes::{Cut, Printed, array, be16, be32, part, u8_at};
 use super::super::line::Line;
-use super::super::pieces::{V4, V6, put};
+use super::super::pieces::{put, put_last};
 use super::name::{put_characters, put_name, skip_name};
 use super::words::{put_class, put_type};
 use super::{DnsMessage, edns};
+use record::Addr;
 
 const A: u16 = 1;
 const NS: u16 = 2;
@@ -77,8 +78,8 @@ pub(super) fn put_record(line: &mut Line<'_>, message: DnsMessage<'_>, at: usize
 fn put_data(line: &mut Line<'_>, kind: u16, data: Data<'_>) -> Printed {
     let Data { message: DnsMessage { bytes, .. }, at, end } = data;
     match kind {
-        A => put!(line, " ", V4(array(bytes, at)?)),
-        AAAA => put!(line, " ", V6(array(bytes, at)?)),
+        A => put!(line, " ", Addr::V4(array(bytes, at)?)),
+        AAAA => put!(line, " ", Addr::V6(array(bytes, at)?)),
         NS | CNAME | PTR | DNAME => {
             put!(line, " ");
             put_name(line, bytes, at)?;
@@ -137,15 +138,14 @@ fn put_a6(line: &mut Line<'_>, data: Data<'_>) -> Printed {
     let bytes = data.message.bytes;
     let prefix = u8_at(bytes, data.at)?;
     if prefix > 128 {
-        put!(line, " ", prefix, "(bad plen)");
-        return Ok(());
+        return put_last!(line, " ", prefix, "(bad plen)");
     }
     if prefix < 128 {
         let skipped = usize::from(prefix) / 8;
         let mut address = [0; 16];
         let tail = address.get_mut(skipped..).unwrap_or_default();
         tail.copy_from_slice(part(bytes, data.at + 1, 16 - skipped)?);
-        put!(line, " ", prefix, " ", V6(address));
+        put!(line, " ", prefix, " ", Addr::V6(address));
     }
     if prefix > 0 {
         put!(line, " ");

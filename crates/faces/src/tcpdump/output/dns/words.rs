@@ -3,41 +3,15 @@
 use super::super::line::Line;
 use super::super::pieces::{put, word_of};
 
+#[rustfmt::skip]
 pub(super) const OPERATIONS: [&str; 16] = [
-    "",
-    " inv_q",
-    " stat",
-    " op3",
-    " notify",
-    " update",
-    " op6",
-    " op7",
-    " op8",
-    " updateA",
-    " updateD",
-    " updateDA",
-    " updateM",
-    " updateMA",
-    " zoneInit",
-    " zoneRef",
+    "", " inv_q", " stat", " op3", " notify", " update", " op6", " op7", " op8", " updateA", " updateD", " updateDA",
+    " updateM", " updateMA", " zoneInit", " zoneRef",
 ];
+#[rustfmt::skip]
 pub(super) const RESPONSES: [&str; 16] = [
-    "",
-    " FormErr",
-    " ServFail",
-    " NXDomain",
-    " NotImp",
-    " Refused",
-    " YXDomain",
-    " YXRRSet",
-    " NXRRSet",
-    " NotAuth",
-    " NotZone",
-    " Resp11",
-    " Resp12",
-    " Resp13",
-    " Resp14",
-    " NoChange",
+    "", " FormErr", " ServFail", " NXDomain", " NotImp", " Refused", " YXDomain", " YXRRSet", " NXRRSet", " NotAuth",
+    " NotZone", " Resp11", " Resp12", " Resp13", " Resp14", " NoChange",
 ];
 
 /// The names of the types from 1 on; an empty string is a type without a name.
@@ -47,21 +21,10 @@ const TYPES: [&str; 49] = [
     "NIMLOC", "SRV", "ATMA", "NAPTR", "KX", "CERT", "A6", "DNAME", "SINK", "OPT", "APL", "DS", "SSHFP", "IPSECKEY",
     "RRSIG", "NSEC", "DNSKEY",
 ];
+#[rustfmt::skip]
 const HIGH_TYPES: [(u16, &str); 14] = [
-    (99, "SPF"),
-    (100, "UINFO"),
-    (101, "UID"),
-    (102, "GID"),
-    (103, "UNSPEC"),
-    (104, "UNSPECA"),
-    (249, "TKEY"),
-    (250, "TSIG"),
-    (251, "IXFR"),
-    (252, "AXFR"),
-    (253, "MAILB"),
-    (254, "MAILA"),
-    (255, "ANY"),
-    (256, "URI"),
+    (99, "SPF"), (100, "UINFO"), (101, "UID"), (102, "GID"), (103, "UNSPEC"), (104, "UNSPECA"), (249, "TKEY"),
+    (250, "TSIG"), (251, "IXFR"), (252, "AXFR"), (253, "MAILB"), (254, "MAILA"), (255, "ANY"), (256, "URI"),
 ];
 const IN: u16 = 1;
 const CLASSES: [(u16, &str); 3] = [(3, "CHAOS"), (4, "HS"), (255, "ANY")];

@@ -4,7 +4,7 @@ use super::super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_
 use super::super::checksum;
 use super::super::dump::put_hex_lines;
 use super::super::line::Line;
-use super::super::pieces::{HexWide, put};
+use super::super::pieces::{HexWide, put, put_last, when};
 
 /// The offset of the extensions, which follow 128 bytes of the quoted packet.
 const FROM: usize = 136;
@@ -20,7 +20,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     }
     part(bytes, FROM, HEADER_BYTES + 1)?;
     let size = length - FROM;
-    let sum = part(bytes, FROM, size).ok().map(|all| checksum::is_right(checksum::sum(&[all])));
+    let sum = part(bytes, FROM, size).ok().map(|all| checksum::sum(&[all]) == checksum::RIGHT);
     // If the message does not contain the length of the quoted packet, there are extensions only if the checksum is
     // correct.
     if u8_at(bytes, 5)? == 0 && sum == Some(false) {
@@ -29,12 +29,11 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     let version = u8_at(bytes, FROM)? >> 4;
     put!(line, "\n\tICMP Multi-Part extension v", version);
     if version != VERSION {
-        put!(line, " packet not supported");
-        return Ok(());
+        return put_last!(line, " packet not supported");
     }
     if let Some(is_right) = sum {
         let found = be16(bytes, FROM + 2)?;
-        put!(line, ", checksum 0x", HexWide(found.into(), 4), if is_right { " (correct)" } else { " (incorrect)" });
+        put!(line, ", checksum 0x", HexWide(found, 4), if is_right { " (correct)" } else { " (incorrect)" });
         put!(line, ", length ", size);
     }
     put_objects(line, behind(bytes, FROM + HEADER_BYTES), size.saturating_sub(HEADER_BYTES))
@@ -55,8 +54,8 @@ fn put_objects(line: &mut Line<'_>, bytes: &[u8], size: usize) -> Printed {
         let Some(len) = len.checked_sub(OBJECT_BYTES).filter(|_| class != 0) else { return Ok(()) };
         if (class, kind) == (MPLS, 1) {
             let entry = be32(bytes, 0)?;
-            put!(line, "\n\t    label ", entry >> 12, ", tc ", entry >> 9 & 7);
-            put!(line, if entry & 0x100 != 0 { ", [S]" } else { "" }, ", ttl ", entry & 0xff);
+            put!(line, "\n\t    label ", entry >> 12, ", tc ", entry >> 9 & 7, when(entry & 0x100 != 0, ", [S]"));
+            put!(line, ", ttl ", entry & 0xff);
         } else {
             put_hex_lines(line.out, "\n\t    ", at_most(bytes, len), false);
         }

@@ -1,8 +1,9 @@
 //! Listeners of multicast (RFC 2710, 3810).
 
 use super::super::bytes::{Printed, array, be16, u8_at};
-use super::super::line::Line;
-use super::super::pieces::put;
+use super::super::igmp::RECORDS;
+use super::super::line::{Host6, Line};
+use super::super::pieces::{put, put_last, when};
 
 const QUERY: u8 = 130;
 const REPORT2: u8 = 143;
@@ -16,15 +17,11 @@ pub(super) fn print(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) 
     match (kind, length) {
         (REPORT2, _) => put_report2(line, bytes, length),
         (QUERY, QUERY2_BYTES..) => put_query2(line, bytes, length),
-        (QUERY, length) if length != QUERY1_BYTES => {
-            put!(line, " unknown-version (len ", length, ") ");
-            Ok(())
-        }
+        (QUERY, length) if length != QUERY1_BYTES => put_last!(line, " unknown-version (len ", length, ") "),
         _ => {
             // If the message is cut, only its type is printed.
             if let (Ok(delay), Ok(group)) = (be16(bytes, 4), array(bytes, 8)) {
-                put!(line, "max resp delay: ", delay, " addr: ");
-                line.v6(group);
+                put!(line, "max resp delay: ", delay, " addr: ", Host6(group));
             }
             Ok(())
         }
@@ -42,12 +39,10 @@ fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
         let delay = if code < 32768 { code } else { ((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3) };
         put!(line, " [max resp delay=", delay, "]");
     }
-    let group = array(bytes, 8)?;
-    line.put(" [gaddr ");
-    line.v6(group);
+    put!(line, " [gaddr ", Host6(array(bytes, 8)?));
     if line.verbose() > 0 {
         let flags = u8_at(bytes, 24)?;
-        put!(line, if flags & 8 != 0 { " sflag" } else { "" });
+        put!(line, when(flags & 8 != 0, " sflag"));
         if flags & 7 != 0 {
             put!(line, " robustness=", flags & 7);
         }
@@ -61,22 +56,18 @@ fn put_query2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     } else if sources > 0 && line.verbose() > 1 {
         put!(line, " {");
         for nth in 0..sources {
-            let source = array(bytes, QUERY2_BYTES + nth * 16)?;
-            line.byte(b' ');
-            line.v6(source);
+            put!(line, " ", Host6(array(bytes, QUERY2_BYTES + nth * 16)?));
         }
         put!(line, " }");
     } else if sources > 0 {
         put!(line, ", ", sources, " source(s)");
     }
-    put!(line, "]");
-    Ok(())
+    put_last!(line, "]")
 }
 
 fn put_report2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     if length < 8 {
-        put!(line, " [invalid len ", length, "]");
-        return Ok(());
+        return put_last!(line, " [invalid len ", length, "]");
     }
     let records = be16(bytes, 6)?;
     put!(line, ", ", records, " group record(s)");
@@ -86,12 +77,9 @@ fn put_report2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let mut at = 8;
     for _ in 0..records {
         if length < at + RECORD_BYTES {
-            put!(line, " [invalid number of groups]");
-            return Ok(());
+            return put_last!(line, " [invalid number of groups]");
         }
-        let group = array(bytes, at + 4)?;
-        put!(line, " [gaddr ");
-        line.v6(group);
+        put!(line, " [gaddr ", Host6(array(bytes, at + 4)?));
         let kind = u8_at(bytes, at)?;
         match usize::from(kind).checked_sub(1).and_then(|nth| RECORDS.get(nth)) {
             Some(name) => put!(line, " ", *name),
@@ -100,17 +88,14 @@ fn put_report2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
         let sources = usize::from(be16(bytes, at + 2)?);
         let end = at + RECORD_BYTES + sources * 16;
         if length < end {
-            put!(line, " [invalid number of sources ", sources, "]");
-            return Ok(());
+            return put_last!(line, " [invalid number of sources ", sources, "]");
         }
         if line.verbose() == 1 {
             put!(line, ", ", sources, " source(s)]");
         } else {
             put!(line, " {");
             for nth in 0..sources {
-                let source = array(bytes, at + RECORD_BYTES + nth * 16)?;
-                put!(line, " ");
-                line.v6(source);
+                put!(line, " ", Host6(array(bytes, at + RECORD_BYTES + nth * 16)?));
             }
             put!(line, " }]");
         }
@@ -118,5 +103,3 @@ fn put_report2(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     }
     Ok(())
 }
-
-const RECORDS: [&str; 6] = ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"];

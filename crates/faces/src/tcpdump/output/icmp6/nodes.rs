@@ -1,8 +1,8 @@
 //! Node information (RFC 4620): names and addresses of a host, which the host itself sends on request.
 
 use super::super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
-use super::super::line::Line;
-use super::super::pieces::{Shown, put};
+use super::super::line::{Host4, Host6, Line};
+use super::super::pieces::{Flags, Shown, put, put_last, when};
 
 const QUERY: u8 = 139;
 const HEADER_BYTES: usize = 16;
@@ -18,23 +18,20 @@ const KINDS: [(u32, &str); 7] =
 /// Prints a query, or a reply of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, kind: u8, bytes: &[u8], length: usize) -> Printed {
     if kind == QUERY && bytes.len() == 12 {
-        put!(line, " who-are-you request");
-        return Ok(());
+        return put_last!(line, " who-are-you request");
     }
     if kind == QUERY {
         put!(line, " node information query");
     }
     if kind != QUERY && length > bytes.len() || bytes.len() < HEADER_BYTES {
-        line.cut();
-        return Ok(());
+        return line.end_cut();
     }
     if kind == QUERY {
         put_query(line, bytes)?
     } else {
         put_reply(line, bytes)?
     }
-    put!(line, ")");
-    Ok(())
+    put_last!(line, ")")
 }
 
 fn put_query(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
@@ -53,22 +50,20 @@ fn put_query(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     }
     let (is_bare, verbose) = (bytes.len() == HEADER_BYTES, line.verbose() > 0);
     if matches!(asked, NOTHING | TYPES) {
-        put!(line, if !is_bare && verbose { ", invalid len" } else { "" });
-        return Ok(());
+        return put_last!(line, if !is_bare && verbose { ", invalid len" } else { "" });
     }
     if is_bare {
-        put!(line, ", 03 draft");
-        return Ok(());
+        return put_last!(line, ", 03 draft");
     }
     let subject = behind(bytes, HEADER_BYTES);
     match (code, subject.len()) {
         (0, 16) => {
             put!(line, ", subject=");
-            line.v6(array(subject, 0)?);
+            put!(line, Host6(array(subject, 0)?));
         }
         (2, 4) => {
             put!(line, ", subject=");
-            line.v4(array(subject, 0)?);
+            put!(line, Host4(array(subject, 0)?));
         }
         (0, 17..) | (2, 5..) => put!(line, if verbose { ", invalid subject len" } else { "" }),
         (0 | 2, _) => {}
@@ -109,9 +104,7 @@ fn put_reply(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
             put!(line, "node addresses");
             for one in behind(bytes, HEADER_BYTES).chunks_exact(20) {
                 let (seconds, address) = (be32(one, 0)?, array(one, 4)?);
-                put!(line, " ");
-                line.v6(address);
-                put!(line, "(", seconds, ")");
+                put!(line, " ", Host6(address), "(", seconds, ")");
             }
             put_kinds(line, flags, &KINDS);
         }
@@ -129,9 +122,7 @@ fn put_types(line: &mut Line<'_>, flags: u16) {
 
 fn put_kinds(line: &mut Line<'_>, flags: u16, kinds: &[(u32, &str)]) {
     if flags != 0 {
-        put!(line, " [");
-        line.flags(kinds, "", "", flags.into());
-        put!(line, "]");
+        put!(line, " [", Flags(kinds, "", "", flags), "]");
     }
 }
 
@@ -139,8 +130,7 @@ fn put_kinds(line: &mut Line<'_>, flags: u16, kinds: &[(u32, &str)]) {
 fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     let len = usize::from(u8_at(bytes, 0)?);
     if len == bytes.len() - 1 {
-        put!(line, if line.verbose() > 0 { ", 03 draft" } else { "" }, ", \"", Shown(behind(bytes, 1)), "\"");
-        return Ok(());
+        return put_last!(line, when(line.verbose() > 0, ", 03 draft"), ", \"", Shown(behind(bytes, 1)), "\"");
     }
     put!(line, ", \"");
     let mut rest = bytes;
@@ -170,6 +160,5 @@ fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
             put!(line, ".");
         }
     }
-    put!(line, "\"");
-    Ok(())
+    put_last!(line, "\"")
 }

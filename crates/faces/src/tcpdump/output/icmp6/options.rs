@@ -3,8 +3,8 @@
 use super::super::bytes::{Cut, Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::dns::put_name_from;
 use super::super::dump::put_hex_lines;
-use super::super::line::Line;
-use super::super::pieces::put;
+use super::super::line::{Host6, Line};
+use super::super::pieces::{Flags, Mac, names, put};
 
 /// Prints the options of a message of `length` bytes that begin at `from`.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], from: usize, length: usize) -> Printed {
@@ -22,8 +22,8 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], from: usize, length: usiz
             return Err(Cut);
         }
         part(bytes, at, len)?;
-        put!(line, "\n\t  ", name(kind).unwrap_or("unknown"), " option (", kind, "), length ", len, " (");
-        put!(line, eights, "): ");
+        put!(line, "\n\t  ", name(kind).unwrap_or("unknown"), " option (", kind, "), length ", len, " (", eights);
+        put!(line, "): ");
         let option = NeighbourOption { bytes, from, at, len };
         if name(kind).is_none() && line.verbose() < 2 {
             put_hex_lines(line.out, "\n\t  ", part(bytes, at + 2, len - 2)?, false);
@@ -38,20 +38,11 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], from: usize, length: usiz
     Ok(())
 }
 
-fn name(kind: u8) -> Option<&'static str> {
-    Some(match kind {
-        1 => "source link-address",
-        2 => "destination link-address",
-        3 => "prefix info",
-        4 => "redirected header",
-        5 => "mtu",
-        7 => "advertisement interval",
-        8 => "homeagent information",
-        24 => "route info",
-        25 => "rdnss",
+names! {
+    fn name(u8):
+        1 => "source link-address", 2 => "destination link-address", 3 => "prefix info", 4 => "redirected header",
+        5 => "mtu", 7 => "advertisement interval", 8 => "homeagent information", 24 => "route info", 25 => "rdnss",
         31 => "dnssl",
-        _ => return None,
-    })
 }
 
 /// Returns the word for the preference of a router.
@@ -77,7 +68,7 @@ impl NeighbourOption<'_> {
     fn put(&self, line: &mut Line<'_>, kind: u8) -> Printed {
         let bytes = behind(self.bytes, self.at);
         match kind {
-            1 | 2 => line.mac(part(bytes, 2, self.len - 2)?),
+            1 | 2 => put!(line, Mac(part(bytes, 2, self.len - 2)?)),
             3 => put_prefix(line, bytes, self.len)?,
             // Like in the tool, the bytes begin at the first option.
             4 => put_hex_lines(line.out, "\n\t    ", at_most(behind(self.bytes, self.from), self.len), false),
@@ -88,9 +79,7 @@ impl NeighbourOption<'_> {
             25 => {
                 put!(line, " lifetime ", be32(bytes, 4)?, "s,");
                 for nth in 0..(self.len - 8) / 16 {
-                    let server = array(bytes, 8 + nth * 16)?;
-                    line.put(" addr: ");
-                    line.v6(server);
+                    put!(line, " addr: ", Host6(array(bytes, 8 + nth * 16)?));
                 }
             }
             31 => self.put_domains(line)?,
@@ -103,7 +92,7 @@ impl NeighbourOption<'_> {
         put!(line, " lifetime ", be32(self.bytes, self.at + 4)?, "s, domain(s):");
         let (mut at, end) = (self.at + 8, self.at + self.len);
         while at < end && u8_at(self.bytes, at)? != 0 {
-            line.byte(b' ');
+            put!(line, " ");
             at = put_name_from(line, self.bytes, self.from, at)?;
         }
         Ok(())
@@ -114,10 +103,8 @@ const PREFIX_FLAGS: [(u32, &str); 3] = [(0x80, "onlink"), (0x40, "auto"), (0x20,
 
 fn put_prefix(line: &mut Line<'_>, bytes: &[u8], len: usize) -> Printed {
     let ([bits, flags], valid, address) = (array(bytes, 2)?, be32(bytes, 4)?, array(bytes, 16)?);
-    line.v6(address);
-    put!(line, "/", bits, if len == 32 { "" } else { "badlen" }, ", Flags [");
-    line.flags(&PREFIX_FLAGS, "none", ", ", flags.into());
-    put!(line, "], valid time ");
+    put!(line, Host6(address), "/", bits, if len == 32 { "" } else { "badlen" }, ", Flags [");
+    put!(line, Flags(&PREFIX_FLAGS, "none", ", ", flags), "], valid time ");
     put_lifetime(line, valid);
     let preferred = be32(bytes, 8)?;
     put!(line, ", pref. time ");
@@ -136,9 +123,7 @@ fn put_route(line: &mut Line<'_>, bytes: &[u8], len: usize) -> Printed {
     for (to, from) in address.iter_mut().zip(given) {
         *to = *from;
     }
-    line.byte(b' ');
-    line.v6(address);
-    put!(line, "/", bits, ", pref=", preference(flags), ", lifetime=");
+    put!(line, " ", Host6(address), "/", bits, ", pref=", preference(flags), ", lifetime=");
     put_lifetime(line, lifetime);
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use super::super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::super::line::Line;
-use super::super::pieces::{Hex, V6, put};
+use super::super::pieces::{Flags, Hex, put, put_last, when};
+use record::Addr;
 
 const HEADER_BYTES: usize = 16;
 const MATCH_BYTES: usize = 24;
@@ -13,8 +14,7 @@ const FLAGS: [(u32, &str); 5] = [(0x80, "T"), (0x40, "R"), (0x20, "A"), (0x10, "
 /// Prints a message. If it is cut, its length follows `[|icmp6]`.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     if bytes.len() < HEADER_BYTES {
-        line.cut();
-        return Ok(());
+        return line.end_cut();
     }
     let code = u8_at(bytes, 1)?;
     match code {
@@ -28,12 +28,11 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
         let ([segment, flags], delay, reserved) = (array(bytes, 8)?, be16(bytes, 10)?, be32(bytes, 12)?);
         put!(line, "[");
         if flags != 0 {
-            line.flags(&FLAGS, "", "", flags.into());
-            put!(line, ",");
+            put!(line, Flags(&FLAGS, "", "", flags), ",");
         }
         put!(line, "seg=", segment, ",maxdelay=", delay);
         if reserved != 0 {
-            put!(line, "rsvd=0x", Hex(reserved.into()));
+            put!(line, "rsvd=0x", Hex(reserved));
         }
         put!(line, "]");
     }
@@ -56,7 +55,7 @@ fn put_command(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     if line.verbose() > 0 {
         put!(line, ",ord=", ordinal, ",min=", least, ",max=", most);
     }
-    put!(line, ",", V6(array(found, 8)?), "/", bits, ")");
+    put!(line, ",", Addr::V6(array(found, 8)?), "/", bits, ")");
     let uses = usize::from(len).checked_sub(3).filter(|words| words % 4 == 0).ok_or(super::super::bytes::Cut)? / 4;
     for nth in 0..uses {
         put_use(line, part(bytes, MATCH_BYTES + nth * USE_BYTES, USE_BYTES)?)?;
@@ -69,10 +68,10 @@ fn put_use(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     put!(line, if line.verbose() > 1 { "\n\t" } else { " " }, "use(");
     let flags = u8_at(bytes, 12)?;
     if flags != 0 {
-        put!(line, if flags & 0x80 != 0 { "V" } else { "" }, if flags & 0x40 != 0 { "P" } else { "" }, ",");
+        put!(line, when(flags & 0x80 != 0, "V"), when(flags & 0x40 != 0, "P"), ",");
     }
     if line.verbose() > 0 {
-        put!(line, "mask=0x", Hex(mask.into()), ",raflags=0x", Hex(advertised.into()), ",");
+        put!(line, "mask=0x", Hex(mask), ",raflags=0x", Hex(advertised), ",");
         for (name, seconds) in [("vltime=", be32(bytes, 4)?), ("pltime=", be32(bytes, 8)?)] {
             match seconds {
                 u32::MAX => put!(line, name, "infty,"),
@@ -80,6 +79,5 @@ fn put_use(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
             }
         }
     }
-    put!(line, V6(array(bytes, 16)?), "/", new, "/", kept, ")");
-    Ok(())
+    put_last!(line, Addr::V6(array(bytes, 16)?), "/", new, "/", kept, ")")
 }

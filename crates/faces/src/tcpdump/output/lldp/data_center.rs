@@ -3,7 +3,7 @@
 use super::super::bytes::{Printed, array, be16, be24, be32, behind, part, u8_at};
 use super::super::dump::put_hex_lines;
 use super::super::line::Line;
-use super::super::pieces::{Hex, HexWide, put};
+use super::super::pieces::{Hex, HexWide, Written, put, put_last, written};
 
 const FIRST_VERSION: u8 = 1;
 const CONTROL: u16 = 1;
@@ -52,7 +52,7 @@ fn put_part(line: &mut Line<'_>, kind: u16, part: &[u8]) -> Printed<bool> {
         APPLICATION => "Feature - Application",
         _ => return Ok(false),
     };
-    put!(line, "\n\t    ", name, " (type 0x", Hex(kind.into()), ", length ", part.len(), ")");
+    put!(line, "\n\t    ", name, " (type 0x", Hex(kind), ", length ", part.len(), ")");
     let [version, last] = array(part, 0)?;
     put!(line, "\n\t      Oper_Version: ", version, "\n\t      Max_Version: ", last);
     if kind == CONTROL {
@@ -71,12 +71,14 @@ fn put_part(line: &mut Line<'_>, kind: u16, part: &[u8]) -> Printed<bool> {
     Ok(true)
 }
 
+/// Returns the digits of a byte, which the tool prints in upper case.
+fn upper_hex(byte: u8) -> Written<impl Fn(&mut Vec<u8>)> {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    written(move |out| out.extend([byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)])))
+}
+
 fn put_info(line: &mut Line<'_>, flags: u8) {
-    put!(line, "\n\t      Info block(0x");
-    // The tool prints these digits in upper case.
-    for digit in [flags >> 4, flags & 15] {
-        line.byte(if digit < 10 { b'0' + digit } else { b'A' + digit - 10 });
-    }
+    put!(line, "\n\t      Info block(0x", upper_hex(flags));
     put!(line, "): Enable bit: ", flags >> 7, ", Willing bit: ", flags >> 6 & 1, ", Error Bit: ", flags >> 5 & 1);
 }
 
@@ -90,33 +92,27 @@ fn put_groups(line: &mut Line<'_>, part: &[u8]) -> Printed {
     for (nth, share) in array::<8>(part, 8)?.into_iter().enumerate() {
         put!(line, "\n\t          Pg percentage[", nth, "]: ", share);
     }
-    put!(line, "\n\t      NumTCsSupported: ", u8_at(part, 16)?);
-    Ok(())
+    put_last!(line, "\n\t      NumTCsSupported: ", u8_at(part, 16)?)
 }
 
 fn put_flow_control(line: &mut Line<'_>, part: &[u8]) -> Printed {
     let [bits, classes] = array(part, 4)?;
-    put!(line, "\n\t      PFC Config (0x");
-    for digit in [bits >> 4, bits & 15] {
-        line.byte(if digit < 10 { b'0' + digit } else { b'A' + digit - 10 });
-    }
-    put!(line, ")");
+    put!(line, "\n\t      PFC Config (0x", upper_hex(bits), ")");
     for nth in 0..8_u8 {
         let word = if bits >> nth & 1 != 0 { "Enabled" } else { "Disabled" };
         put!(line, "\n\t          Priority Bit ", nth, ": ", word);
     }
-    put!(line, "\n\t      NumTCPFCSupported: ", classes);
-    Ok(())
+    put_last!(line, "\n\t      NumTCPFCSupported: ", classes)
 }
 
 fn put_applications(line: &mut Line<'_>, parts: &[u8]) -> Printed {
     for part in parts.chunks_exact(6) {
         let (protocol, word) = (be16(part, 0)?, be24(part, 2)?);
-        put!(line, "\n\t      Application Value\n\t          Application Protocol ID: 0x", HexWide(protocol.into(), 4));
+        put!(line, "\n\t      Application Value\n\t          Application Protocol ID: 0x", HexWide(protocol, 4));
         let kind = if word >> 22 != 0 { "Socket Number" } else { "L2 EtherType" };
-        put!(line, "\n\t          SF (0x", Hex((word >> 22).into()), ") Application Protocol ID is ", kind);
-        put!(line, "\n\t          OUI: 0x", HexWide((word & 0x3f_ffff).into(), 6));
-        put!(line, "\n\t          User Priority Map: 0x", HexWide(u8_at(part, 5)?.into(), 2));
+        put!(line, "\n\t          SF (0x", Hex(word >> 22), ") Application Protocol ID is ", kind);
+        put!(line, "\n\t          OUI: 0x", HexWide(word & 0x3f_ffff, 6));
+        put!(line, "\n\t          User Priority Map: 0x", HexWide(u8_at(part, 5)?, 2));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::super::bytes::{Cut, Printed, array, be16, be24, be32, behind, part, u8_at};
 use super::super::line::Line;
-use super::super::pieces::{HexWide, put};
+use super::super::pieces::{Flags, HexWide, put, put_last, when};
 use super::{text, words};
 
 /// Prints an entry of IEEE 802.1 after its type; returns false if it is not decoded.
@@ -27,37 +27,31 @@ pub(super) fn put_802_1(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<
 }
 
 fn put_port_vlan(line: &mut Line<'_>, value: &[u8]) -> Printed {
-    put!(line, "\n\t    port vlan id (PVID): ", be16(value, 0)?);
-    Ok(())
+    put_last!(line, "\n\t    port vlan id (PVID): ", be16(value, 0)?)
 }
 
 fn put_protocol_vlan(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (flags, vlan) = (u8_at(value, 0)?, be16(value, 1)?);
     put!(line, "\n\t    port and protocol vlan id (PPVID): ", vlan, ", flags [");
-    line.flags(&words::PROTOCOL_VLAN, "none", ", ", flags.into());
-    put!(line, "] (0x", HexWide(flags.into(), 2), ")");
-    Ok(())
+    put!(line, Flags(&words::PROTOCOL_VLAN, "none", ", ", flags));
+    put_last!(line, "] (0x", HexWide(flags, 2), ")")
 }
 
 fn put_vlan_name(line: &mut Line<'_>, value: &[u8]) -> Printed {
     put!(line, "\n\t    vlan id (VID): ", be16(value, 0)?);
     let name = part(value, 3, u8_at(value, 2)?.into())?;
-    put!(line, "\n\t    vlan name: ", text(name));
-    Ok(())
+    put_last!(line, "\n\t    vlan name: ", text(name))
 }
 
 fn put_protocol(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let protocol = part(value, 1, u8_at(value, 0)?.into())?;
-    put!(line, "\n\t    protocol identity: ", text(protocol));
-    Ok(())
+    put_last!(line, "\n\t    protocol identity: ", text(protocol))
 }
 
 fn put_aggregation(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (status, port) = (u8_at(value, 0)?, be32(value, 1)?);
-    put!(line, "\n\t    aggregation status [");
-    line.flags(&words::AGGREGATION, "none", ", ", status.into());
-    put!(line, "], aggregation port ID ", port);
-    Ok(())
+    put!(line, "\n\t    aggregation status [", Flags(&words::AGGREGATION, "none", ", ", status));
+    put_last!(line, "], aggregation port ID ", port)
 }
 
 /// Appends a bit for each priority, beginning with the lowest.
@@ -80,8 +74,7 @@ fn put_congestion(line: &mut Line<'_>, value: &[u8]) -> Printed {
 /// Appends numbers in columns of three characters, separated by blanks.
 fn put_columns(line: &mut Line<'_>, numbers: [u8; 8]) {
     for (nth, number) in numbers.into_iter().enumerate() {
-        put!(line, if nth > 0 { " " } else { "" }, number);
-        put!(line, if number < 10 { "  " } else { "" }, if (10..100).contains(&number) { " " } else { "" });
+        put!(line, when(nth > 0, " "), number, when(number < 10, "  "), when((10..100).contains(&number), " "));
     }
 }
 
@@ -90,27 +83,31 @@ fn put_transmission(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed {
     part(value, 0, 21)?;
     let flags = u8_at(value, 0)?;
     if kind == 9 {
-        put!(line, "\n\t    Willing:", flags >> 7, ", CBS:", flags >> 6 & 2, ", RES:", flags >> 3 & 7);
-        put!(line, ", Max TCs:", flags & 7);
+        put!(line, "\n\t    Willing:", flags >> 7, ", CBS:", flags >> 6 & 2, ", RES:", flags >> 3 & 7, ", Max TCs:");
+        put!(line, flags & 7);
     } else {
         put!(line, "\n\t    RES: ", flags);
     }
     let priorities = be32(value, 1)?;
-    put!(line, "\n\t    Priority Assignment Table\n\t     Priority : 0   1   2   3   4   5   6   7");
-    put!(line, "\n\t     Value    : ");
+    put!(
+        line,
+        "\n\t    Priority Assignment Table\n\t     Priority : 0   1   2   3   4   5   6   7\n\t     Value    : "
+    );
     put_columns(line, [28, 24, 20, 16, 12, 8, 4, 0].map(|shift| (priorities >> shift & 15) as u8));
     put!(line, "\n\t    TC Bandwidth Table\n\t     TC%   : 0   1   2   3   4   5   6   7\n\t     Value : ");
     put_columns(line, array(value, 5)?);
-    put!(line, "\n\t    TSA Assignment Table\n\t     Traffic Class: 0   1   2   3   4   5   6   7");
-    put!(line, "\n\t     Value        : ");
+    put!(
+        line,
+        "\n\t    TSA Assignment Table\n\t     Traffic Class: 0   1   2   3   4   5   6   7\n\t     Value        : "
+    );
     put_columns(line, array(value, 13)?);
     Ok(())
 }
 
 fn put_flow_control(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let [flags, enabled] = array(value, 0)?;
-    put!(line, "\n\t    Willing: ", flags >> 7, ", MBC: ", flags >> 6 & 1, ", RES: ", flags >> 4 & 3);
-    put!(line, ", PFC cap:", flags & 15, " \n\t    PFC Enable");
+    put!(line, "\n\t    Willing: ", flags >> 7, ", MBC: ", flags >> 6 & 1, ", RES: ", flags >> 4 & 3, ", PFC cap:");
+    put!(line, flags & 15, " \n\t    PFC Enable");
     put_bits(line, enabled);
     Ok(())
 }
@@ -132,16 +129,13 @@ fn put_priorities(line: &mut Line<'_>, value: &[u8]) -> Printed {
 
 fn put_virtual_bridging(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let [bridge, station, retries, mode, keep] = array(value, 0)?;
-    put!(line, "\n\t    EVB Bridge Status\n\t      RES: ", bridge >> 3, ", BGID: ", bridge >> 2 & 1);
-    put!(line, ", RRCAP: ", bridge >> 1 & 1, ", RRCTR: ", bridge & 1);
-    put!(line, "\n\t    EVB Station Status\n\t      RES: ", station >> 4, ", SGID: ", station >> 3 & 1);
-    put!(line, ", RRREQ: ", station >> 2 & 1, ",RRSTAT: ", station & 3);
-    put!(line, "\n\t    R: ", retries >> 5, ", RTE: ", retries & 31, ", EVB Mode: ");
+    put!(line, "\n\t    EVB Bridge Status\n\t      RES: ", bridge >> 3, ", BGID: ", bridge >> 2 & 1, ", RRCAP: ");
+    put!(line, bridge >> 1 & 1, ", RRCTR: ", bridge & 1, "\n\t    EVB Station Status\n\t      RES: ", station >> 4);
+    put!(line, ", SGID: ", station >> 3 & 1, ", RRREQ: ", station >> 2 & 1, ",RRSTAT: ", station & 3, "\n\t    R: ");
+    put!(line, retries >> 5, ", RTE: ", retries & 31, ", EVB Mode: ");
     let name = words::of(words::EVB_MODES, (mode >> 6).into());
-    put!(line, name.unwrap_or("unknown"), " [", mode >> 6, "]");
-    put!(line, "\n\t    ROL: ", mode >> 5 & 1, ", RWD: ", mode & 31);
-    put!(line, ", RES: ", keep >> 6, ", ROL: ", keep >> 5 & 1, ", RKA: ", keep & 31);
-    Ok(())
+    put!(line, name.unwrap_or("unknown"), " [", mode >> 6, "]\n\t    ROL: ", mode >> 5 & 1, ", RWD: ", mode & 31);
+    put_last!(line, ", RES: ", keep >> 6, ", ROL: ", keep >> 5 & 1, ", RKA: ", keep & 31)
 }
 
 fn put_channels(line: &mut Line<'_>, value: &[u8]) -> Printed {
@@ -175,20 +169,16 @@ pub(super) fn put_802_3(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<
 
 fn put_speed(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (negotiation, speeds, kind) = (u8_at(value, 0)?, be16(value, 1)?, be16(value, 3)?);
-    put!(line, "\n\t    autonegotiation [");
-    line.flags(&words::NEGOTIATION, "none", ", ", negotiation.into());
-    put!(line, "] (0x", HexWide(negotiation.into(), 2), ")\n\t    PMD autoneg capability [");
-    line.flags(&words::SPEEDS, "unknown", ", ", speeds.into());
+    put!(line, "\n\t    autonegotiation [", Flags(&words::NEGOTIATION, "none", ", ", negotiation), "] (0x");
+    put!(line, HexWide(negotiation, 2), ")\n\t    PMD autoneg capability [");
+    put!(line, Flags(&words::SPEEDS, "unknown", ", ", speeds));
     let name = words::of(words::TRANSCEIVERS, kind).unwrap_or("unknown");
-    put!(line, "] (0x", HexWide(speeds.into(), 4), ")\n\t    MAU type ", name, " (0x", HexWide(kind.into(), 4), ")");
-    Ok(())
+    put_last!(line, "] (0x", HexWide(speeds, 4), ")\n\t    MAU type ", name, " (0x", HexWide(kind, 4), ")")
 }
 
 fn put_power(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let [support, pairs, class] = array(value, 0)?;
-    put!(line, "\n\t    MDI power support [");
-    line.flags(&words::POWER, "none", ", ", support.into());
-    put!(line, "], power pair ", words::of(words::POWER_PAIRS, pairs.into()).unwrap_or("unknown"));
-    put!(line, ", power class ", words::of(words::POWER_CLASSES, class.into()).unwrap_or("unknown"));
-    Ok(())
+    put!(line, "\n\t    MDI power support [", Flags(&words::POWER, "none", ", ", support), "], power pair ");
+    put!(line, words::of(words::POWER_PAIRS, pairs.into()).unwrap_or("unknown"), ", power class ");
+    put_last!(line, words::of(words::POWER_CLASSES, class.into()).unwrap_or("unknown"))
 }

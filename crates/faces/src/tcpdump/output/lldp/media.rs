@@ -3,7 +3,7 @@
 use super::super::bytes::{Cut, Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::dump::put_hex_lines;
 use super::super::line::Line;
-use super::super::pieces::{Hex, HexWide, put};
+use super::super::pieces::{Flags, Hex, HexWide, put, put_last};
 use super::{text, words};
 
 /// Powers from this one on are reserved; in tenths of a watt.
@@ -18,8 +18,7 @@ pub(super) fn put(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<bool> 
         4 => put_power(line, value),
         5..=11 => {
             let name = words::of(words::INVENTORY, kind.into()).unwrap_or("unknown");
-            put!(line, "\n\t  ", name, " ", text(value));
-            Ok(())
+            put_last!(line, "\n\t  ", name, " ", text(value))
         }
         _ => return Ok(false),
     };
@@ -30,19 +29,9 @@ pub(super) fn put(line: &mut Line<'_>, kind: u8, value: &[u8]) -> Printed<bool> 
 
 fn put_capabilities(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (has, device) = (be16(value, 0)?, u8_at(value, 2)?);
-    put!(line, "\n\t    Media capabilities [");
-    line.flags(&words::MEDIA_CAPABILITIES, "none", ", ", has.into());
+    put!(line, "\n\t    Media capabilities [", Flags(&words::MEDIA_CAPABILITIES, "none", ", ", has));
     let name = words::of(words::DEVICES, device.into()).unwrap_or("unknown");
-    put!(
-        line,
-        "] (0x",
-        HexWide(has.into(), 4),
-        ")\n\t    Device type [",
-        name,
-        "] (0x",
-        HexWide(device.into(), 2),
-        ")"
-    );
+    put!(line, "] (0x", HexWide(has, 4), ")\n\t    Device type [", name, "] (0x", HexWide(device, 2), ")");
     Ok(())
 }
 
@@ -50,23 +39,19 @@ fn put_policy(line: &mut Line<'_>, value: &[u8]) -> Printed {
     part(value, 0, 4)?;
     let (application, flags, vlan, rest) = (u8_at(value, 0)?, u8_at(value, 1)?, be16(value, 1)?, be16(value, 2)?);
     let name = words::of(words::APPLICATIONS, application.into()).unwrap_or("none");
-    put!(line, "\n\t    Application type [", name, "] (0x", HexWide(application.into(), 2), "), Flags [");
-    line.flags(&words::POLICY, "none", ", ", flags.into());
-    put!(line, "]\n\t    Vlan id ", vlan >> 1 & 0xfff, ", L2 priority ", rest >> 6 & 7, ", DSCP value ", rest & 63);
-    Ok(())
+    put!(line, "\n\t    Application type [", name, "] (0x", HexWide(application, 2), "), Flags [");
+    put!(line, Flags(&words::POLICY, "none", ", ", flags));
+    put_last!(line, "]\n\t    Vlan id ", vlan >> 1 & 0xfff, ", L2 priority ", rest >> 6 & 7, ", DSCP value ", rest & 63)
 }
 
 fn put_location(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (format, place) = (u8_at(value, 0)?, behind(value, 1));
     let name = words::of(words::LOCATIONS, format.into()).unwrap_or("unknown");
-    put!(line, "\n\t    Location data format ", name, " (0x", HexWide(format.into(), 2), ")");
+    put!(line, "\n\t    Location data format ", name, " (0x", HexWide(format, 2), ")");
     match format {
         1 => put_coordinates(line, place),
         2 => put_address(line, place),
-        3 => {
-            put!(line, "\n\t    ECS ELIN id ", text(place));
-            Ok(())
-        }
+        3 => put_last!(line, "\n\t    ECS ELIN id ", text(place)),
         _ => {
             put!(line, "\n\t    Location ID ");
             put_hex_lines(line.out, "\n\t      ", place, false);
@@ -90,11 +75,10 @@ fn put_coordinates(line: &mut Line<'_>, place: &[u8]) -> Printed {
     let (kind, resolution, altitude) = (u8_at(place, 10)? >> 4, be16(place, 10)? >> 6 & 63, be32(place, 11)?);
     let name = words::of(words::ALTITUDES, kind.into()).unwrap_or("unknown");
     put!(line, "\n\t    Altitude type ", name, " (", kind, ")\n\t    Altitude resolution ", resolution);
-    put!(line, ", altitude value 0x", Hex((altitude & 0x3fff_ffff).into()));
+    put!(line, ", altitude value 0x", Hex(altitude & 0x3fff_ffff));
     let datum = u8_at(place, 15)?;
     let name = words::of(words::DATUMS, datum.into()).unwrap_or("unknown");
-    put!(line, "\n\t    Datum ", name, " (0x", HexWide(datum.into(), 2), ")");
-    Ok(())
+    put_last!(line, "\n\t    Datum ", name, " (0x", HexWide(datum, 2), ")")
 }
 
 fn put_address(line: &mut Line<'_>, place: &[u8]) -> Printed {
@@ -104,7 +88,7 @@ fn put_address(line: &mut Line<'_>, place: &[u8]) -> Printed {
     }
     let what = u8_at(part(place, 1, len + 1)?, 0)?;
     let name = words::of(words::PLACES, what.into()).unwrap_or("unknown");
-    put!(line, "\n\t    LCI length ", len, ", LCI what ", name, " (0x", HexWide(what.into(), 2), "), Country-code ");
+    put!(line, "\n\t    LCI length ", len, ", LCI what ", name, " (0x", HexWide(what, 2), "), Country-code ");
     put!(line, text(part(place, 2, 2)?));
     let mut rest = at_most(behind(place, 4), len - 3);
     while !rest.is_empty() {
@@ -127,7 +111,7 @@ fn put_power(line: &mut Line<'_>, value: &[u8]) -> Printed {
     put!(line, "\n\t    Power type [", if flags & 3 != 0 { "PD device" } else { "PSE device" }, "], Power source [");
     let source = words::of(words::POWER_SOURCES, (flags >> 4 & 3).into()).unwrap_or("none");
     let priority = words::of(words::POWER_PRIORITIES, (flags & 15).into()).unwrap_or("none");
-    put!(line, source, "]\n\t    Power priority [", priority, "] (0x", HexWide((flags & 15).into(), 2), "), Power ");
+    put!(line, source, "]\n\t    Power priority [", priority, "] (0x", HexWide(flags & 15, 2), "), Power ");
     if power < POWER_MAX {
         put!(line, power / 10, ".", power % 10, " Watts");
     } else {

@@ -1,7 +1,7 @@
 //! `netstat -s`: the kernel's counters in sentences.
 
-use super::counter_words::{BLOCKS, BLOCKS6, Block, BlockSwitch, Counter, Print};
-use record::text;
+use super::counter_words::{BLOCKS, BLOCKS6, Block, BlockSwitch, Print};
+use crate::pieces::{Face, put};
 
 /// The blocks of counters to print. A block that netstat does not know is always printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,56 +106,42 @@ impl Statistics {
         }
         let shown = block.is_none_or(|b| self.counted.asks(b));
         if shown {
-            text::put_face(out, heading, false);
-            out.extend_from_slice(b":\n");
+            put!(out, Face(heading, false), ":\n");
         }
         (block, shown)
     }
 
     fn put(&mut self, out: &mut Vec<u8>, block: Option<&'static Block>, name: &[u8], number: u64) {
-        let Some(counter) = block.and_then(|b| b.counter(name)) else {
+        let Some((print, words)) = block.and_then(|b| b.counter(name)) else {
             if number != 0 {
-                indent(out, self.last);
-                text::put_face(out, name, false);
-                out.extend_from_slice(b": ");
-                text::put_u64(out, number);
-                out.push(b'\n');
+                put!(out, indentation(self.last), Face(name, false), ": ", number, "\n");
             }
             return;
         };
-        if counter.print == Print::Never {
+        if print == Print::Never {
             return;
         }
-        if let (Some(title), true) = (title(counter.print), self.last != counter.print) {
-            indent(out, self.last);
-            out.extend_from_slice(title);
+        if let (Some(title), true) = (title(print), self.last != print) {
+            put!(out, indentation(self.last), title);
         }
-        self.last = counter.print;
-        if number != 0 || counter.print == Print::Always {
-            put_sentence(out, counter, number);
+        self.last = print;
+        if number != 0 || print == Print::Always {
+            let (before, after) = words.split_once('#').unwrap_or_default();
+            put!(out, indentation(print), before, number, after, "\n");
         }
     }
 }
 
-fn put_sentence(out: &mut Vec<u8>, counter: &Counter, number: u64) {
-    indent(out, counter.print);
-    out.extend_from_slice(counter.before.as_bytes());
-    text::put_u64(out, number);
-    out.extend_from_slice(counter.after.as_bytes());
-    out.push(b'\n');
-}
-
-fn title(print: Print) -> Option<&'static [u8]> {
+fn title(print: Print) -> Option<&'static str> {
     match print {
-        Print::IcmpIn => Some(b"ICMP input histogram:\n"),
-        Print::IcmpOut => Some(b"ICMP output histogram:\n"),
+        Print::IcmpIn => Some("ICMP input histogram:\n"),
+        Print::IcmpOut => Some("ICMP output histogram:\n"),
         _ => None,
     }
 }
 
-fn indent(out: &mut Vec<u8>, print: Print) {
-    let blanks: &[u8] = if title(print).is_some() { b"        " } else { b"    " };
-    out.extend_from_slice(blanks);
+fn indentation(print: Print) -> &'static str {
+    if title(print).is_some() { "        " } else { "    " }
 }
 
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -164,8 +150,7 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn split_colon(line: &[u8]) -> Result<(&[u8], &[u8]), Garbled> {
     let at = line.iter().position(|&b| b == b':').ok_or(Garbled)?;
-    let (heading, rest) = line.split_at(at);
-    Ok((heading, rest.get(1..).unwrap_or_default()))
+    Ok((line.get(..at).unwrap_or_default(), line.get(at + 1..).unwrap_or_default()))
 }
 
 /// Returns `Icmp6` for `Icmp6InMsgs`; a name without a 6 is itself the heading.

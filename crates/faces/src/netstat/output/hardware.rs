@@ -1,5 +1,7 @@
 //! netstat's names for types of hardware, and the forms of their addresses.
 
+use crate::pieces::put;
+
 /// The form of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
@@ -33,23 +35,17 @@ const fn kind(kind: u16, name: &'static str, title: &'static str, form: Form) ->
     Hardware { kind, name, title, form }
 }
 
+#[rustfmt::skip]
 const KINDS: &[Hardware] = &[
-    kind(772, "loop", "Local Loopback", Form::None),
-    kind(1, "ether", "Ethernet", Form::Lower(6)),
-    kind(768, "tunnel", "IPIP Tunnel", Form::Empty),
-    kind(512, "ppp", "Point-to-Point Protocol", Form::None),
-    kind(776, "sit", "IPv6-in-IPv4", Form::None),
-    kind(32, "infiniband", "InfiniBand", Form::Upper(20)),
+    kind(772, "loop", "Local Loopback", Form::None), kind(1, "ether", "Ethernet", Form::Lower(6)),
+    kind(768, "tunnel", "IPIP Tunnel", Form::Empty), kind(512, "ppp", "Point-to-Point Protocol", Form::None),
+    kind(776, "sit", "IPv6-in-IPv4", Form::None), kind(32, "infiniband", "InfiniBand", Form::Upper(20)),
     kind(27, "eui64", "Generic EUI-64", Form::Upper(8)),
     kind(774, "fddi", "Fiber Distributed Data Interface", Form::Hyphens(6)),
-    kind(780, "hippi", "HIPPI", Form::Upper(6)),
-    kind(513, "hdlc", "(Cisco)-HDLC", Form::None),
-    kind(516, "lapb", "LAPB", Form::None),
-    kind(770, "frad", "Frame Relay Access Device", Form::None),
-    kind(256, "slip", "Serial Line IP", Form::None),
-    kind(257, "cslip", "VJ Serial Line IP", Form::None),
-    kind(258, "slip6", "6-bit Serial Line IP", Form::None),
-    kind(259, "cslip6", "VJ 6-bit Serial Line IP", Form::None),
+    kind(780, "hippi", "HIPPI", Form::Upper(6)), kind(513, "hdlc", "(Cisco)-HDLC", Form::None),
+    kind(516, "lapb", "LAPB", Form::None), kind(770, "frad", "Frame Relay Access Device", Form::None),
+    kind(256, "slip", "Serial Line IP", Form::None), kind(257, "cslip", "VJ Serial Line IP", Form::None),
+    kind(258, "slip6", "6-bit Serial Line IP", Form::None), kind(259, "cslip6", "VJ 6-bit Serial Line IP", Form::None),
     kind(264, "adaptive", "Adaptive Serial Line IP", Form::None),
 ];
 
@@ -64,7 +60,7 @@ pub(super) fn put_address(out: &mut Vec<u8>, hardware: Hardware, address: &[u8])
     const UPPER: &[u8; 16] = b"0123456789ABCDEF";
     let (count, digits, between) = match hardware.form {
         Form::None => return,
-        Form::Empty => return out.push(b' '),
+        Form::Empty => return put!(out, " "),
         Form::Lower(count) => (count, LOWER, b':'),
         Form::Upper(count) => (count, UPPER, b':'),
         Form::Hyphens(count) => (count, UPPER, b'-'),

@@ -1,9 +1,9 @@
 //! `netstat -i`: one line for each interface, or with `-e` the paragraph that ifconfig prints.
 
-use super::cell::{put_cell, put_right, put_right_i32};
 use super::hardware::{hardware, put_address};
+use crate::pieces::{Face, Hex, Left, Right, list, put, when};
+use record::Addr;
 use record::rows::{Link, LinkAddr, LinkAddr6, LinkStats};
-use record::{Addr, text};
 
 /// A line of `netstat -i`: an interface, or an alias from the label of an IPv4 address.
 #[derive(Clone, Copy, Debug)]
@@ -26,55 +26,23 @@ pub const INTERFACES_TITLE: &[u8] = b"Kernel Interface table\n";
 pub const INTERFACES_HEADING: &[u8] =
     b"Iface             MTU    RX-OK RX-ERR RX-DRP RX-OVR    TX-OK TX-ERR TX-DRP TX-OVR Flg\n";
 
-/// Flags in the order of the letters, with the words of the long form at [`WORDS`]: include/uapi/linux/if.h.
+/// Flags in the order of the letters: include/uapi/linux/if.h. PROMISC and POINTOPOINT have the same letter: 2.10 does
+/// not distinguish them.
+#[rustfmt::skip]
 const LETTERS: [(u16, u8); 14] = [
-    (IFF_ALLMULTI, b'A'),
-    (IFF_BROADCAST, b'B'),
-    (IFF_DEBUG, b'D'),
-    (IFF_LOOPBACK, b'L'),
-    (IFF_MULTICAST, b'M'),
-    (IFF_DYNAMIC, b'd'),
-    (IFF_PROMISC, b'P'),
-    (IFF_NOTRAILERS, b'N'),
-    (IFF_NOARP, b'O'),
-    // The same letter as PROMISC: 2.10 does not distinguish them.
-    (IFF_POINTOPOINT, b'P'),
-    (IFF_SLAVE, b's'),
-    (IFF_MASTER, b'm'),
-    (IFF_RUNNING, b'R'),
-    (IFF_UP, b'U'),
+    (0x200, b'A'), (IFF_BROADCAST, b'B'), (0x4, b'D'), (0x8, b'L'), (0x1000, b'M'), (IFF_DYNAMIC, b'd'), (0x100, b'P'),
+    (0x20, b'N'), (0x80, b'O'), (IFF_POINTOPOINT, b'P'), (0x800, b's'), (0x400, b'm'), (0x40, b'R'), (IFF_UP, b'U'),
 ];
-
+/// The flags of the long form in the order of their words.
+#[rustfmt::skip]
 const WORDS: [(u16, &str); 14] = [
-    (IFF_UP, "UP"),
-    (IFF_BROADCAST, "BROADCAST"),
-    (IFF_DEBUG, "DEBUG"),
-    (IFF_LOOPBACK, "LOOPBACK"),
-    (IFF_POINTOPOINT, "POINTOPOINT"),
-    (IFF_NOTRAILERS, "NOTRAILERS"),
-    (IFF_RUNNING, "RUNNING"),
-    (IFF_NOARP, "NOARP"),
-    (IFF_PROMISC, "PROMISC"),
-    (IFF_ALLMULTI, "ALLMULTI"),
-    (IFF_SLAVE, "SLAVE"),
-    (IFF_MASTER, "MASTER"),
-    (IFF_MULTICAST, "MULTICAST"),
-    (IFF_DYNAMIC, "DYNAMIC"),
+    (IFF_UP, "UP"), (IFF_BROADCAST, "BROADCAST"), (0x4, "DEBUG"), (0x8, "LOOPBACK"), (IFF_POINTOPOINT, "POINTOPOINT"),
+    (0x20, "NOTRAILERS"), (0x40, "RUNNING"), (0x80, "NOARP"), (0x100, "PROMISC"), (0x200, "ALLMULTI"),
+    (0x800, "SLAVE"), (0x400, "MASTER"), (0x1000, "MULTICAST"), (IFF_DYNAMIC, "DYNAMIC"),
 ];
-
 const IFF_UP: u16 = 0x1;
 const IFF_BROADCAST: u16 = 0x2;
-const IFF_DEBUG: u16 = 0x4;
-const IFF_LOOPBACK: u16 = 0x8;
 const IFF_POINTOPOINT: u16 = 0x10;
-const IFF_NOTRAILERS: u16 = 0x20;
-const IFF_RUNNING: u16 = 0x40;
-const IFF_NOARP: u16 = 0x80;
-const IFF_PROMISC: u16 = 0x100;
-const IFF_ALLMULTI: u16 = 0x200;
-const IFF_MASTER: u16 = 0x400;
-const IFF_SLAVE: u16 = 0x800;
-const IFF_MULTICAST: u16 = 0x1000;
 const IFF_PORTSEL: u16 = 0x2000;
 const IFF_AUTOMEDIA: u16 = 0x4000;
 const IFF_DYNAMIC: u16 = 0x8000;
@@ -92,19 +60,14 @@ impl Interface<'_> {
 
     /// Appends the line of the short form.
     pub fn put_short(&self, out: &mut Vec<u8>, bug_compatible: bool) {
-        put_cell(out, 15, |out| text::put_face(out, self.name, bug_compatible));
-        out.push(b' ');
-        put_right_i32(out, self.link.mtu as i32, 5);
-        out.push(b' ');
+        put!(out, Left(Face(self.name, bug_compatible), 15), " ", Right(self.link.mtu as i32, 5), " ");
         match self.stats() {
             Some(stats) => put_short_counters(out, &stats),
-            None => put_cell(out, 56, |out| out.extend_from_slice(b"     - no statistics available -")),
+            None => put!(out, Left("     - no statistics available -", 56)),
         }
-        if self.flags() == 0 {
-            out.extend_from_slice(b"[NO FLAGS]");
-        }
+        put!(out, when(self.flags() == 0, "[NO FLAGS]"));
         out.extend(LETTERS.iter().filter(|(flag, _)| self.flags() & flag != 0).map(|(_, letter)| letter));
-        out.push(b'\n');
+        put!(out, "\n");
     }
 
     fn stats(&self) -> Option<DevCounters> {
@@ -113,63 +76,48 @@ impl Interface<'_> {
 
     /// Appends the paragraph of the long form.
     pub fn put_long(&self, out: &mut Vec<u8>, bug_compatible: bool) {
-        text::put_face(out, self.name, bug_compatible);
-        out.extend_from_slice(b": flags=");
         // A signed short, which is negative if DYNAMIC is set.
-        text::put_i64(out, (self.flags() as i16).into());
+        put!(out, Face(self.name, bug_compatible), ": flags=", self.flags() as i16);
         put_flag_words(out, self.flags());
-        out.extend_from_slice(b"  mtu ");
-        text::put_i64(out, (self.link.mtu as i32).into());
-        out.push(b'\n');
+        put!(out, "  mtu ", self.link.mtu as i32, "\n");
         self.put_addresses(out);
         self.put_hardware(out);
         if let Some(counters) = self.stats() {
             put_long_counters(out, &counters);
         }
         self.put_places(out);
-        out.push(b'\n');
+        put!(out, "\n");
     }
 
     fn put_addresses(&self, out: &mut Vec<u8>) {
         if let Some(addr) = self.addr {
-            put_v4(out, b"        inet ", addr.local);
             let mask = u32::MAX.checked_shl(32u32.saturating_sub(addr.prefix_len.into())).unwrap_or(0);
-            put_v4(out, b"  netmask ", mask.to_be_bytes());
+            put!(out, "        inet ", Addr::V4(addr.local), "  netmask ", Addr::V4(mask.to_be_bytes()));
             if self.flags() & IFF_BROADCAST != 0 {
-                put_v4(out, b"  broadcast ", addr.broadcast);
+                put!(out, "  broadcast ", Addr::V4(addr.broadcast));
             }
             if self.flags() & IFF_POINTOPOINT != 0 {
-                put_v4(out, b"  destination ", addr.peer);
+                put!(out, "  destination ", Addr::V4(addr.peer));
             }
-            out.push(b'\n');
+            put!(out, "\n");
         }
         for addr in self.addrs6.iter().filter(|addr| *addr.iface == *self.name) {
-            out.extend_from_slice(b"        inet6 ");
-            text::put_addr(out, Addr::V6(addr.addr).unmapped());
-            out.extend_from_slice(b"  prefixlen ");
-            text::put_u64(out, addr.prefix_len.into());
-            out.extend_from_slice(b"  scopeid 0x");
-            text::put_hex(out, addr.scope.into());
+            put!(out, "        inet6 ", Addr::V6(addr.addr).unmapped(), "  prefixlen ", addr.prefix_len);
+            put!(out, "  scopeid 0x", Hex(addr.scope));
             put_scope_words(out, addr.scope);
-            out.push(b'\n');
+            put!(out, "\n");
         }
     }
 
     fn put_hardware(&self, out: &mut Vec<u8>) {
         let kind = hardware(self.link.hardware);
-        out.extend_from_slice(b"        ");
-        out.extend_from_slice(kind.name.as_bytes());
+        put!(out, "        ", kind.name);
         put_address(out, kind, &self.link.address);
-        out.extend_from_slice(b"  txqueuelen ");
-        text::put_i64(out, (self.link.tx_queue as i32).into());
-        out.extend_from_slice(b"  (");
-        out.extend_from_slice(kind.title.as_bytes());
-        out.extend_from_slice(b")\n");
+        put!(out, "  txqueuelen ", self.link.tx_queue as i32, "  (", kind.title, ")\n");
         if self.flags() & IFF_PORTSEL != 0 {
             const PORTS: [&str; 7] = ["unknown", "10base2", "10baseT", "AUI", "100baseT", "100baseTX", "100baseFX"];
             let port = PORTS.get(usize::from(self.link.map.port)).copied().unwrap_or("unknown");
-            let auto = if self.flags() & IFF_AUTOMEDIA != 0 { "autoselect" } else { "" };
-            put_words(out, &["        media ", port, auto, "\n"]);
+            put!(out, "        media ", port, when(self.flags() & IFF_AUTOMEDIA != 0, "autoselect"), "\n");
         }
     }
 
@@ -180,46 +128,18 @@ impl Interface<'_> {
         if irq == 0 && map.mem_start == 0 && map.dma == 0 && base < 0x100 {
             return;
         }
-        out.extend_from_slice(b"        device ");
-        if irq != 0 {
-            out.extend_from_slice(b"interrupt ");
-            text::put_u64(out, irq.into());
-            out.extend_from_slice(b"  ");
-        }
-        if base >= 0x100 {
-            put_hex(out, "base 0x", base.into(), "  ");
-        }
-        if map.mem_start != 0 {
-            put_hex(out, "memory 0x", map.mem_start, "-");
-            put_hex(out, "", map.mem_end, "  ");
-        }
-        if map.dma != 0 {
-            put_hex(out, "  dma 0x", map.dma.into(), "");
-        }
-        out.push(b'\n');
+        put!(out, "        device ", (irq != 0).then_some(list!("interrupt ", irq, "  ")));
+        put!(out, (base >= 0x100).then_some(list!("base 0x", Hex(base), "  ")));
+        put!(out, (map.mem_start != 0).then_some(list!("memory 0x", Hex(map.mem_start), "-", Hex(map.mem_end), "  ")));
+        put!(out, (map.dma != 0).then_some(("  dma 0x", Hex(map.dma))), "\n");
     }
-}
-
-fn put_words(out: &mut Vec<u8>, words: &[&str]) {
-    words.iter().for_each(|word| out.extend_from_slice(word.as_bytes()));
-}
-
-fn put_hex(out: &mut Vec<u8>, before: &str, n: u64, after: &str) {
-    out.extend_from_slice(before.as_bytes());
-    text::put_hex(out, n);
-    out.extend_from_slice(after.as_bytes());
-}
-
-fn put_v4(out: &mut Vec<u8>, before: &[u8], octets: [u8; 4]) {
-    out.extend_from_slice(before);
-    text::put_v4(out, octets);
 }
 
 /// Appends `<UP,LOOPBACK>`.
 fn put_flag_words(out: &mut Vec<u8>, flags: u16) {
     if flags == 0 {
         // Instead of the last comma, netstat removes the closing bracket.
-        return out.push(b'<');
+        return put!(out, "<");
     }
     put_listed(out, WORDS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, word)| *word));
 }
@@ -241,12 +161,10 @@ fn put_scope_words(out: &mut Vec<u8>, scope: u8) {
 fn put_listed<'w>(out: &mut Vec<u8>, words: impl Iterator<Item = &'w str>) {
     let mut before = "<";
     for word in words {
-        put_words(out, &[before, word]);
+        put!(out, before, word);
         before = ",";
     }
-    if before == "," {
-        out.push(b'>');
-    }
+    put!(out, when(before == ",", ">"));
 }
 
 /// The counters in the form in which /proc/net/dev adds them up (net/core/net-procfs.c, `dev_seq_printf_stats`), which
@@ -265,78 +183,34 @@ impl DevCounters {
             stats,
             rx_dropped: sum(&[stats.rx_dropped, stats.rx_missed_errors]),
             frame: sum(&[stats.rx_length_errors, stats.rx_over_errors, stats.rx_crc_errors, stats.rx_frame_errors]),
-            carrier: sum(&[
-                stats.tx_carrier_errors,
-                stats.tx_aborted_errors,
-                stats.tx_window_errors,
-                stats.tx_heartbeat_errors,
-            ]),
+            carrier: sum(&[stats.tx_carrier_errors, stats.tx_aborted_errors])
+                .wrapping_add(sum(&[stats.tx_window_errors, stats.tx_heartbeat_errors])),
         }
     }
 }
 
 fn put_short_counters(out: &mut Vec<u8>, counters: &DevCounters) {
-    let stats = &counters.stats;
-    put_right(out, stats.rx_packets, 8);
-    for n in [stats.rx_errors, counters.rx_dropped] {
-        out.push(b' ');
-        put_right(out, n, 6);
-    }
-    out.push(b' ');
-    put_cell(out, 6, |out| text::put_u64(out, stats.rx_fifo_errors));
-    out.push(b' ');
-    put_right(out, stats.tx_packets, 8);
-    for n in [stats.tx_errors, stats.tx_dropped, stats.tx_fifo_errors] {
-        out.push(b' ');
-        put_right(out, n, 6);
-    }
-    out.push(b' ');
+    let (stats, six) = (&counters.stats, |number: u64| Right(number, 6));
+    put!(out, Right(stats.rx_packets, 8), " ", six(stats.rx_errors), " ", six(counters.rx_dropped), " ");
+    put!(out, Left(stats.rx_fifo_errors, 6), " ", Right(stats.tx_packets, 8), " ", six(stats.tx_errors), " ");
+    put!(out, six(stats.tx_dropped), " ", six(stats.tx_fifo_errors), " ");
 }
 
 fn put_long_counters(out: &mut Vec<u8>, counters: &DevCounters) {
     let stats = &counters.stats;
     put_packets(out, "RX", stats.rx_packets, stats.rx_bytes);
-    put_named(
-        out,
-        &[
-            ("        RX errors ", stats.rx_errors),
-            ("  dropped ", counters.rx_dropped),
-            ("  overruns ", stats.rx_fifo_errors),
-            ("  frame ", counters.frame),
-        ],
-    );
+    put!(out, "        RX errors ", stats.rx_errors, "  dropped ", counters.rx_dropped);
+    put!(out, "  overruns ", stats.rx_fifo_errors, "  frame ", counters.frame, "\n");
     put_packets(out, "TX", stats.tx_packets, stats.tx_bytes);
-    put_named(
-        out,
-        &[
-            ("        TX errors ", stats.tx_errors),
-            ("  dropped ", stats.tx_dropped),
-            (" overruns ", stats.tx_fifo_errors),
-            ("  carrier ", counters.carrier),
-            ("  collisions ", stats.collisions),
-        ],
-    );
-}
-
-fn put_named(out: &mut Vec<u8>, numbers: &[(&str, u64)]) {
-    for (name, number) in numbers {
-        out.extend_from_slice(name.as_bytes());
-        text::put_u64(out, *number);
-    }
-    out.push(b'\n');
+    put!(out, "        TX errors ", stats.tx_errors, "  dropped ", stats.tx_dropped);
+    put!(out, " overruns ", stats.tx_fifo_errors, "  carrier ", counters.carrier, "  collisions ", stats.collisions);
+    put!(out, "\n");
 }
 
 fn put_packets(out: &mut Vec<u8>, direction: &str, packets: u64, bytes: u64) {
     let (tenths, unit) = human(bytes);
-    put_words(out, &["        ", direction, " packets "]);
-    text::put_u64(out, packets);
-    out.extend_from_slice(b"  bytes ");
-    text::put_u64(out, bytes);
-    out.extend_from_slice(b" (");
-    text::put_u64(out, tenths / 10);
-    out.push(b'.');
-    text::put_u64(out, tenths % 10);
-    put_words(out, &[" ", unit, ")\n"]);
+    put!(out, "        ", direction, " packets ", packets, "  bytes ", bytes);
+    put!(out, " (", tenths / 10, ".", tenths % 10, " ", unit, ")\n");
 }
 
 /// Returns the number in tenths of the largest unit that it exceeds, and the unit.

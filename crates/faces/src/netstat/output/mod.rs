@@ -5,7 +5,6 @@
 //! netstat counts as listening ([`Show::wants`]).
 
 mod address;
-mod cell;
 mod counter_words;
 mod counters;
 mod hardware;

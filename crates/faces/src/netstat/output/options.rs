@@ -36,11 +36,11 @@ impl Show {
         }
     }
 
-    pub(super) fn words(self) -> &'static [u8] {
+    pub(super) fn words(self) -> &'static str {
         match self {
-            Show::All => b"(servers and established)",
-            Show::Listening => b"(only servers)",
-            Show::Connected => b"(w/o servers)",
+            Show::All => "(servers and established)",
+            Show::Listening => "(only servers)",
+            Show::Connected => "(w/o servers)",
         }
     }
 }

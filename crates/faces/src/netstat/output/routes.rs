@@ -1,8 +1,9 @@
 //! `netstat -r` and `netstat -g`: lines of routes and of multicast memberships.
 
-use super::cell::{put_cell, put_left, put_right_i32};
+use super::address::host;
+use crate::pieces::{Face, Left, Right, Written, list, put, when, written};
 use record::rows::{Membership, ProcRoute, rtf};
-use record::{Addr, Key, LookupId, Lookups, Value, text};
+use record::{Addr, Lookups};
 
 /// The options for routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,44 +39,38 @@ pub struct NetworkNames<'n> {
 }
 
 impl RouteColumns {
-    fn heading(self) -> &'static [u8] {
+    fn heading(self) -> &'static str {
         match self {
-            RouteColumns::Transport => b"Flags   MSS Window  irtt Iface\n",
-            RouteColumns::Metric => b"Flags Metric Ref    Use Iface\n",
-            RouteColumns::All => b"Flags Metric Ref    Use Iface    MSS   Window irtt\n",
-            RouteColumns::Nothing => b"",
+            RouteColumns::Transport => "Flags   MSS Window  irtt Iface\n",
+            RouteColumns::Metric => "Flags Metric Ref    Use Iface\n",
+            RouteColumns::All => "Flags Metric Ref    Use Iface    MSS   Window irtt\n",
+            RouteColumns::Nothing => "",
         }
     }
 }
 
 /// Appends title and heading of the IPv4 table.
 pub fn put_routes_heading(out: &mut Vec<u8>, options: &RouteOptions) {
-    out.extend_from_slice(b"Kernel IP routing table\n");
-    if options.columns != RouteColumns::Nothing {
-        out.extend_from_slice(b"Destination     Gateway         Genmask         ");
-        out.extend_from_slice(options.columns.heading());
-    }
+    let front = when(options.columns != RouteColumns::Nothing, "Destination     Gateway         Genmask         ");
+    put!(out, "Kernel IP routing table\n", front, options.columns.heading());
 }
 
 /// Appends title and heading of the IPv4 routing cache (`-C`), which has been empty since Linux 3.6.
 pub fn put_cache_heading(out: &mut Vec<u8>, options: &RouteOptions) {
-    out.extend_from_slice(b"Kernel IP routing cache\n");
-    match options.columns {
-        RouteColumns::Nothing => return,
-        _ => out.extend_from_slice(b"Source          Destination     Gateway         "),
-    }
     let heading = options.columns.heading();
-    if options.columns == RouteColumns::All {
-        out.extend_from_slice(heading.strip_suffix(b"\n").unwrap_or(heading));
-        return out.extend_from_slice(b"  TOS HHRef HHUptod     SpecDst\n");
+    let front = when(options.columns != RouteColumns::Nothing, "Source          Destination     Gateway         ");
+    put!(out, "Kernel IP routing cache\n", front, heading.trim_end());
+    match options.columns {
+        RouteColumns::Nothing => {}
+        RouteColumns::All => put!(out, "  TOS HHRef HHUptod     SpecDst\n"),
+        _ => put!(out, "\n"),
     }
-    out.extend_from_slice(heading);
 }
 
 /// Appends title and heading of the IPv6 table, or of its cache.
 pub fn put_routes6_heading(out: &mut Vec<u8>, cache: bool) {
-    out.extend_from_slice(if cache { b"Kernel IPv6 routing cache\n" } else { b"Kernel IPv6 routing table\n" });
-    out.extend_from_slice(b"Destination                    Next Hop                   Flag Met Ref  Use If\n");
+    put!(out, if cache { "Kernel IPv6 routing cache\n" } else { "Kernel IPv6 routing table\n" });
+    put!(out, "Destination                    Next Hop                   Flag Met Ref  Use If\n");
 }
 
 /// Appends the line of an IPv4 route.
@@ -90,37 +85,27 @@ pub fn put_route(
         return;
     }
     let rejected = row.flags & rtf::REJECT != 0;
-    put_name(out, options, |out| put_target(out, row, options, names, lookups));
-    put_name(out, options, |out| match rejected {
-        true => out.push(b'-'),
-        false => put_gateway(out, row.gateway, options, lookups),
+    put_cut(out, options, 15, |out| put_target(out, row, options, names, lookups));
+    put!(out, " ");
+    put_cut(out, options, 15, |out| match rejected {
+        true => put!(out, "-"),
+        false => put!(out, gateway(row.gateway, options, lookups)),
     });
-    put_cell(out, 16, |out| text::put_v4(out, mask(row.prefix_len)));
     // For a rejecting route, netstat omits the letters before the `!`.
     let flags = if rejected { row.flags & !(rtf::UP | rtf::GATEWAY) } else { row.flags };
-    put_cell(out, 5, |out| put_letters(out, flags, LETTERS4));
-    match options.columns {
-        RouteColumns::Transport => put_transport(out, row, options, rejected),
-        RouteColumns::Metric => put_metric(out, row, options, rejected),
-        RouteColumns::All => put_all(out, row, options, rejected),
-        RouteColumns::Nothing => {}
-    }
-    out.push(b'\n');
+    put!(out, " ", Left(Addr::V4(mask(row.prefix_len)), 16), Left(letters(flags, LETTERS4), 5));
+    put_columns(out, row, options, rejected);
+    put!(out, "\n");
 }
 
 fn mask(bits: u8) -> [u8; 4] {
     u32::MAX.checked_shl(32u32.saturating_sub(bits.into())).unwrap_or(0).to_be_bytes()
 }
 
-/// Appends a cell of 15 columns and a blank; a longer name is not cut, unless the old bytes are requested.
-fn put_name(out: &mut Vec<u8>, options: &RouteOptions, put: impl FnOnce(&mut Vec<u8>)) {
-    put_cut(out, options, 15, put);
-    out.push(b' ');
-}
-
-fn put_cut(out: &mut Vec<u8>, options: &RouteOptions, width: usize, put: impl FnOnce(&mut Vec<u8>)) {
+/// Appends a cell of `width` columns; a longer name is not cut, unless the old bytes are requested.
+fn put_cut(out: &mut Vec<u8>, options: &RouteOptions, width: usize, write: impl Fn(&mut Vec<u8>)) {
     let start = out.len();
-    put_cell(out, width, put);
+    put!(out, Left(written(write), width));
     if options.bug_compatible && !options.wide {
         out.truncate(start + width);
     }
@@ -133,20 +118,18 @@ fn put_target(
     names: NetworkNames<'_>,
     lookups: &Lookups<'_>,
 ) {
-    let Addr::V4(target) = row.target else { return text::put_addr(out, row.target) };
-    if options.numeric {
-        return text::put_v4(out, target);
-    }
+    let target = match row.target {
+        Addr::V4(target) if !options.numeric => target,
+        _ => return put!(out, row.target),
+    };
     if row.target.is_unspecified() {
-        return out.extend_from_slice(if row.prefix_len == 0 { b"default" } else { b"0.0.0.0" });
+        return put!(out, if row.prefix_len == 0 { "default" } else { "0.0.0.0" });
     }
     if is_host(row) {
-        return put_host(out, row.target, options, lookups);
+        return put!(out, host(row.target, options.bug_compatible, lookups));
     }
-    match (names.network)(target) {
-        Some(name) => text::put_face(out, name, options.bug_compatible),
-        None => text::put_v4(out, target),
-    }
+    let name = (names.network)(target).map(|name| Face(name, options.bug_compatible));
+    put!(out, name.ok_or(row.target));
 }
 
 /// True if the target of an IPv4 route is a host, by its flags or by bits outside of its network: then the name of a
@@ -166,145 +149,78 @@ pub fn named_hosts(row: &ProcRoute<'_>) -> impl Iterator<Item = Addr> {
         .filter(|addr| !addr.is_unspecified())
 }
 
-fn put_gateway(out: &mut Vec<u8>, gateway: Addr, options: &RouteOptions, lookups: &Lookups<'_>) {
-    if options.numeric || gateway.is_unspecified() {
-        return text::put_addr(out, gateway);
-    }
-    put_host(out, gateway, options, lookups);
-}
-
-fn put_host(out: &mut Vec<u8>, addr: Addr, options: &RouteOptions, lookups: &Lookups<'_>) {
-    match lookups.value(LookupId::Hosts, Key::Addr(addr.unmapped())) {
-        Value::Bytes(name) => text::put_face(out, name, options.bug_compatible),
-        _ => text::put_addr(out, addr.unmapped()),
+fn gateway<'l>(gateway: Addr, options: &RouteOptions, lookups: &'l Lookups<'_>) -> Result<Face<'l>, Addr> {
+    match options.numeric || gateway.is_unspecified() {
+        true => Err(gateway),
+        false => host(gateway, options.bug_compatible, lookups),
     }
 }
 
-fn put_transport(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejected: bool) {
-    if rejected {
-        return out.extend_from_slice(b"     - -          - -");
+/// Appends the columns after the flags; netstat prints every number as signed.
+fn put_columns(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejected: bool) {
+    let [mss, window, rtt, metric, refs, uses] =
+        [row.mss, row.window, row.rtt_ms, row.metric, row.refs, row.uses].map(|number| number as i32);
+    let iface = Face(row.iface, options.bug_compatible);
+    match (options.columns, rejected) {
+        (RouteColumns::Nothing, _) => {}
+        (RouteColumns::Transport, true) => put!(out, "     - -          - -"),
+        (RouteColumns::Transport, false) => {
+            put!(out, " ", Right(mss, 5), " ", Left(window, 5), " ", Right(rtt, 6), " ", iface);
+        }
+        (RouteColumns::Metric, true) => put!(out, " ", Left(metric, 6), " -  ", Right(uses, 7), " -"),
+        (RouteColumns::Metric, false) => {
+            put!(out, " ", Left(metric, 6), " ", Left(refs, 2), " ", Right(uses, 7), " ", iface);
+        }
+        (RouteColumns::All, true) => {
+            put!(out, " ", Left(metric, 6), " -  ", Right(uses, 7), " -        -     -      -");
+        }
+        (RouteColumns::All, false) => {
+            put!(out, " ", Left(metric, 6), " ", Left(refs, 3), " ", Right(uses, 6), " ");
+            put_cut(out, options, 6, |out| put!(out, Face(row.iface, options.bug_compatible)));
+            put!(out, "   ", Left(mss, 5), " ", Left(window, 6), " ", rtt);
+        }
     }
-    out.push(b' ');
-    put_right_i32(out, row.mss as i32, 5);
-    out.push(b' ');
-    put_left(out, (row.window as i32).into(), 5);
-    out.push(b' ');
-    put_right_i32(out, row.rtt_ms as i32, 6);
-    out.push(b' ');
-    text::put_face(out, row.iface, options.bug_compatible);
-}
-
-fn put_metric(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejected: bool) {
-    put_number(out, row.metric, 6);
-    if rejected {
-        out.extend_from_slice(b" -  ");
-        put_right_i32(out, row.uses as i32, 7);
-        return out.extend_from_slice(b" -");
-    }
-    put_number(out, row.refs, 2);
-    out.push(b' ');
-    put_right_i32(out, row.uses as i32, 7);
-    out.push(b' ');
-    text::put_face(out, row.iface, options.bug_compatible);
-}
-
-fn put_all(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejected: bool) {
-    put_number(out, row.metric, 6);
-    if rejected {
-        out.extend_from_slice(b" -  ");
-        put_right_i32(out, row.uses as i32, 7);
-        return out.extend_from_slice(b" -        -     -      -");
-    }
-    put_number(out, row.refs, 3);
-    out.push(b' ');
-    put_right_i32(out, row.uses as i32, 6);
-    out.push(b' ');
-    put_cut(out, options, 6, |out| text::put_face(out, row.iface, options.bug_compatible));
-    out.extend_from_slice(b"  ");
-    put_number(out, row.mss, 5);
-    put_number(out, row.window, 6);
-    out.push(b' ');
-    text::put_i64(out, (row.rtt_ms as i32).into());
-}
-
-/// Appends a blank and a left-aligned number; netstat prints every number as signed.
-fn put_number(out: &mut Vec<u8>, n: u32, width: usize) {
-    out.push(b' ');
-    put_left(out, (n as i32).into(), width);
 }
 
 /// Appends the line of an IPv6 route.
 pub fn put_route6(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, lookups: &Lookups<'_>) {
-    put_cell(out, 30, |out| {
-        put_addr6(out, row.target, options, lookups);
-        out.push(b'/');
-        text::put_u64(out, row.prefix_len.into());
-    });
-    out.push(b' ');
-    put_cell(out, 26, |out| put_addr6(out, row.gateway, options, lookups));
-    out.push(b' ');
-    put_cell(out, 4, |out| put_letters(out, row.flags, LETTERS6));
-    put_number(out, row.metric, 3);
-    put_number(out, row.refs, 1);
-    out.push(b' ');
-    put_right_i32(out, row.uses as i32, 6);
-    out.push(b' ');
-    text::put_face(out, row.iface, options.bug_compatible);
-    out.push(b'\n');
+    let target = list!(addr6(row.target, options, lookups), "/", row.prefix_len);
+    put!(out, Left(target, 30), " ", Left(addr6(row.gateway, options, lookups), 26), " ");
+    put!(out, Left(letters(row.flags, LETTERS6), 4), " ", Left(row.metric as i32, 3), " ", Left(row.refs as i32, 1));
+    put!(out, " ", Right(row.uses as i32, 6), " ", Face(row.iface, options.bug_compatible), "\n");
 }
 
-fn put_addr6(out: &mut Vec<u8>, addr: Addr, options: &RouteOptions, lookups: &Lookups<'_>) {
-    if options.numeric {
-        return text::put_addr(out, addr.unmapped());
+fn addr6<'l>(
+    addr: Addr,
+    options: &RouteOptions,
+    lookups: &'l Lookups<'_>,
+) -> Result<&'static str, Result<Face<'l>, Addr>> {
+    match addr.is_unspecified() {
+        _ if options.numeric => Err(Err(addr.unmapped())),
+        true => Ok("[::]"),
+        false => Err(host(addr, options.bug_compatible, lookups)),
     }
-    if addr.is_unspecified() {
-        return out.extend_from_slice(b"[::]");
-    }
-    put_host(out, addr, options, lookups);
 }
 
 /// Letters of IPv4 routes.
+#[rustfmt::skip]
 const LETTERS4: &[(u32, u8)] = &[
-    (rtf::UP, b'U'),
-    (rtf::GATEWAY, b'G'),
-    (rtf::REJECT, b'!'),
-    (rtf::HOST, b'H'),
-    (rtf::REINSTATE, b'R'),
-    (rtf::DYNAMIC, b'D'),
-    (rtf::MODIFIED, b'M'),
-    (rtf::DEFAULT, b'd'),
-    (rtf::ALLONLINK, b'a'),
-    (rtf::ADDRCONF, b'c'),
-    (rtf::NONEXTHOP, b'o'),
-    (rtf::EXPIRES, b'e'),
-    (rtf::CACHE, b'c'),
-    (rtf::FLOW, b'f'),
-    (rtf::POLICY, b'p'),
-    (rtf::LOCAL, b'l'),
-    (rtf::MTU, b'u'),
-    (rtf::WINDOW, b'w'),
-    (rtf::IRTT, b'i'),
-    (rtf::NOTCACHED, b'n'),
+    (rtf::UP, b'U'), (rtf::GATEWAY, b'G'), (rtf::REJECT, b'!'), (rtf::HOST, b'H'), (rtf::REINSTATE, b'R'),
+    (rtf::DYNAMIC, b'D'), (rtf::MODIFIED, b'M'), (rtf::DEFAULT, b'd'), (rtf::ALLONLINK, b'a'), (rtf::ADDRCONF, b'c'),
+    (rtf::NONEXTHOP, b'o'), (rtf::EXPIRES, b'e'), (rtf::CACHE, b'c'), (rtf::FLOW, b'f'), (rtf::POLICY, b'p'),
+    (rtf::LOCAL, b'l'), (rtf::MTU, b'u'), (rtf::WINDOW, b'w'), (rtf::IRTT, b'i'), (rtf::NOTCACHED, b'n'),
 ];
 
 /// Letters of IPv6 routes.
+#[rustfmt::skip]
 const LETTERS6: &[(u32, u8)] = &[
-    (rtf::UP, b'U'),
-    (rtf::REJECT, b'!'),
-    (rtf::GATEWAY, b'G'),
-    (rtf::HOST, b'H'),
-    (rtf::DEFAULT, b'D'),
-    (rtf::ADDRCONF, b'A'),
-    (rtf::CACHE, b'C'),
-    (rtf::ALLONLINK, b'a'),
-    (rtf::EXPIRES, b'e'),
-    (rtf::MODIFIED, b'm'),
-    (rtf::NONEXTHOP, b'n'),
-    (rtf::FLOW, b'f'),
+    (rtf::UP, b'U'), (rtf::REJECT, b'!'), (rtf::GATEWAY, b'G'), (rtf::HOST, b'H'), (rtf::DEFAULT, b'D'),
+    (rtf::ADDRCONF, b'A'), (rtf::CACHE, b'C'), (rtf::ALLONLINK, b'a'), (rtf::EXPIRES, b'e'), (rtf::MODIFIED, b'm'),
+    (rtf::NONEXTHOP, b'n'), (rtf::FLOW, b'f'),
 ];
 
-fn put_letters(out: &mut Vec<u8>, flags: u32, letters: &[(u32, u8)]) {
-    out.extend(letters.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, letter)| letter));
+fn letters(flags: u32, letters: &'static [(u32, u8)]) -> Written<impl Fn(&mut Vec<u8>)> {
+    written(move |out| out.extend(letters.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, letter)| letter)))
 }
 
 /// Title and heading of the memberships in multicast groups, for any requested families.
@@ -322,16 +238,12 @@ pub fn put_membership(
     bug_compatible: bool,
     lookups: &Lookups<'_>,
 ) {
-    put_cell(out, 15, |out| text::put_face(out, row.iface, bug_compatible));
-    out.push(b' ');
-    put_left(out, row.users.into(), 6);
-    out.push(b' ');
+    put!(out, Left(Face(row.iface, bug_compatible), 15), " ", Left(row.users, 6), " ");
     let options = RouteOptions { columns: RouteColumns::Nothing, numeric, wide: true, bug_compatible };
     match row.group {
-        Addr::V4(_) => put_gateway(out, row.group, &options, lookups),
-        Addr::V6(_) => put_addr6(out, row.group, &options, lookups),
+        Addr::V4(_) => put!(out, gateway(row.group, &options, lookups), "\n"),
+        Addr::V6(_) => put!(out, addr6(row.group, &options, lookups), "\n"),
     }
-    out.push(b'\n');
 }
 
 #[cfg(test)]

@@ -1,33 +1,24 @@
 //! The cell "Timer".
 
+use crate::pieces::{Padded, put};
+use record::Proto;
 use record::rows::Socket;
-use record::{Proto, text};
 
-/// Appends `off (0.00/0/0)`, `keepalive (7196.34/0/0)`, …: the timer, its seconds, retransmissions, probes.
+/// Appends ` off (0.00/0/0)`, ` keepalive (7196.34/0/0)`, …: the timer, its seconds, retransmissions, probes.
 pub(super) fn put_timer(out: &mut Vec<u8>, row: &Socket<'_>) {
     let (retransmits, probes) = counts(row);
-    let name: &[u8] = match row.timer.0 {
-        _ if row.proto != Proto::Tcp => b"off",
-        0 => b"off",
-        1 => b"on",
-        2 => b"keepalive",
-        3 => b"timewait",
-        4 => b"probe",
-        _ => b"unkn-",
+    let name = match row.timer.0 {
+        _ if row.proto != Proto::Tcp => Ok("off"),
+        0 => Ok("off"),
+        1 => Ok("on"),
+        2 => Ok("keepalive"),
+        3 => Ok("timewait"),
+        4 => Ok("probe"),
+        timer => Err(("unkn-", timer)),
     };
-    out.extend_from_slice(name);
-    if name.ends_with(b"-") {
-        text::put_u64(out, row.timer.0.into());
-    }
-    out.extend_from_slice(b" (");
     // The kernel's file counts in hundredths of a second.
-    let ticks = if name == b"off" { 0 } else { u64::from(row.timer_ms / 10) };
-    text::put_u64(out, ticks / 100);
-    out.extend([b'.', b'0' + (ticks / 10 % 10) as u8, b'0' + (ticks % 10) as u8, b'/']);
-    text::put_u64(out, retransmits);
-    out.push(b'/');
-    text::put_u64(out, probes);
-    out.push(b')');
+    let ticks = if name == Ok("off") { 0 } else { row.timer_ms / 10 };
+    put!(out, " ", name, " (", ticks / 100, ".", Padded(ticks % 100, 2), "/", retransmits, "/", probes, ")");
 }
 
 /// Returns retransmissions and probes. Only `tcp_info` has both; without it, only the count of the running timer is

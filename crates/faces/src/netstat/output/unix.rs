@@ -1,9 +1,9 @@
 //! The block "Active UNIX domain sockets".
 
-use super::address::fill;
 use super::options::SocketLayout;
+use crate::pieces::{Face, Left, put, when};
+use record::State;
 use record::rows::{Socket, UnixPart};
-use record::{State, text};
 
 /// `__SO_WAITDATA` and `__SO_NOSPACE` (of very old kernels).
 const WAITS_FOR_DATA: u32 = 1 << 17;
@@ -11,62 +11,37 @@ const HAS_NO_SPACE: u32 = 1 << 18;
 
 /// Appends everything before the program: protocol, references, flags, type, state, inode.
 pub(super) fn put_front(out: &mut Vec<u8>, row: &Socket<'_>, part: &UnixPart<'_>) {
-    out.extend_from_slice(b"unix  ");
-    let start = out.len();
-    match part.refs {
-        Some(refs) => text::put_u64(out, refs.into()),
-        None => out.push(b'-'),
-    }
-    fill(out, start, 6);
-    put_word(out, flags(row, part), 11);
-    put_word(out, type_word(part), 10);
-    put_word(out, state_word(row), 13);
-    out.push(b' ');
-    let start = out.len();
-    text::put_u64(out, row.inode.into());
-    fill(out, start, 8);
+    put!(out, "unix  ", Left(part.refs.ok_or("-"), 6), " ", Left(flags(row, part), 11), " ", Left(type_word(part), 10));
+    put!(out, " ", Left(state_word(row), 13), " ", Left(row.inode, 8));
 }
 
-fn put_word(out: &mut Vec<u8>, word: &[u8], width: usize) {
-    out.push(b' ');
-    let start = out.len();
-    out.extend_from_slice(word);
-    fill(out, start, width);
-}
-
-fn flags(row: &Socket<'_>, part: &UnixPart<'_>) -> &'static [u8] {
+fn flags(row: &Socket<'_>, part: &UnixPart<'_>) -> &'static str {
     let waiting = part.flags.unwrap_or(0);
     match (row.is_listener(), waiting & WAITS_FOR_DATA != 0, waiting & HAS_NO_SPACE != 0) {
-        (false, false, false) => b"[ ]",
-        (true, false, false) => b"[ ACC ]",
-        (false, true, false) => b"[ W ]",
-        (true, true, false) => b"[ ACC W ]",
-        (false, false, true) => b"[ N ]",
-        (true, false, true) => b"[ ACC N ]",
-        (false, true, true) => b"[ W N ]",
-        (true, true, true) => b"[ ACC W N ]",
+        (false, false, false) => "[ ]",
+        (true, false, false) => "[ ACC ]",
+        (false, true, false) => "[ W ]",
+        (true, true, false) => "[ ACC W ]",
+        (false, false, true) => "[ N ]",
+        (true, false, true) => "[ ACC N ]",
+        (false, true, true) => "[ W N ]",
+        (true, true, true) => "[ ACC W N ]",
     }
 }
 
-fn type_word(part: &UnixPart<'_>) -> &'static [u8] {
-    match part.kind.0 {
-        1 => b"STREAM",
-        2 => b"DGRAM",
-        3 => b"RAW",
-        4 => b"RDM",
-        5 => b"SEQPACKET",
-        _ => b"UNKNOWN",
-    }
+fn type_word(part: &UnixPart<'_>) -> &'static str {
+    const TYPES: [&str; 5] = ["STREAM", "DGRAM", "RAW", "RDM", "SEQPACKET"];
+    usize::from(part.kind.0).checked_sub(1).and_then(|nth| TYPES.get(nth)).copied().unwrap_or("UNKNOWN")
 }
 
 /// The four states in the file: a socket without an inode does not belong to a process yet, or any more.
-fn state_word(row: &Socket<'_>) -> &'static [u8] {
+fn state_word(row: &Socket<'_>) -> &'static str {
     match (row.state, row.inode) {
-        (State::LISTEN, _) => b"LISTENING",
-        (State::ESTABLISHED, 0) => b"CONNECTING",
-        (State::ESTABLISHED, _) => b"CONNECTED",
-        (_, 0) => b"DISCONNECTING",
-        _ => b"",
+        (State::LISTEN, _) => "LISTENING",
+        (State::ESTABLISHED, 0) => "CONNECTING",
+        (State::ESTABLISHED, _) => "CONNECTED",
+        (_, 0) => "DISCONNECTING",
+        _ => "",
     }
 }
 
@@ -74,18 +49,11 @@ fn state_word(row: &Socket<'_>) -> &'static [u8] {
 pub(super) fn put_path(out: &mut Vec<u8>, path: &[u8], options: &SocketLayout) {
     let path = if options.bug_compatible { first_word(path) } else { path };
     for (i, part) in path.split(|&b| b == 0).enumerate() {
-        if i > 0 {
-            out.push(b'@');
-        }
-        text::put_face(out, part, options.bug_compatible);
+        put!(out, when(i > 0, "@"), Face(part, options.bug_compatible));
     }
 }
 
 fn first_word(path: &[u8]) -> &[u8] {
     let blank = |b: &u8| matches!(b, b' ' | b'\t'..=b'\r');
-    let path = match path.iter().position(|b| !blank(b)) {
-        Some(start) => path.get(start..).unwrap_or_default(),
-        None => return b"",
-    };
-    path.split(blank).next().unwrap_or_default()
+    path.split(blank).find(|word| !word.is_empty()).unwrap_or_default()
 }

@@ -1,12 +1,13 @@
 //! The writer of sockets: headings, lines, and the order of the protocols.
 
-use super::address::{fill, put_endpoint};
+use super::address::put_endpoint;
 use super::options::{Names, SocketLayout};
 use super::routes::{GROUPS_HEADING, put_membership};
 use super::timer::put_timer;
 use super::unix;
+use crate::pieces::{Face, Left, Right, put, when, written};
 use record::rows::{Membership, Socket};
-use record::{Key, LookupId, Lookups, Owner, Proto, SinkError, Value, text};
+use record::{Key, LookupId, Lookups, Owner, Proto, SinkError, Value};
 use sinks::Out;
 use std::io::Write;
 
@@ -39,19 +40,10 @@ impl<'n, W: Write> Writer<'n, W> {
             return Ok(());
         }
         let (options, out) = (&self.options, self.out.buf());
-        out.extend_from_slice(b"Active Internet connections ");
-        out.extend_from_slice(options.show.words());
-        out.extend_from_slice(b"\nProto Recv-Q Send-Q Local Address           Foreign Address         State      ");
-        if options.extended {
-            out.extend_from_slice(b" User       Inode     ");
-        }
-        if options.programs {
-            out.extend_from_slice(b" PID/Program name    ");
-        }
-        if options.timers {
-            out.extend_from_slice(b" Timer");
-        }
-        out.push(b'\n');
+        put!(out, "Active Internet connections ", options.show.words());
+        put!(out, "\nProto Recv-Q Send-Q Local Address           Foreign Address         State      ");
+        put!(out, when(options.extended, " User       Inode     "), when(options.programs, " PID/Program name    "));
+        put!(out, when(options.timers, " Timer"), "\n");
         self.out.line_done()
     }
 
@@ -124,76 +116,46 @@ fn put_held<W: Write>(out: &mut Out<W>, held: &mut Vec<u8>) -> Result<(), SinkEr
 
 /// Appends everything after the protocol's name.
 fn put_internet(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {
-    put_queue(out, row.rqueue);
     // For a listener, the kernel's file has 0 where inet_diag has the limit of its backlog.
-    put_queue(out, if row.is_listener() { 0 } else { row.wqueue.unwrap_or(0) });
-    out.push(b' ');
+    let sent = if row.is_listener() { 0 } else { row.wqueue.unwrap_or(0) };
+    put!(out, " ", Right(u64::from(row.rqueue), 6), " ", Right(u64::from(sent), 6));
     put_endpoint(out, row.local, row.proto, options, names, lookups);
-    out.push(b' ');
     put_endpoint(out, row.peer, row.proto, options, names, lookups);
-    out.push(b' ');
-    let start = out.len();
-    out.extend_from_slice(state_word(row));
-    fill(out, start, 11);
+    put!(out, " ", Left(state_word(row), 11));
     if options.extended {
-        put_user(out, row.uid.unwrap_or(0), options, lookups);
-        let start = out.len();
-        text::put_u64(out, row.inode.into());
-        fill(out, start, 10);
+        put!(out, " ", Left(user(row.uid.unwrap_or(0), options, lookups), 10), " ", Left(row.inode, 10));
     }
     put_program(out, row, options, names, lookups);
     if options.timers {
-        out.push(b' ');
         put_timer(out, row);
     }
-    out.push(b'\n');
+    put!(out, "\n");
 }
 
-/// Appends a blank and a number, right-aligned in six columns.
-fn put_queue(out: &mut Vec<u8>, n: u32) {
-    let digits = text::u64_len(n.into());
-    out.resize(out.len() + 7usize.saturating_sub(digits).max(1), b' ');
-    text::put_u64(out, n.into());
-}
-
-fn state_word(row: &Socket<'_>) -> &'static [u8] {
-    const TCP: [&[u8]; 12] = [
-        b"",
-        b"ESTABLISHED",
-        b"SYN_SENT",
-        b"SYN_RECV",
-        b"FIN_WAIT1",
-        b"FIN_WAIT2",
-        b"TIME_WAIT",
-        b"CLOSE",
-        b"CLOSE_WAIT",
-        b"LAST_ACK",
-        b"LISTEN",
-        b"CLOSING",
+fn state_word(row: &Socket<'_>) -> &'static str {
+    #[rustfmt::skip]
+    const TCP: [&str; 13] = [
+        "", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT", "CLOSE", "CLOSE_WAIT",
+        "LAST_ACK", "LISTEN", "CLOSING", "SYN_RECV",
     ];
     // netstat prints the state of a raw socket as a number.
-    const RAW: [&[u8]; 12] = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"10", b"11"];
+    const RAW: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
     match (row.proto, row.state.0) {
-        (Proto::Raw, n) => RAW.get(usize::from(n)).copied().unwrap_or(b"12"),
-        (Proto::Tcp, 12) => b"SYN_RECV",
-        (Proto::Tcp, n) => TCP.get(usize::from(n)).copied().unwrap_or(b"UNKNOWN"),
-        (_, 1) => b"ESTABLISHED",
-        (_, 7) => b"",
-        _ => b"UNKNOWN",
+        (Proto::Raw, n) => RAW.get(usize::from(n)).copied().unwrap_or("12"),
+        (Proto::Tcp, n) => TCP.get(usize::from(n)).copied().unwrap_or("UNKNOWN"),
+        (_, 1) => "ESTABLISHED",
+        (_, 7) => "",
+        _ => "UNKNOWN",
     }
 }
 
-fn put_user(out: &mut Vec<u8>, uid: u32, options: &SocketLayout, lookups: &Lookups<'_>) {
-    out.push(b' ');
-    let start = out.len();
+fn user<'l>(uid: u32, options: &SocketLayout, lookups: &'l Lookups<'_>) -> Result<Face<'l>, i32> {
     let name = if options.numeric_users { Value::Null } else { lookups.value(LookupId::Users, Key::Id(uid.into())) };
     match name {
-        Value::Bytes(name) => text::put_face(out, name, options.bug_compatible),
+        Value::Bytes(name) => Ok(Face(name, options.bug_compatible)),
         // netstat prints the number as signed.
-        _ => text::put_i64(out, (uid as i32).into()),
+        _ => Err(uid as i32),
     }
-    fill(out, start, 10);
-    out.push(b' ');
 }
 
 /// Appends `PID/NAME` of the owner with the lowest PID, cut to 19 bytes; `-` without a known owner. netstat itself
@@ -202,20 +164,19 @@ fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, name
     if !options.programs {
         return;
     }
-    out.push(b' ');
-    let start = out.len();
     let key = if row.inode == 0 { Key::None } else { Key::Id(row.inode.into()) };
     let is_found = |owner: &&Owner| !options.bug_compatible || owner.descriptor().is_some();
-    match lookups.owners(key).iter().filter(is_found).min_by_key(|owner| owner.pid) {
-        None => out.push(b'-'),
+    let owner = lookups.owners(key).iter().filter(is_found).min_by_key(|owner| owner.pid);
+    let write = |out: &mut Vec<u8>| match owner {
+        None => put!(out, "-"),
         Some(owner) => {
-            text::put_u64(out, owner.pid.into());
-            out.push(b'/');
+            let start = out.len();
+            put!(out, owner.pid, "/");
             put_program_name(out, owner, options, names);
             out.truncate(start + PROGRAM_WIDTH - 1);
         }
-    }
-    fill(out, start, PROGRAM_WIDTH);
+    };
+    put!(out, " ", Left(written(write), PROGRAM_WIDTH));
 }
 
 /// Appends the part after the last slash of the command line's first word, if the word begins with a slash; the
@@ -224,7 +185,7 @@ fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &SocketLayout, na
     let start = out.len();
     if !(names.argv0)(owner.pid, out) {
         out.truncate(start);
-        return text::put_face(out, owner.process.as_bytes(), options.bug_compatible);
+        return put!(out, Face(owner.process.as_bytes(), options.bug_compatible));
     }
     let word = out.get(start..).unwrap_or_default();
     let slash = if word.starts_with(b"/") { word.iter().rposition(|&b| b == b'/') } else { None };
@@ -237,26 +198,22 @@ fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &SocketLayout, na
     let length = name.len().min(seen.len());
     seen.iter_mut().zip(name).for_each(|(to, &from)| *to = from);
     out.truncate(start);
-    text::put_face(out, seen.get(..length).unwrap_or_default(), options.bug_compatible);
+    put!(out, Face(seen.get(..length).unwrap_or_default(), options.bug_compatible));
 }
 
 fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {
     let Some(part) = row.unix else { return };
     unix::put_front(out, row, &part);
     put_program(out, row, options, names, lookups);
-    out.push(b' ');
+    put!(out, " ");
     unix::put_path(out, part.path.unwrap_or_default(), options);
-    out.push(b'\n');
+    put!(out, "\n");
 }
 
 fn put_unix_heading(out: &mut Vec<u8>, options: &SocketLayout) {
-    out.extend_from_slice(b"Active UNIX domain sockets ");
-    out.extend_from_slice(options.show.words());
-    out.extend_from_slice(b"\nProto RefCnt Flags       Type       State         I-Node  ");
-    if options.programs {
-        out.extend_from_slice(b" PID/Program name    ");
-    }
-    out.extend_from_slice(b" Path\n");
+    put!(out, "Active UNIX domain sockets ", options.show.words());
+    put!(out, "\nProto RefCnt Flags       Type       State         I-Node  ");
+    put!(out, when(options.programs, " PID/Program name    "), " Path\n");
 }
 
 #[cfg(test)]

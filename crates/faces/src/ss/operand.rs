@@ -57,13 +57,10 @@ fn mark(word: &[u8]) -> Option<Operand> {
 }
 
 /// Prefixes that name a family.
+#[rustfmt::skip]
 const FAMILY_WORDS: &[(&[u8], Family)] = &[
-    (b"unix:", Family::Unix),
-    (b"link:", Family::Packet),
-    (b"netlink:", Family::Netlink),
-    (b"vsock:", Family::Vsock),
-    (b"inet:", Family::Inet),
-    (b"inet6:", Family::Inet6),
+    (b"unix:", Family::Unix), (b"link:", Family::Packet), (b"netlink:", Family::Netlink), (b"vsock:", Family::Vsock),
+    (b"inet:", Family::Inet), (b"inet6:", Family::Inet6),
 ];
 
 fn host(word: &[u8], is_port: bool, asked: &mut Asked, environment: &dyn Environment) -> Result<HostCond, Stop> {

@@ -72,13 +72,10 @@ pub(super) struct Question {
 }
 
 /// Tables of IP sockets in ss's order.
+#[rustfmt::skip]
 const INTERNET: [(Db, Proto); 6] = [
-    (Db::Raw, Proto::Raw),
-    (Db::Udp, Proto::Udp),
-    (Db::Tcp, Proto::Tcp),
-    (Db::Mptcp, Proto::Mptcp),
-    (Db::Dccp, Proto::Dccp),
-    (Db::Sctp, Proto::Sctp),
+    (Db::Raw, Proto::Raw), (Db::Udp, Proto::Udp), (Db::Tcp, Proto::Tcp), (Db::Mptcp, Proto::Mptcp),
+    (Db::Dccp, Proto::Dccp), (Db::Sctp, Proto::Sctp),
 ];
 
 /// Parses the expression inside the namespace to be read, and makes the questions.

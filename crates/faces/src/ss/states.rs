@@ -34,21 +34,10 @@ pub(super) fn connected(layout: Layout) -> u32 {
 }
 
 /// The words for single states, indexed by the kernel's number.
+#[rustfmt::skip]
 const WORDS: [&str; 14] = [
-    "unknown",
-    "established",
-    "syn-sent",
-    "syn-recv",
-    "fin-wait-1",
-    "fin-wait-2",
-    "time-wait",
-    "unconnected",
-    "close-wait",
-    "last-ack",
-    "listening",
-    "closing",
-    "",
-    "bound-inactive",
+    "unknown", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "time-wait", "unconnected",
+    "close-wait", "last-ack", "listening", "closing", "", "bound-inactive",
 ];
 
 /// The states that a word stands for, ignoring case; None for a word unknown to ss.

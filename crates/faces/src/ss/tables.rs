@@ -54,47 +54,23 @@ pub(super) const VSOCK: u32 = bit(Db::VsockStream) | bit(Db::VsockDatagram);
 const ALL: u32 = INET | UNIX | PACKET | VSOCK | bit(Db::Netlink) | bit(Db::Xdp);
 
 /// The words of `-A`.
+#[rustfmt::skip]
 const WORDS: &[(&str, u32)] = &[
-    ("all", ALL),
-    ("inet", INET),
-    ("udp", bit(Db::Udp)),
-    ("dccp", bit(Db::Dccp)),
-    ("tcp", bit(Db::Tcp)),
-    ("mptcp", bit(Db::Mptcp)),
-    ("sctp", bit(Db::Sctp)),
-    ("raw", bit(Db::Raw)),
-    ("unix", UNIX),
-    ("unix_stream", bit(Db::UnixStream)),
-    ("u_str", bit(Db::UnixStream)),
-    ("unix_dgram", bit(Db::UnixDatagram)),
-    ("u_dgr", bit(Db::UnixDatagram)),
-    ("unix_seqpacket", bit(Db::UnixSeqpacket)),
-    ("u_seq", bit(Db::UnixSeqpacket)),
-    ("packet", PACKET),
-    ("packet_raw", bit(Db::PacketRaw)),
-    ("p_raw", bit(Db::PacketRaw)),
-    ("packet_dgram", bit(Db::PacketDatagram)),
-    ("p_dgr", bit(Db::PacketDatagram)),
-    ("netlink", bit(Db::Netlink)),
-    ("tipc", bit(Db::Tipc)),
-    ("vsock", VSOCK),
-    ("vsock_stream", bit(Db::VsockStream)),
-    ("v_str", bit(Db::VsockStream)),
-    ("vsock_dgram", bit(Db::VsockDatagram)),
-    ("v_dgr", bit(Db::VsockDatagram)),
-    ("xdp", bit(Db::Xdp)),
+    ("all", ALL), ("inet", INET), ("udp", bit(Db::Udp)), ("dccp", bit(Db::Dccp)), ("tcp", bit(Db::Tcp)),
+    ("mptcp", bit(Db::Mptcp)), ("sctp", bit(Db::Sctp)), ("raw", bit(Db::Raw)), ("unix", UNIX),
+    ("unix_stream", bit(Db::UnixStream)), ("u_str", bit(Db::UnixStream)), ("unix_dgram", bit(Db::UnixDatagram)),
+    ("u_dgr", bit(Db::UnixDatagram)), ("unix_seqpacket", bit(Db::UnixSeqpacket)), ("u_seq", bit(Db::UnixSeqpacket)),
+    ("packet", PACKET), ("packet_raw", bit(Db::PacketRaw)), ("p_raw", bit(Db::PacketRaw)),
+    ("packet_dgram", bit(Db::PacketDatagram)), ("p_dgr", bit(Db::PacketDatagram)), ("netlink", bit(Db::Netlink)),
+    ("tipc", bit(Db::Tipc)), ("vsock", VSOCK), ("vsock_stream", bit(Db::VsockStream)), ("v_str", bit(Db::VsockStream)),
+    ("vsock_dgram", bit(Db::VsockDatagram)), ("v_dgr", bit(Db::VsockDatagram)), ("xdp", bit(Db::Xdp)),
 ];
 
 /// The words of `-f`.
+#[rustfmt::skip]
 pub(super) const FAMILIES: &[(&str, Family)] = &[
-    ("inet", Family::Inet),
-    ("inet6", Family::Inet6),
-    ("link", Family::Packet),
-    ("unix", Family::Unix),
-    ("netlink", Family::Netlink),
-    ("tipc", Family::Tipc),
-    ("vsock", Family::Vsock),
-    ("xdp", Family::Xdp),
+    ("inet", Family::Inet), ("inet6", Family::Inet6), ("link", Family::Packet), ("unix", Family::Unix),
+    ("netlink", Family::Netlink), ("tipc", Family::Tipc), ("vsock", Family::Vsock), ("xdp", Family::Xdp),
 ];
 
 const fn family_bit(family: Family) -> u32 {

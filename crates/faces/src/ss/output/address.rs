@@ -1,7 +1,7 @@
 //! Addresses, ports and names of sockets.
 
+use crate::pieces::{Face, put};
 use record::rows::{Endpoint, Socket};
-use record::text::{put_addr, put_face, put_u64};
 use record::{Addr, Key, LookupId, Lookups, Value};
 
 /// AF_INET6, include/linux/socket.h.
@@ -22,18 +22,15 @@ pub(super) fn put_local(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'
     if row.ifindex == 0 {
         return;
     }
-    out.push(b'%');
+    put!(out, "%");
     put_iface(out, row.netns_id, row.ifindex, lookups, style.raw);
 }
 
 /// Appends the name of an interface, or `ifN` if the name is unknown.
 pub(super) fn put_iface(out: &mut Vec<u8>, netns_id: u64, ifindex: u32, lookups: &Lookups<'_>, raw: bool) {
     match lookups.value(LookupId::Ifaces, Key::Pair(netns_id, ifindex)) {
-        Value::Bytes(name) => put_face(out, name, raw),
-        _ => {
-            out.extend_from_slice(b"if");
-            put_u64(out, ifindex.into());
-        }
+        Value::Bytes(name) => put!(out, Face(name, raw)),
+        _ => put!(out, "if", ifindex),
     }
 }
 
@@ -46,40 +43,33 @@ fn put_host(out: &mut Vec<u8>, row: &Socket<'_>, end: &Endpoint, lookups: &Looku
     let v6only = row.family == AF_INET6 && row.v6only == Some(true);
     // A dual-stack wildcard is neither 0.0.0.0 nor [::].
     if end.addr == Addr::ANY6 && !v6only {
-        return out.push(b'*');
+        return put!(out, "*");
     }
     if style.resolve {
         if let Value::Bytes(name) = lookups.value(LookupId::Hosts, Key::Addr(end.addr.unmapped())) {
-            return put_face(out, name, style.raw);
+            return put!(out, Face(name, style.raw));
         }
     }
     match end.addr {
-        Addr::V4(_) => put_addr(out, end.addr),
-        Addr::V6(_) => {
-            out.push(b'[');
-            put_addr(out, end.addr);
-            out.push(b']');
-        }
+        Addr::V4(_) => put!(out, end.addr),
+        Addr::V6(_) => put!(out, "[", end.addr, "]"),
     }
 }
 
 /// Appends the name of a unix socket: `*` without a name, `@` for every NUL of an abstract one.
 pub(super) fn put_path(out: &mut Vec<u8>, path: Option<&[u8]>, raw: bool) {
     match path {
-        None => out.push(b'*'),
+        None => put!(out, "*"),
         Some([0, rest @ ..]) => {
-            out.push(b'@');
+            put!(out, "@");
             for part in rest.split_inclusive(|&b| b == 0) {
                 match part.split_last() {
-                    Some((0, before)) => {
-                        put_face(out, before, raw);
-                        out.push(b'@');
-                    }
-                    _ => put_face(out, part, raw),
+                    Some((0, before)) => put!(out, Face(before, raw), "@"),
+                    _ => put!(out, Face(part, raw)),
                 }
             }
         }
-        Some(path) => put_face(out, path.split(|&b| b == 0).next().unwrap_or_default(), raw),
+        Some(path) => put!(out, Face(path.split(|&b| b == 0).next().unwrap_or_default(), raw)),
     }
 }
 

@@ -1,13 +1,13 @@
 //! The items after the ports: owners, timer, identity, and the second line of `-m` and `-i`.
 
 use super::families;
-use super::item::put_item;
+use super::item::{HexItem, Item, line_break};
 use super::options::{Layout, Options};
 use super::rare;
 use super::security::{put_md5, put_ulp};
 use super::tcp;
+use crate::pieces::{Face, Hex, Padded, list, put, when};
 use record::rows::{SkMem, Socket, UnixPart};
-use record::text::{put_face, put_hex, put_u64};
 use record::{Key, LookupId, Lookups, Proto, State, Value};
 
 /// AF_INET6, include/linux/socket.h.
@@ -22,7 +22,8 @@ pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, op
         Proto::Packet => return put_packet(out, row, lookups, options),
         Proto::Netlink => return put_netlink(out, row, options),
         Proto::Vsock => return,
-        Proto::Tipc => return put_tipc(out, row, lookups, options),
+        Proto::Tipc if options.details => return put_details(out, row, lookups, options),
+        Proto::Tipc => return,
         Proto::Xdp => return put_xdp(out, row, lookups, options),
         // With /proc, ss shows nothing except the owners; with netlink, a socket has a cookie.
         Proto::Raw if row.cookie == 0 => return,
@@ -55,18 +56,16 @@ fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &
     if !options.details {
         return;
     }
-    put_shutdown(out, row.shutdown);
+    put!(out, arrows(row.shutdown));
     if let Some((device, inode)) = unix.vfs {
-        put_item(out, " ino:", inode.into());
         // The kernel's device number, split like the C library splits its own, because ss prints it like that.
-        put_item(out, " dev:", (device >> 8 & 0xfff).into());
-        put_item(out, "/", (device & 0xff | device >> 12 & !0xff).into());
+        put!(out, " ino:", inode, " dev:", device >> 8 & 0xfff, "/", device & 0xff | device >> 12 & !0xff);
     }
     // The sockets that wait to be accepted.
     if row.state == State::LISTEN {
-        out.extend_from_slice(b" peers:");
+        put!(out, " peers:");
         for icon in unix.icons.unwrap_or_default().chunks_exact(4) {
-            put_item(out, " ", icon.try_into().map_or(0, u32::from_ne_bytes).into());
+            put!(out, " ", icon.try_into().map_or(0, u32::from_ne_bytes));
         }
     }
 }
@@ -90,18 +89,12 @@ fn put_netlink(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     let Some(netlink) = row.extras.and_then(|rare| rare.netlink).filter(|_| options.shows_netlink()) else { return };
     if options.details {
         // Netlink has no addresses of the socket and of its callback, so ss prints zeros.
-        out.extend_from_slice(b" sk=0 cb=0 groups=0x");
+        put!(out, " sk=0 cb=0 groups=0x");
         rare::put_groups(out, netlink.groups);
     }
     if options.memory {
-        out.push(b'\t');
+        put!(out, "\t");
         put_skmem(out, row.skmem);
-    }
-}
-
-fn put_tipc(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
-    if options.details {
-        put_details(out, row, lookups, options);
     }
 }
 
@@ -130,125 +123,83 @@ fn put_timer(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
         4 => "persist",
         _ => "unknown",
     };
-    out.extend_from_slice(b" timer:(");
-    out.extend_from_slice(kind.as_bytes());
-    out.push(b',');
+    put!(out, " timer:(", kind, ",");
     let wrong_unit = options.bug_compatible && options.layout == Layout::V6_1;
     put_time(out, row.timer_ms, wrong_unit);
-    put_item(out, ",", row.retrans.into());
-    out.push(b')');
+    put!(out, ",", row.retrans, ")");
 }
 
 /// Appends `712ms`, `2.004sec`, `29sec`, `1min29sec`, `66min`; nothing for 0. ss 6.1 writes `2.004ms` for two seconds.
 fn put_time(out: &mut Vec<u8>, ms: u32, wrong_unit: bool) {
     let (minutes, seconds, rest) = (ms / 60_000, ms / 1000 % 60, ms % 1000);
     if minutes > 0 {
-        put_item(out, "", minutes.into());
-        out.extend_from_slice(b"min");
+        put!(out, minutes, "min");
     }
     let seconds = if minutes > 9 { 0 } else { seconds };
     let rest = if minutes > 0 || seconds > 9 { 0 } else { rest };
     if seconds > 0 {
-        put_u64(out, seconds.into());
-        out.extend_from_slice(if rest > 0 { b"." } else { b"sec" });
+        put!(out, seconds, if rest > 0 { "." } else { "sec" });
     }
     if rest > 0 {
-        out.extend_from_slice(&[b'0' + (rest / 100) as u8, b'0' + (rest / 10 % 10) as u8, b'0' + (rest % 10) as u8]);
-        out.extend_from_slice(if seconds > 0 && !wrong_unit { b"sec" } else { b"ms" });
+        put!(out, Padded(rest, 3), if seconds > 0 && !wrong_unit { "sec" } else { "ms" });
     }
 }
 
 fn put_details(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
-    if let Some(uid) = row.uid.filter(|&uid| uid != 0) {
-        put_item(out, " uid:", uid.into());
-    }
-    put_item(out, " ino:", row.inode.into());
-    out.extend_from_slice(b" sk:");
-    put_hex(out, row.cookie);
-    if let Some(mark) = row.mark.filter(|&mark| mark != 0) {
-        out.extend_from_slice(b" fwmark:0x");
-        put_hex(out, mark.into());
-    }
+    put!(out, Item(" uid:", row.uid), " ino:", row.inode, " sk:", Hex(row.cookie), HexItem(" fwmark:0x", row.mark));
     put_cgroup(out, row, lookups, options.bug_compatible);
-    if let Some(v6only) = row.v6only.filter(|_| row.family == AF_INET6) {
-        put_item(out, " v6only:", v6only.into());
-    }
-    put_shutdown(out, row.shutdown);
+    let v6only = row.v6only.filter(|_| row.family == AF_INET6);
+    put!(out, v6only.map(|v6only| (" v6only:", u8::from(v6only))), arrows(row.shutdown));
 }
 
 /// A cgroup without a path (not mounted, or removed) is omitted; ss prints its number as a path.
 fn put_cgroup(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, bug_compatible: bool) {
     let Some(id) = row.cgroup_id.filter(|&id| id != 0) else { return };
     match lookups.value(LookupId::Cgroups, Key::Id(id)) {
-        Value::Bytes(path) => {
-            out.extend_from_slice(b" cgroup:");
-            put_face(out, path, bug_compatible);
-        }
-        _ if bug_compatible => {
-            out.extend_from_slice(b" cgroup:unreachable:");
-            put_hex(out, id);
-        }
+        Value::Bytes(path) => put!(out, " cgroup:", Face(path, bug_compatible)),
+        _ if bug_compatible => put!(out, " cgroup:unreachable:", Hex(id)),
         _ => {}
     }
 }
 
-fn put_shutdown(out: &mut Vec<u8>, shutdown: Option<u8>) {
-    let arrows: &[u8] = match shutdown.map(|bits| bits & 3) {
-        None => return,
-        Some(0) => b" <->",
-        Some(1) => b" -->",
-        Some(2) => b" <--",
-        Some(_) => b" ---",
-    };
-    out.extend_from_slice(arrows);
+fn arrows(shutdown: Option<u8>) -> &'static str {
+    match shutdown.map(|bits| bits & 3) {
+        None => "",
+        Some(0) => " <->",
+        Some(1) => " -->",
+        Some(2) => " <--",
+        Some(_) => " ---",
+    }
 }
 
 fn put_tos(out: &mut Vec<u8>, row: &Socket<'_>) {
     let items =
         [(" tos:", row.tos.map(u32::from)), (" tclass:", row.tclass.map(u32::from)), (" class_id:", row.class_id)];
     for (words, n) in items {
-        let Some(n) = n else { continue };
-        out.extend_from_slice(words.as_bytes());
         // C's %#x has no prefix for 0.
-        if n > 0 {
-            out.extend_from_slice(b"0x");
-        }
-        put_hex(out, n.into());
+        put!(out, n.map(|n| list!(words, when(n > 0, "0x"), Hex(n))));
     }
 }
 
 /// The bits of INET_DIAG_SOCKOPT, the lowest first, include/uapi/linux/inet_diag.h `struct inet_diag_sockopt`.
+#[rustfmt::skip]
 const SOCKOPTS: [&str; 11] = [
-    " recverr",
-    " is_icsk",
-    " freebind",
-    " hdrincl",
-    " mc_loop",
-    " transparent",
-    " mc_all",
-    " nodefrag",
-    " bind_addr_no_port",
-    " recverr_rfc4884",
-    " defer_connect",
+    " recverr", " is_icsk", " freebind", " hdrincl", " mc_loop", " transparent", " mc_all", " nodefrag",
+    " bind_addr_no_port", " recverr_rfc4884", " defer_connect",
 ];
 
 fn put_sockopt(out: &mut Vec<u8>, row: &Socket<'_>, one_line: bool) {
     let Some([low, high]) = row.sockopt else { return };
     let bits = u16::from_le_bytes([low, high]);
-    out.extend_from_slice(if one_line { b" " } else { b"\n\t" });
-    out.extend_from_slice(b"inet-sockopt: (");
+    put!(out, line_break(one_line), "inet-sockopt: (");
     for (i, word) in SOCKOPTS.iter().enumerate() {
-        if bits >> i & 1 == 1 {
-            out.extend_from_slice(word.as_bytes());
-        }
+        put!(out, when(bits >> i & 1 == 1, word));
     }
-    out.push(b')');
+    put!(out, ")");
 }
 
 fn put_second_line(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
-    if !options.one_line {
-        out.extend_from_slice(b"\n\t");
-    }
+    put!(out, when(!options.one_line, "\n\t"));
     if options.memory {
         put_skmem(out, row.skmem);
     }
@@ -281,12 +232,12 @@ fn put_skmem(out: &mut Vec<u8>, skmem: Option<SkMem<'_>>) {
     for (i, letter) in SKMEM.iter().enumerate() {
         // Older kernels do not send backlog and drops.
         match skmem.get(i) {
-            Some(n) => put_item(out, letter, n.into()),
-            None if i < 7 => put_item(out, letter, 0),
+            Some(n) => put!(out, *letter, n),
+            None if i < 7 => put!(out, *letter, "0"),
             None => {}
         }
     }
-    out.push(b')');
+    put!(out, ")");
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Decimal numbers in C's formats (`%g`, `%.0f`), and rates.
 
-use record::text::put_u64;
+use crate::pieces::{Padded, put};
 use std::io::Write;
 
 /// Significant digits of `%g`.
@@ -35,12 +35,9 @@ pub(super) fn put_thousandths(out: &mut Vec<u8>, n: u32) {
         return put_g(out, f64::from(n) / 1000.0, DIGITS);
     }
     // At most three digits before the point and three after it: exact.
-    put_u64(out, u64::from(n / 1000));
-    let rest = n % 1000;
-    if rest > 0 {
-        let digits = [b'.', b'0' + (rest / 100) as u8, b'0' + (rest / 10 % 10) as u8, b'0' + (rest % 10) as u8];
-        out.extend_from_slice(without_zeros(&digits));
-    }
+    let start = out.len();
+    put!(out, n / 1000, ".", Padded(n % 1000, 3));
+    out.truncate(start + without_zeros(out.get(start..).unwrap_or_default()).len());
 }
 
 /// Appends `%g`, with six significant digits.
@@ -57,11 +54,7 @@ fn put_g(out: &mut Vec<u8>, x: f64, digits: usize) {
         parts.next().and_then(|e| std::str::from_utf8(e).ok()).and_then(|e| e.parse::<i32>().ok()).unwrap_or(0);
     if exponent < -4 || exponent >= digits as i32 {
         out.extend_from_slice(without_zeros(mantissa));
-        out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
-        if exponent.unsigned_abs() < 10 {
-            out.push(b'0');
-        }
-        return put_u64(out, exponent.unsigned_abs().into());
+        return put!(out, if exponent < 0 { "e-" } else { "e+" }, Padded(exponent.unsigned_abs(), 2));
     }
     let decimals = usize::try_from(digits as i32 - 1 - exponent).unwrap_or(0);
     out.extend_from_slice(without_zeros(Scratch::of(format_args!("{x:.decimals$}")).as_bytes()));
@@ -88,7 +81,7 @@ pub(super) fn put_rate(out: &mut Vec<u8>, bits: f64, numeric: bool) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if numeric {
         if bits < EXACT && bits.fract() == 0.0 {
-            return put_u64(out, bits as u64);
+            return put!(out, bits as u64);
         }
         return out.extend_from_slice(Scratch::of(format_args!("{bits:.0}")).as_bytes());
     }

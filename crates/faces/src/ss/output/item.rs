@@ -1,9 +1,29 @@
 //! Items of the second line and of the last cell.
 
-use record::text::put_u64;
+use crate::pieces::{ByteSink, Hex, Put, put};
 
-/// Appends items of the form ` NAME:N`: the words, then the number.
-pub(super) fn put_item(out: &mut Vec<u8>, words: &str, n: u64) {
-    out.extend_from_slice(words.as_bytes());
-    put_u64(out, n);
+/// Words and a number; nothing without a number, or if it is 0.
+pub(super) struct Item<N>(pub(super) &'static str, pub(super) Option<N>);
+/// The same in hexadecimal.
+pub(super) struct HexItem<N>(pub(super) &'static str, pub(super) Option<N>);
+
+impl<P: ByteSink, N: Into<u64> + Copy> Put<P> for Item<N> {
+    fn put(&self, pen: &mut P) {
+        if let Some(number @ 1..) = self.1.map(Into::into) {
+            put!(pen, self.0, number);
+        }
+    }
+}
+
+impl<P: ByteSink, N: Into<u64> + Copy> Put<P> for HexItem<N> {
+    fn put(&self, pen: &mut P) {
+        if let Some(number @ 1..) = self.1.map(Into::into) {
+            put!(pen, self.0, Hex(number));
+        }
+    }
+}
+
+/// Returns what separates the lines of a row.
+pub(super) fn line_break(one_line: bool) -> &'static str {
+    if one_line { " " } else { "\n\t" }
 }

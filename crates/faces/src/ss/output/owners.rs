@@ -1,10 +1,9 @@
 //! The owners of a socket: processes, threads, security contexts.
 
-use super::item::put_item;
 use super::options::{Context, Options, Tasks};
+use crate::pieces::{Face, put};
 use crate::quoted::put_quoted;
 use record::rows::Socket;
-use record::text::put_face;
 use record::{Comm, Key, LookupId, Lookups, Owner, Value};
 
 /// Printed for an unknown context.
@@ -29,7 +28,7 @@ pub(super) fn put(
         return;
     }
     sorted.sort_unstable_by_key(|o| std::cmp::Reverse((o.pid, o.fd)));
-    out.extend_from_slice(b" users:(");
+    put!(out, " users:(");
     let start = out.len();
     for of_process in sorted.chunk_by(|a, b| a.pid == b.pid) {
         put_process(out, row.inode, of_process, options, lookups, tasks);
@@ -38,7 +37,7 @@ pub(super) fn put(
     if out.len() > start {
         out.pop();
     }
-    out.push(b')');
+    put!(out, ")");
 }
 
 /// Appends the entries of one process: first its threads that have the socket open, the newest first, then the process
@@ -81,23 +80,20 @@ struct Task {
 
 impl Task {
     fn put(&self, out: &mut Vec<u8>, options: &Options, tasks: Option<&dyn Tasks>) {
-        out.extend_from_slice(b"(\"");
+        put!(out, "(\"");
         put_name(out, self.name.as_bytes(), options.bug_compatible);
-        put_item(out, "\",pid=", self.pid.into());
-        if options.threads {
-            put_item(out, ",tid=", self.tid.into());
-        }
+        put!(out, "\",pid=", self.pid, options.threads.then_some((",tid=", self.tid)));
         if options.context != Context::None {
-            out.extend_from_slice(b",proc_ctx=");
+            put!(out, ",proc_ctx=");
             put_context(out, options, |out| tasks.is_some_and(|tasks| tasks.put_context(self.tid, out)));
         }
-        put_item(out, ",fd=", self.fd.into());
+        put!(out, ",fd=", self.fd);
         if options.context == Context::Socket {
-            out.extend_from_slice(b",sock_ctx=");
+            put!(out, ",sock_ctx=");
             let fd = self.fd;
             put_context(out, options, |out| tasks.is_some_and(|tasks| tasks.put_socket_context(self.tid, fd, out)));
         }
-        out.extend_from_slice(b"),");
+        put!(out, "),");
     }
 }
 
@@ -105,13 +101,13 @@ impl Task {
 fn put_context(out: &mut Vec<u8>, options: &Options, put: impl FnOnce(&mut Vec<u8>) -> bool) {
     let mut context = Vec::new();
     let told = put(&mut context);
-    put_face(out, if told { &context } else { UNAVAILABLE }, options.bug_compatible);
+    put!(out, Face(if told { &context } else { UNAVAILABLE }, options.bug_compatible));
 }
 
 /// Appends a process name in quotation marks. ss reads the name up to the first `)` and escapes nothing.
 fn put_name(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
     if bug_compatible {
-        return put_face(out, name.split(|&b| b == b')').next().unwrap_or_default(), true);
+        return put!(out, Face(name.split(|&b| b == b')').next().unwrap_or_default(), true));
     }
     put_quoted(out, name);
 }

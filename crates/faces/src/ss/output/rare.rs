@@ -1,64 +1,22 @@
 //! Cells of raw, packet, netlink and MPTCP sockets.
 
-use super::item::put_item;
+use super::item::{HexItem, Item, line_break};
 use super::options::{Layout, Processes};
+use crate::pieces::{Face, Hex, HexWide, put, when, word_of};
 use record::rows::{MptcpPart, NetlinkProtocol, PacketPart, PacketRing};
-use record::text::{put_face, put_hex, put_i64, put_u64};
 
 /// Words of iproute2 for EtherTypes (include/uapi/linux/if_ether.h, `ETH_P_*`).
+#[rustfmt::skip]
 const ETHERTYPES: &[(u16, &str)] = &[
-    (0x0001, "802_3"),
-    (0x0002, "ax25"),
-    (0x0004, "802_2"),
-    (0x0005, "snap"),
-    (0x0006, "ddcmp"),
-    (0x0007, "wan_ppp"),
-    (0x0008, "ppp_mp"),
-    (0x0009, "localtalk"),
-    (0x000c, "can"),
-    (0x0010, "ppptalk"),
-    (0x0011, "tr_802_2"),
-    (0x0015, "mobitex"),
-    (0x0016, "control"),
-    (0x0017, "irda"),
-    (0x0018, "econet"),
-    (0x0060, "loop"),
-    (0x0200, "pup"),
-    (0x0201, "pupat"),
-    (0x0800, "ip"),
-    (0x0805, "x25"),
-    (0x0806, "arp"),
-    (0x08ff, "bpq"),
-    (0x0a00, "ieeepup"),
-    (0x0a01, "ieeepupat"),
-    (0x6000, "dec"),
-    (0x6001, "dna_dl"),
-    (0x6002, "dna_rc"),
-    (0x6003, "dna_rt"),
-    (0x6004, "lat"),
-    (0x6005, "diag"),
-    (0x6006, "cust"),
-    (0x6007, "sca"),
-    (0x6558, "teb"),
-    (0x8035, "rarp"),
-    (0x809b, "atalk"),
-    (0x80f3, "aarp"),
-    (0x8100, "802.1Q"),
-    (0x8137, "ipx"),
-    (0x86dd, "ipv6"),
-    (0x8847, "mpls_uc"),
-    (0x8848, "mpls_mc"),
-    (0x884c, "atmmpoa"),
-    (0x8863, "ppp_disc"),
-    (0x8864, "ppp_ses"),
-    (0x8884, "atmfate"),
-    (0x8892, "profinet"),
-    (0x88a2, "aoe"),
-    (0x88a4, "ethercat"),
-    (0x88a8, "802.1ad"),
-    (0x88ca, "tipc"),
-    (0x88cc, "LLDP"),
-    (0x8902, "cfm"),
+    (0x0001, "802_3"), (0x0002, "ax25"), (0x0004, "802_2"), (0x0005, "snap"), (0x0006, "ddcmp"), (0x0007, "wan_ppp"),
+    (0x0008, "ppp_mp"), (0x0009, "localtalk"), (0x000c, "can"), (0x0010, "ppptalk"), (0x0011, "tr_802_2"),
+    (0x0015, "mobitex"), (0x0016, "control"), (0x0017, "irda"), (0x0018, "econet"), (0x0060, "loop"), (0x0200, "pup"),
+    (0x0201, "pupat"), (0x0800, "ip"), (0x0805, "x25"), (0x0806, "arp"), (0x08ff, "bpq"), (0x0a00, "ieeepup"),
+    (0x0a01, "ieeepupat"), (0x6000, "dec"), (0x6001, "dna_dl"), (0x6002, "dna_rc"), (0x6003, "dna_rt"), (0x6004, "lat"),
+    (0x6005, "diag"), (0x6006, "cust"), (0x6007, "sca"), (0x6558, "teb"), (0x8035, "rarp"), (0x809b, "atalk"),
+    (0x80f3, "aarp"), (0x8100, "802.1Q"), (0x8137, "ipx"), (0x86dd, "ipv6"), (0x8847, "mpls_uc"), (0x8848, "mpls_mc"),
+    (0x884c, "atmmpoa"), (0x8863, "ppp_disc"), (0x8864, "ppp_ses"), (0x8884, "atmfate"), (0x8892, "profinet"),
+    (0x88a2, "aoe"), (0x88a4, "ethercat"), (0x88a8, "802.1ad"), (0x88ca, "tipc"), (0x88cc, "LLDP"), (0x8902, "cfm"),
 ];
 
 /// Returns the EtherType for a word, in any case.
@@ -82,65 +40,38 @@ const ETH_P_ALL: u16 = 3;
 
 /// Appends the protocol of a packet socket: `*` for all, a word, or the number in brackets.
 pub(super) fn put_ethertype(out: &mut Vec<u8>, ethertype: u16, numeric: bool) {
-    if ethertype == ETH_P_ALL {
-        return out.push(b'*');
-    }
-    match ETHERTYPES.iter().find(|(number, _)| *number == ethertype && !numeric) {
-        Some((_, word)) => out.extend_from_slice(word.as_bytes()),
-        None => {
-            put_item(out, "[", ethertype.into());
-            out.push(b']');
-        }
+    match word_of(ETHERTYPES, ethertype).filter(|_| !numeric) {
+        _ if ethertype == ETH_P_ALL => put!(out, "*"),
+        Some(word) => put!(out, word),
+        None => put!(out, "[", ethertype, "]"),
     }
 }
 
 /// Words of iproute2 by number, "" without a word.
+#[rustfmt::skip]
 const PROTOCOLS: [&str; 22] = [
-    "rtnl",
-    "unused",
-    "usersock",
-    "fw",
-    "tcpdiag",
-    "nflog",
-    "xfrm",
-    "selinux",
-    "iscsi",
-    "audit",
-    "fiblookup",
-    "connector",
-    "nft",
-    "ip6fw",
-    "dec-rt",
-    "uevent",
-    "genl",
-    "",
-    "scsi-trans",
-    "ecryptfs",
-    "rdma",
-    "crypto",
+    "rtnl", "unused", "usersock", "fw", "tcpdiag", "nflog", "xfrm", "selinux", "iscsi", "audit", "fiblookup",
+    "connector", "nft", "ip6fw", "dec-rt", "uevent", "genl", "", "scsi-trans", "ecryptfs", "rdma", "crypto",
 ];
 
 /// Appends the protocol of a netlink socket.
 pub(super) fn put_protocol(out: &mut Vec<u8>, protocol: NetlinkProtocol, numeric: bool) {
-    match PROTOCOLS.get(usize::from(protocol.0)) {
-        Some(word) if !numeric && !word.is_empty() => out.extend_from_slice(word.as_bytes()),
-        _ => put_u64(out, protocol.0.into()),
-    }
+    let word = PROTOCOLS.get(usize::from(protocol.0)).copied().filter(|word| !numeric && !word.is_empty());
+    put!(out, word.ok_or(protocol.0));
 }
 
 /// Appends a netlink address: `kernel`, `NAME/PID` if it is the pid of a process, or the number; `*` for the highest.
 pub(super) fn put_portid(out: &mut Vec<u8>, portid: u32, processes: Option<Processes<'_>>, bug_compatible: bool) {
     let Some(processes) = processes else { return put_signed(out, portid) };
     match portid {
-        u32::MAX => out.push(b'*'),
-        0 => out.extend_from_slice(b"kernel"),
+        u32::MAX => put!(out, "*"),
+        0 => put!(out, "kernel"),
         pid => {
             let mut name = Vec::new();
             // Larger numbers are chosen by the kernel, for a second socket of a process.
             if i32::try_from(pid).is_ok() && processes(pid, &mut name) {
                 let seen = if bug_compatible { name.split(|&b| b == b')').next().unwrap_or_default() } else { &name };
-                put_face(out, seen, bug_compatible);
-                out.push(b'/');
+                put!(out, Face(seen, bug_compatible), "/");
             }
             put_signed(out, pid);
         }
@@ -149,38 +80,22 @@ pub(super) fn put_portid(out: &mut Vec<u8>, portid: u32, processes: Option<Proce
 
 /// Appends a number that ss prints as signed; `*` for the highest.
 pub(super) fn put_signed(out: &mut Vec<u8>, n: u32) {
-    if n == u32::MAX {
-        return out.push(b'*');
-    }
-    put_i64(out, i64::from(n as i32));
+    put!(out, if n == u32::MAX { Err("*") } else { Ok(n as i32) });
 }
 
 /// Appends the protocol of a raw socket: its name, or `*` without one.
 pub(super) fn put_ip_protocol(out: &mut Vec<u8>, protocol: u16, name: Option<&[u8]>) {
     match name {
-        Some(name) => put_face(out, name, false),
-        None if protocol == 0 => out.push(b'*'),
-        None => put_item(out, "ipproto-", protocol.into()),
+        Some(name) => put!(out, Face(name, false)),
+        None if protocol == 0 => put!(out, "*"),
+        None => put!(out, "ipproto-", protocol),
     }
 }
 
 /// Appends the first 32 groups as eight hexadecimal digits.
 pub(super) fn put_groups(out: &mut Vec<u8>, bitmap: Option<&[u8]>) {
     let first = bitmap.and_then(|bits| bits.first_chunk::<8>()).map_or(0, |bits| u64::from_ne_bytes(*bits));
-    put_zeroed_hex(out, first & u64::from(u32::MAX), 8);
-}
-
-fn put_zeroed_hex(out: &mut Vec<u8>, n: u64, digits: u32) {
-    for place in (1..digits).rev() {
-        if n >> (4 * place) == 0 {
-            out.push(b'0');
-        }
-    }
-    put_hex(out, n);
-}
-
-fn put_break(out: &mut Vec<u8>, one_line: bool) {
-    out.extend_from_slice(if one_line { b" " } else { b"\n\t" });
+    put!(out, HexWide(first & u64::from(u32::MAX), 8));
 }
 
 /// Words of `PDI_*`, the lowest bit first.
@@ -189,112 +104,60 @@ const FLAGS: [&str; 5] = ["running", " auxdata", " origdev", " vnethdr", " loss"
 /// Appends version and flags, both rings and the fanout group, one per line.
 pub(super) fn put_rings(out: &mut Vec<u8>, packet: &PacketPart<'_>, one_line: bool) {
     if let (Some(version), Some(flags)) = (packet.version, packet.flags) {
-        put_break(out, one_line);
-        put_item(out, "ver:", version.into());
-        put_item(out, " cpy_thresh:", packet.copy_thresh.unwrap_or(0).into());
-        out.extend_from_slice(b" flags( ");
+        put!(out, line_break(one_line), "ver:", version, " cpy_thresh:", packet.copy_thresh.unwrap_or(0), " flags( ");
         for (i, word) in FLAGS.iter().enumerate() {
-            if flags >> i & 1 == 1 {
-                out.extend_from_slice(word.as_bytes());
-            }
+            put!(out, when(flags >> i & 1 == 1, word));
         }
-        if flags == 0 {
-            out.push(b'0');
-        }
-        out.extend_from_slice(b" )");
+        put!(out, when(flags == 0, "0"), " )");
     }
     for (ring, word) in [(packet.rx_ring, "ring_rx("), (packet.tx_ring, "ring_tx(")] {
         if let Some(ring) = ring {
-            put_break(out, one_line);
-            out.extend_from_slice(word.as_bytes());
+            put!(out, line_break(one_line), word);
             put_ring(out, &ring);
         }
     }
     if let Some(fanout) = packet.fanout {
-        put_break(out, one_line);
+        put!(out, line_break(one_line));
         put_fanout(out, fanout);
     }
 }
 
 fn put_ring(out: &mut Vec<u8>, ring: &PacketRing) {
-    put_item(out, "blk_size:", ring.block_size.into());
-    put_item(out, ",blk_nr:", ring.blocks.into());
-    put_item(out, ",frm_size:", ring.frame_size.into());
-    put_item(out, ",frm_nr:", ring.frames.into());
-    put_item(out, ",tmo:", ring.retire_ms.into());
-    out.extend_from_slice(b",features:0x");
-    put_hex(out, ring.features.into());
-    out.push(b')');
+    put!(out, "blk_size:", ring.block_size, ",blk_nr:", ring.blocks, ",frm_size:", ring.frame_size, ",frm_nr:");
+    put!(out, ring.frames, ",tmo:", ring.retire_ms, ",features:0x", Hex(ring.features), ")");
 }
 
 /// Words of the fanout types that ss knows, by number.
 const FANOUT: [&str; 6] = ["hash", "lb", "cpu", "roll", "random", "qm"];
 
 fn put_fanout(out: &mut Vec<u8>, fanout: u32) {
-    put_item(out, "fanout(id:", (fanout & 0xffff).into());
-    out.extend_from_slice(b",type:");
+    put!(out, "fanout(id:", fanout & 0xffff, ",type:");
     let kind = fanout >> 16;
-    match usize::try_from(kind).ok().and_then(|kind| FANOUT.get(kind)) {
-        Some(word) => out.extend_from_slice(word.as_bytes()),
-        None => {
-            out.extend_from_slice(b"0x");
-            put_hex(out, kind.into());
-        }
-    }
-    out.push(b')');
+    put!(out, usize::try_from(kind).ok().and_then(|kind| FANOUT.get(kind)).copied().ok_or(("0x", Hex(kind))), ")");
 }
 
 /// Appends the instructions of a classic BPF program (`struct sock_filter`: code, two jumps, constant).
 pub(super) fn put_filter(out: &mut Vec<u8>, filter: Option<&[u8]>, one_line: bool) {
     let Some(filter) = filter else { return };
-    put_break(out, one_line);
-    put_item(out, "bpf filter (", (filter.len() / 8) as u64);
-    out.extend_from_slice(b"): ");
+    put!(out, line_break(one_line), "bpf filter (", (filter.len() / 8) as u64, "): ");
     for instruction in filter.chunks_exact(8) {
         let &[c0, c1, jt, jf, k0, k1, k2, k3] = instruction else { return };
-        out.extend_from_slice(b" 0x");
-        put_zeroed_hex(out, u16::from_ne_bytes([c0, c1]).into(), 2);
-        put_item(out, " ", jt.into());
-        put_item(out, " ", jf.into());
-        put_item(out, " ", u32::from_ne_bytes([k0, k1, k2, k3]).into());
-        out.push(b',');
+        let (code, constant) = (u16::from_ne_bytes([c0, c1]), u32::from_ne_bytes([k0, k1, k2, k3]));
+        put!(out, " 0x", HexWide(code, 2), " ", jt, " ", jf, " ", constant, ",");
     }
 }
 
 /// Appends the members of `struct mptcp_info`, except zeros.
 pub(super) fn put_mptcp(out: &mut Vec<u8>, info: &MptcpPart<'_>, layout: Layout) {
-    let sequence = |out: &mut Vec<u8>, words: &str, n: Option<u64>| match n.filter(|&n| n != 0) {
-        Some(n) if layout == Layout::V6_1 => {
-            out.extend_from_slice(words.as_bytes());
-            put_hex(out, n);
-        }
-        Some(n) => put_item(out, words, n),
-        None => {}
-    };
-    put_nonzero(
-        out,
-        &[
-            (" subflows:", info.subflows()),
-            (" add_addr_signal:", info.add_addr_signal()),
-            (" add_addr_accepted:", info.add_addr_accepted()),
-            (" subflows_max:", info.subflows_max()),
-            (" add_addr_signal_max:", info.add_addr_signal_max()),
-            (" add_addr_accepted_max:", info.add_addr_accepted_max()),
-        ],
-    );
+    let sequence = |words, n| if layout == Layout::V6_1 { Ok(HexItem(words, n)) } else { Err(Item(words, n)) };
+    put!(out, Item(" subflows:", info.subflows()), Item(" add_addr_signal:", info.add_addr_signal()));
+    put!(out, Item(" add_addr_accepted:", info.add_addr_accepted()), Item(" subflows_max:", info.subflows_max()));
+    put!(out, Item(" add_addr_signal_max:", info.add_addr_signal_max()));
+    put!(out, Item(" add_addr_accepted_max:", info.add_addr_accepted_max()));
     let flags = info.flags().unwrap_or(0);
-    for (bit, word) in [(1, &b" fallback"[..]), (2, b" remote_key")] {
-        if flags & bit != 0 {
-            out.extend_from_slice(word);
-        }
-    }
-    if let Some(token) = info.token().filter(|&token| token != 0) {
-        out.extend_from_slice(b" token:");
-        put_hex(out, token);
-    }
-    sequence(out, " write_seq:", info.write_seq());
-    sequence(out, " snd_una:", info.snd_una());
-    sequence(out, " rcv_nxt:", info.rcv_nxt());
+    put!(out, when(flags & 1 != 0, " fallback"), when(flags & 2 != 0, " remote_key"), HexItem(" token:", info.token()));
+    put!(out, sequence(" write_seq:", info.write_seq()), sequence(" snd_una:", info.snd_una()));
+    put!(out, sequence(" rcv_nxt:", info.rcv_nxt()));
     if layout == Layout::V6_15 {
         put_newer(out, info);
     }
@@ -302,31 +165,12 @@ pub(super) fn put_mptcp(out: &mut Vec<u8>, info: &MptcpPart<'_>, layout: Layout)
 
 /// Appends the items of versions after 6.1.
 fn put_newer(out: &mut Vec<u8>, info: &MptcpPart<'_>) {
-    put_nonzero(
-        out,
-        &[
-            (" local_addr_used:", info.local_addr_used()),
-            (" local_addr_max:", info.local_addr_max()),
-            (" csum_enabled:", info.csum_enabled()),
-            (" retransmits:", info.retransmits()),
-            (" bytes_retrans:", info.bytes_retrans()),
-            (" bytes_sent:", info.bytes_sent()),
-            (" bytes_received:", info.bytes_received()),
-            (" bytes_acked:", info.bytes_acked()),
-            (" subflows_total:", info.subflows_total()),
-            (" last_data_sent:", info.last_data_sent()),
-            (" last_data_recv:", info.last_data_recv()),
-            (" last_ack_recv:", info.last_ack_recv()),
-        ],
-    );
-}
-
-fn put_nonzero(out: &mut Vec<u8>, items: &[(&str, Option<u64>)]) {
-    for (words, n) in items {
-        if let Some(n) = n.filter(|&n| n != 0) {
-            put_item(out, words, n);
-        }
-    }
+    put!(out, Item(" local_addr_used:", info.local_addr_used()), Item(" local_addr_max:", info.local_addr_max()));
+    put!(out, Item(" csum_enabled:", info.csum_enabled()), Item(" retransmits:", info.retransmits()));
+    put!(out, Item(" bytes_retrans:", info.bytes_retrans()), Item(" bytes_sent:", info.bytes_sent()));
+    put!(out, Item(" bytes_received:", info.bytes_received()), Item(" bytes_acked:", info.bytes_acked()));
+    put!(out, Item(" subflows_total:", info.subflows_total()), Item(" last_data_sent:", info.last_data_sent()));
+    put!(out, Item(" last_data_recv:", info.last_data_recv()), Item(" last_ack_recv:", info.last_ack_recv()));
 }
 
 #[cfg(test)]

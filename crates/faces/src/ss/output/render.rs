@@ -6,7 +6,9 @@ use super::state::sctp_state;
 use super::state::state_name;
 use super::template::Template;
 use super::widths::Widths;
-use record::text::{put_u64, put_v4, u64_len};
+use crate::pieces::put;
+use record::Addr;
+use record::text::u64_len;
 
 /// Number of states that a block can have (four bits).
 const STATES: usize = 16;
@@ -61,17 +63,17 @@ impl BlockLayout {
             put_left(out, b"Send-Q", widths.send_q, true);
         }
         pad(out, widths.local, 14);
-        out.extend_from_slice(b"Local Address:");
+        put!(out, "Local Address:");
         put_left(out, b"Port", widths.local_port, true);
         pad(out, widths.peer, 13);
-        out.extend_from_slice(b"Peer Address:");
+        put!(out, "Peer Address:");
         put_left(out, b"Port", widths.peer_port, false);
         if self.options.owners_apart() {
             put_left(out, b"Process", widths.owners, false);
         }
         let extras: &[u8] = if self.options.layout == Layout::V6_1 { b"Process" } else { b"" };
         put_left(out, extras, widths.extras, false);
-        out.push(b'\n');
+        put!(out, "\n");
     }
 
     #[inline]
@@ -94,14 +96,14 @@ impl BlockLayout {
         let none = if Netid::is_tipc(row.netid) { b'-' } else { b'*' };
         put_host(out, here, widths.local, delim, none);
         put_port(out, port_here, widths.local_port);
-        out.push(b' ');
+        put!(out, " ");
         put_host(out, there, widths.peer, delim, none);
         put_port(out, port_there, widths.peer_port);
         if self.options.owners_apart() {
             put_left(out, row.owners, widths.owners, false);
         }
         put_left(out, row.extras, widths.extras, false);
-        out.push(b'\n');
+        put!(out, "\n");
     }
 
     fn put_queues(&self, out: &mut Vec<u8>, (recv, send): (u32, u32)) {
@@ -111,7 +113,7 @@ impl BlockLayout {
         for (n, width) in [(recv, self.widths.recv_q), (send, self.widths.send_q)] {
             put_queue(out, n);
             pad(out, width, queue_len(n));
-            out.push(b' ');
+            put!(out, " ");
         }
     }
 }
@@ -124,10 +126,9 @@ pub(super) fn queue_len(n: u32) -> usize {
 
 fn put_queue(out: &mut Vec<u8>, n: u32) {
     if n <= i32::MAX as u32 {
-        return put_u64(out, n.into());
+        return put!(out, n);
     }
-    out.push(b'-');
-    put_u64(out, n.wrapping_neg().into());
+    put!(out, "-", n.wrapping_neg());
 }
 
 #[inline]
@@ -135,7 +136,7 @@ fn put_host(out: &mut Vec<u8>, host: Host<'_>, width: usize, delim: u8, none: u8
     match host {
         Host::Octets(octets) => {
             pad(out, width, octets_len(octets) + 1);
-            put_v4(out, octets);
+            put!(out, Addr::V4(octets));
         }
         // A socket that cannot be connected has no peer, and a `*` in place of the colon.
         Host::Text(b"") => {
@@ -155,7 +156,7 @@ fn put_port(out: &mut Vec<u8>, port: Port<'_>, width: usize) {
     match port {
         Port::Number(0) => put_left(out, b"*", width, false),
         Port::Number(n) => {
-            put_u64(out, n.into());
+            put!(out, n);
             pad(out, width, port_len(n));
         }
         Port::Text(text) => put_left(out, text, width, false),
@@ -168,7 +169,7 @@ fn put_left(out: &mut Vec<u8>, text: &[u8], width: usize, blank: bool) {
     out.extend_from_slice(text);
     pad(out, width, text.len());
     if blank {
-        out.push(b' ');
+        put!(out, " ");
     }
 }
 

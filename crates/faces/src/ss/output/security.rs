@@ -1,9 +1,8 @@
 //! MD5 keys and upper layer protocols (TLS, MPTCP) of TCP sockets, from nested attributes of the kernel.
 
-use super::item::put_item;
 use super::options::Layout;
+use crate::pieces::{Face, Hex, HexWide, list, put, when, word_of};
 use record::Addr;
-use record::text::{put_addr, put_face, put_hex};
 
 /// Size of a key, include/uapi/linux/tcp.h `struct tcp_diag_md5sig`: family, prefix length, key length, address, key.
 const MD5_LEN: usize = 100;
@@ -14,7 +13,7 @@ const AF_INET6: u8 = 10;
 /// Appends `␠md5keys:ADDR/LEN=KEY,…`.
 pub(super) fn put_md5(out: &mut Vec<u8>, keys: &[u8]) {
     for (i, sig) in keys.chunks_exact(MD5_LEN).enumerate() {
-        out.extend_from_slice(if i > 0 { b"," } else { b" md5keys:" });
+        put!(out, if i > 0 { "," } else { " md5keys:" });
         put_key(out, sig);
     }
 }
@@ -26,9 +25,7 @@ fn put_key(out: &mut Vec<u8>, sig: &[u8]) {
         octets if family == AF_INET6 => Addr::V6(octets),
         [a, b, c, d, ..] => Addr::V4([a, b, c, d]),
     };
-    put_addr(out, addr);
-    put_item(out, "/", prefix.into());
-    out.push(b'=');
+    put!(out, addr, "/", prefix, "=");
     let key = sig.get(MD5_KEY..).unwrap_or_default();
     for &byte in key.iter().take(u16::from_ne_bytes([low, high]).into()) {
         match byte {
@@ -72,8 +69,7 @@ fn number(bytes: &[u8], kind: u16) -> Option<u64> {
 /// Appends `␠tcp-ulp-NAME` and the protocol's items (include/uapi/linux/inet_diag.h, `INET_ULP_INFO_*`).
 pub(super) fn put_ulp(out: &mut Vec<u8>, ulp: &[u8], layout: Layout, raw: bool) {
     if let Some(name) = attribute(ulp, 1) {
-        out.extend_from_slice(b" tcp-ulp-");
-        put_face(out, name.split(|&b| b == 0).next().unwrap_or_default(), raw);
+        put!(out, " tcp-ulp-", Face(name.split(|&b| b == 0).next().unwrap_or_default(), raw));
     }
     if let Some(tls) = attribute(ulp, 2) {
         put_tls(out, tls, layout);
@@ -87,38 +83,22 @@ pub(super) fn put_ulp(out: &mut Vec<u8>, ulp: &[u8], layout: Layout, raw: bool) 
 fn put_tls(out: &mut Vec<u8>, tls: &[u8], layout: Layout) {
     match number(tls, 1) {
         None => {}
-        Some(0x0303) => out.extend_from_slice(b" version: 1.2"),
-        Some(0x0304) => out.extend_from_slice(b" version: 1.3"),
-        Some(other) => {
-            put_item(out, " version: unknown(", other);
-            out.push(b')');
-        }
+        Some(0x0303) => put!(out, " version: 1.2"),
+        Some(0x0304) => put!(out, " version: 1.3"),
+        Some(other) => put!(out, " version: unknown(", other, ")"),
     }
     match number(tls, 2) {
-        Some(51) => out.extend_from_slice(b" cipher: aes-gcm-128"),
-        Some(52) => out.extend_from_slice(b" cipher: aes-gcm-256"),
+        Some(51) => put!(out, " cipher: aes-gcm-128"),
+        Some(52) => put!(out, " cipher: aes-gcm-256"),
         _ => {}
     }
     for (words, kind) in [(" rxconf: ", 4), (" txconf: ", 3)] {
         let Some(n) = number(tls, kind) else { continue };
-        out.extend_from_slice(words.as_bytes());
-        match n {
-            1 => out.extend_from_slice(b"none"),
-            2 => out.extend_from_slice(b"sw"),
-            3 => out.extend_from_slice(b"hw"),
-            4 => out.extend_from_slice(b"hw-record"),
-            _ => {
-                put_item(out, "unknown(", n);
-                out.push(b')');
-            }
-        }
+        const MODES: [(u64, &str); 4] = [(1, "none"), (2, "sw"), (3, "hw"), (4, "hw-record")];
+        put!(out, words, word_of(&MODES, n).ok_or(list!("unknown(", n, ")")));
     }
-    if attribute(tls, 5).is_some() {
-        out.extend_from_slice(b" zc_ro_tx");
-    }
-    if layout == Layout::V6_15 && attribute(tls, 6).is_some() {
-        out.extend_from_slice(b" no_pad_rx");
-    }
+    put!(out, when(attribute(tls, 5).is_some(), " zc_ro_tx"));
+    put!(out, when(layout == Layout::V6_15 && attribute(tls, 6).is_some(), " no_pad_rx"));
 }
 
 /// Letters of the flags, the lowest bit first, include/uapi/linux/mptcp.h `MPTCP_SUBFLOW_FLAG_*`.
@@ -127,38 +107,20 @@ const SUBFLOW_FLAGS: &[u8; 9] = b"MmJjBbecv";
 /// Appends the items of include/uapi/linux/mptcp.h, `MPTCP_SUBFLOW_ATTR_*`.
 fn put_subflow(out: &mut Vec<u8>, subflow: &[u8], layout: Layout) {
     if let Some(flags) = number(subflow, 8).filter(|&flags| flags != 0) {
-        out.extend_from_slice(b" flags:");
+        put!(out, " flags:");
         out.extend(SUBFLOW_FLAGS.iter().enumerate().filter(|(i, _)| flags >> i & 1 == 1).map(|(_, letter)| letter));
     }
     let tokens = (number(subflow, 1), number(subflow, 9), number(subflow, 2), number(subflow, 10));
     if let (Some(remote), Some(remote_id), Some(local), Some(local_id)) = tokens {
-        for (words, token, id) in [(" token:", remote, remote_id), ("/", local, local_id)] {
-            out.extend_from_slice(words.as_bytes());
-            put_padded_hex(out, token);
-            put_item(out, "(id:", id);
-            out.push(b')');
-        }
+        put!(out, " token:", HexWide(remote, 4), "(id:", remote_id, ")/", HexWide(local, 4), "(id:", local_id, ")");
     }
     for (words, kind) in [(" seq:", 4), (" sfseq:", 5), (" ssnoff:", 6), (" maplen:", 7)] {
         let Some(n) = number(subflow, kind) else { continue };
         match layout {
-            Layout::V6_1 => {
-                out.extend_from_slice(words.as_bytes());
-                put_hex(out, n);
-            }
-            Layout::V6_15 => put_item(out, words, n),
+            Layout::V6_1 => put!(out, words, Hex(n)),
+            Layout::V6_15 => put!(out, words, n),
         }
     }
-}
-
-/// Appends at least four hexadecimal digits.
-fn put_padded_hex(out: &mut Vec<u8>, n: u64) {
-    for limit in [0x1000, 0x100, 0x10] {
-        if n < limit {
-            out.push(b'0');
-        }
-    }
-    put_hex(out, n);
 }
 
 #[cfg(test)]

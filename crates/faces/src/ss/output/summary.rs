@@ -1,6 +1,6 @@
 //! `ss -s`: the numbers of sockets.
 
-use record::text::put_i64;
+use crate::pieces::put;
 
 /// Numbers of /proc/net/sockstat and sockstat6; like in ss, a number that the kernel does not report is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -52,27 +52,25 @@ pub fn put_summary(out: &mut Vec<u8>, stat: &SockStat, own: Option<OwnTcp>) {
         (", orphaned ", stat.tcp_orphans),
         (", timewait ", stat.tcp_time_wait),
     ] {
-        out.extend_from_slice(words.as_bytes());
-        put_i64(out, n);
+        put!(out, words, n);
     }
-    out.extend_from_slice(b")\n\nTransport Total     IP        IPv6\n");
+    put!(out, ")\n\nTransport Total     IP        IPv6\n");
     let inet = (stat.raw.0 + stat.udp.0 + stat.tcp.0, stat.raw.1 + stat.udp.1 + stat.tcp.1);
     for (name, (v4, v6)) in
         [("RAW", stat.raw), ("UDP", stat.udp), ("TCP", stat.tcp), ("INET", inet), ("FRAG", stat.frag)]
     {
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b"\t  ");
+        put!(out, name, "\t  ");
         put_cell(out, v4 + v6, b" ");
         put_cell(out, v4, b" ");
         put_cell(out, v6, b"\n");
     }
-    out.push(b'\n');
+    put!(out, "\n");
 }
 
 /// Appends `n` in at least nine columns, then `end`.
 fn put_cell(out: &mut Vec<u8>, n: i64, end: &[u8]) {
     let start = out.len();
-    put_i64(out, n);
+    put!(out, n);
     out.resize(out.len().max(start + 9), b' ');
     out.extend_from_slice(end);
 }

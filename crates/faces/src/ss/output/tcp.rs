@@ -4,11 +4,11 @@
 //! 0.
 
 use super::float::{put_general, put_rate, put_tenths, put_thousandths};
-use super::item::put_item;
+use super::item::Item;
 use super::options::{Layout, Options};
+use crate::pieces::{Face, Put, put, when};
 use record::State;
 use record::rows::{Socket, TcpInfo};
-use record::text::{put_face, put_u64};
 
 /// Bits of `tcpi_options` (include/uapi/linux/tcp.h, `TCPI_OPT_*`).
 const WSCALE: u8 = 4;
@@ -36,17 +36,15 @@ pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, optio
     put_receiver(out, info, options.layout);
 }
 
-fn nonzero(out: &mut Vec<u8>, words: &str, n: Option<impl Into<u64>>) {
-    match n.map(Into::into) {
-        None | Some(0) => {}
-        Some(n) => put_item(out, words, n),
-    }
-}
+/// Words and microseconds as milliseconds; nothing without a number, or if it is 0.
+struct Milliseconds(&'static str, Option<u32>);
 
-fn milliseconds(out: &mut Vec<u8>, words: &str, us: Option<u32>) {
-    if let Some(us) = us.filter(|&us| us != 0) {
-        out.extend_from_slice(words.as_bytes());
-        put_thousandths(out, us);
+impl Put<Vec<u8>> for Milliseconds {
+    fn put(&self, out: &mut Vec<u8>) {
+        if let Some(us @ 1..) = self.1 {
+            put!(out, self.0);
+            put_thousandths(out, us);
+        }
     }
 }
 
@@ -54,45 +52,35 @@ fn put_negotiated(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, optio
     let bits = info.options().unwrap_or(0);
     let shown = OPTIONS.iter().filter(|(bit, _)| *bit != USEC_TS || options.layout == Layout::V6_15);
     for (_, word) in shown.filter(|(bit, _)| (options.timers || options.details) && bits & bit != 0) {
-        out.extend_from_slice(word.as_bytes());
+        put!(out, *word);
     }
     if let Some(name) = row.cong.filter(|name| !name.is_empty()) {
-        out.push(b' ');
-        put_face(out, name.get(..15).unwrap_or(name), options.bug_compatible);
+        put!(out, " ", Face(name.get(..15).unwrap_or(name), options.bug_compatible));
     }
     if bits & WSCALE != 0 {
-        put_item(out, " wscale:", info.snd_wscale().unwrap_or(0).into());
-        put_item(out, ",", info.rcv_wscale().unwrap_or(0).into());
+        put!(out, " wscale:", info.snd_wscale().unwrap_or(0), ",", info.rcv_wscale().unwrap_or(0));
     }
-    milliseconds(out, " rto:", info.rto_us().filter(|&us| us != RTO_INITIAL_US));
-    nonzero(out, " backoff:", info.backoff());
+    put!(out, Milliseconds(" rto:", info.rto_us().filter(|&us| us != RTO_INITIAL_US)));
+    put!(out, Item(" backoff:", info.backoff()));
     if let Some(rtt) = info.rtt_us().filter(|&us| us != 0) {
-        milliseconds(out, " rtt:", Some(rtt));
-        out.push(b'/');
+        put!(out, Milliseconds(" rtt:", Some(rtt)), "/");
         put_thousandths(out, info.rtt_var_us().unwrap_or(0));
     }
-    milliseconds(out, " ato:", info.ato_us());
+    put!(out, Milliseconds(" ato:", info.ato_us()));
 }
 
 fn put_path(out: &mut Vec<u8>, info: &TcpInfo<'_>) {
-    nonzero(out, " mss:", info.snd_mss());
-    nonzero(out, " pmtu:", info.pmtu());
-    nonzero(out, " rcvmss:", info.rcv_mss());
-    nonzero(out, " advmss:", info.advmss());
-    nonzero(out, " cwnd:", info.snd_cwnd());
+    put!(out, Item(" mss:", info.snd_mss()), Item(" pmtu:", info.pmtu()), Item(" rcvmss:", info.rcv_mss()));
+    put!(out, Item(" advmss:", info.advmss()), Item(" cwnd:", info.snd_cwnd()));
     // 0xffff and above mean infinite.
-    nonzero(out, " ssthresh:", info.snd_ssthresh().filter(|&n| n < 0xffff));
+    put!(out, Item(" ssthresh:", info.snd_ssthresh().filter(|&n| n < 0xffff)));
 }
 
 fn put_volume(out: &mut Vec<u8>, info: &TcpInfo<'_>) {
-    nonzero(out, " bytes_sent:", info.bytes_sent());
-    nonzero(out, " bytes_retrans:", info.bytes_retrans());
-    nonzero(out, " bytes_acked:", info.bytes_acked());
-    nonzero(out, " bytes_received:", info.bytes_received());
-    nonzero(out, " segs_out:", info.segs_out());
-    nonzero(out, " segs_in:", info.segs_in());
-    nonzero(out, " data_segs_out:", info.data_segs_out());
-    nonzero(out, " data_segs_in:", info.data_segs_in());
+    put!(out, Item(" bytes_sent:", info.bytes_sent()), Item(" bytes_retrans:", info.bytes_retrans()));
+    put!(out, Item(" bytes_acked:", info.bytes_acked()), Item(" bytes_received:", info.bytes_received()));
+    put!(out, Item(" segs_out:", info.segs_out()), Item(" segs_in:", info.segs_in()));
+    put!(out, Item(" data_segs_out:", info.data_segs_out()), Item(" data_segs_in:", info.data_segs_in()));
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -107,29 +95,26 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn put_congestion(out: &mut Vec<u8>, row: &Socket<'_>, numeric: bool) {
     if let Some(dctcp) = row.dctcp {
         if u16_at(dctcp, 0) == 0 {
-            out.extend_from_slice(b" dctcp:fallback_mode");
+            put!(out, " dctcp:fallback_mode");
         } else {
-            put_item(out, " dctcp:(ce_state:", u16_at(dctcp, 2).into());
-            put_item(out, ",alpha:", u32_at(dctcp, 4).into());
-            put_item(out, ",ab_ecn:", u32_at(dctcp, 8).into());
-            put_item(out, ",ab_tot:", u32_at(dctcp, 12).into());
-            out.push(b')');
+            put!(out, " dctcp:(ce_state:", u16_at(dctcp, 2), ",alpha:", u32_at(dctcp, 4), ",ab_ecn:", u32_at(dctcp, 8));
+            put!(out, ",ab_tot:", u32_at(dctcp, 12), ")");
         }
     }
     if let Some(bbr) = row.bbr {
         let bytes_per_s = u64::from(u32_at(bbr, 4)) << 32 | u64::from(u32_at(bbr, 0));
-        out.extend_from_slice(b" bbr:(bw:");
+        put!(out, " bbr:(bw:");
         put_rate(out, bytes_per_s as f64 * 8.0, numeric);
-        out.extend_from_slice(b"bps,mrtt:");
+        put!(out, "bps,mrtt:");
         put_thousandths(out, u32_at(bbr, 8));
         // Gains are in units of 1/256.
         for (words, gain) in [(",pacing_gain:", u32_at(bbr, 12)), (",cwnd_gain:", u32_at(bbr, 16))] {
             if gain != 0 {
-                out.extend_from_slice(words.as_bytes());
+                put!(out, words);
                 put_general(out, f64::from(gain) / 256.0);
             }
         }
-        out.push(b')');
+        put!(out, ")");
     }
 }
 
@@ -142,80 +127,64 @@ fn rtt_for_rate(row: &Socket<'_>, info: &TcpInfo<'_>) -> u32 {
 
 fn put_rates(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, numeric: bool) {
     let rate = |out: &mut Vec<u8>, words: &str, bits: f64| {
-        out.extend_from_slice(words.as_bytes());
+        put!(out, words);
         put_rate(out, bits, numeric);
+        put!(out, "bps");
     };
     let (rtt, mss, cwnd) = (rtt_for_rate(row, info), info.snd_mss().unwrap_or(0), info.snd_cwnd().unwrap_or(0));
     if rtt > 0 && mss > 0 && cwnd > 0 {
         rate(out, " send ", f64::from(cwnd) * f64::from(mss) * 8_000_000.0 / f64::from(rtt));
-        out.extend_from_slice(b"bps");
     }
-    nonzero(out, " lastsnd:", info.last_data_sent_ms());
-    nonzero(out, " lastrcv:", info.last_data_recv_ms());
-    nonzero(out, " lastack:", info.last_ack_recv_ms());
+    put!(out, Item(" lastsnd:", info.last_data_sent_ms()), Item(" lastrcv:", info.last_data_recv_ms()));
+    put!(out, Item(" lastack:", info.last_ack_recv_ms()));
     let known = |n: Option<u64>| n.filter(|&n| n != 0 && n != UNLIMITED);
     if let Some(pacing) = known(info.pacing_rate()) {
         rate(out, " pacing_rate ", pacing as f64 * 8.0);
-        out.extend_from_slice(b"bps");
         if let Some(max) = known(info.max_pacing_rate()) {
             rate(out, "/", max as f64 * 8.0);
-            out.extend_from_slice(b"bps");
         }
     }
     if let Some(delivery) = info.delivery_rate().filter(|&n| n != 0) {
         rate(out, " delivery_rate ", delivery as f64 * 8.0);
-        out.extend_from_slice(b"bps");
     }
-    nonzero(out, " delivered:", info.delivered());
-    nonzero(out, " delivered_ce:", info.delivered_ce());
-    if info.delivery_rate_app_limited() == Some(true) {
-        out.extend_from_slice(b" app_limited");
-    }
+    put!(out, Item(" delivered:", info.delivered()), Item(" delivered_ce:", info.delivered_ce()));
+    put!(out, when(info.delivery_rate_app_limited() == Some(true), " app_limited"));
 }
 
 fn put_limits(out: &mut Vec<u8>, info: &TcpInfo<'_>) {
     let Some(busy) = info.busy_us().filter(|&us| us != 0) else { return };
-    put_item(out, " busy:", busy / 1000);
-    out.extend_from_slice(b"ms");
+    put!(out, " busy:", busy / 1000, "ms");
     for (words, us) in [(" rwnd_limited:", info.rwnd_limited_us()), (" sndbuf_limited:", info.sndbuf_limited_us())] {
         let Some(us) = us.filter(|&us| us != 0) else { continue };
-        put_item(out, words, us / 1000);
-        out.extend_from_slice(b"ms(");
+        put!(out, words, us / 1000, "ms(");
         put_tenths(out, 100.0 * us as f64 / busy as f64);
-        out.extend_from_slice(b"%)");
+        put!(out, "%)");
     }
 }
 
 fn put_losses(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>) {
-    nonzero(out, " unacked:", info.unacked());
+    put!(out, Item(" unacked:", info.unacked()));
     let (now, total) = (info.retrans().unwrap_or(0), info.total_retrans().unwrap_or(0));
     if now != 0 || total != 0 {
-        put_item(out, " retrans:", now.into());
-        put_item(out, "/", total.into());
+        put!(out, " retrans:", now, "/", total);
     }
-    nonzero(out, " lost:", info.lost());
+    put!(out, Item(" lost:", info.lost()));
     // For a listener this is the limit of its queue, which Send-Q shows.
-    nonzero(out, " sacked:", info.sacked().filter(|_| row.state != State::LISTEN));
-    nonzero(out, " dsack_dups:", info.dsack_dups());
-    nonzero(out, " fackets:", info.fackets());
+    put!(out, Item(" sacked:", info.sacked().filter(|_| row.state != State::LISTEN)));
+    put!(out, Item(" dsack_dups:", info.dsack_dups()), Item(" fackets:", info.fackets()));
     let reordering = info.reordering().unwrap_or(0);
     if reordering != REORDERING_USUAL {
-        out.extend_from_slice(b" reordering:");
-        put_u64(out, reordering.into());
+        put!(out, " reordering:", reordering);
     }
-    nonzero(out, " reord_seen:", info.reord_seen());
+    put!(out, Item(" reord_seen:", info.reord_seen()));
 }
 
 fn put_receiver(out: &mut Vec<u8>, info: &TcpInfo<'_>, layout: Layout) {
-    milliseconds(out, " rcv_rtt:", info.rcv_rtt_us());
-    nonzero(out, " rcv_space:", info.rcv_space());
-    nonzero(out, " rcv_ssthresh:", info.rcv_ssthresh());
-    nonzero(out, " notsent:", info.notsent_bytes());
-    milliseconds(out, " minrtt:", info.min_rtt_us().filter(|&us| us != u32::MAX));
-    nonzero(out, " rcv_ooopack:", info.rcv_ooopack());
-    nonzero(out, " snd_wnd:", info.snd_wnd());
+    put!(out, Milliseconds(" rcv_rtt:", info.rcv_rtt_us()), Item(" rcv_space:", info.rcv_space()));
+    put!(out, Item(" rcv_ssthresh:", info.rcv_ssthresh()), Item(" notsent:", info.notsent_bytes()));
+    put!(out, Milliseconds(" minrtt:", info.min_rtt_us().filter(|&us| us != u32::MAX)));
+    put!(out, Item(" rcv_ooopack:", info.rcv_ooopack()), Item(" snd_wnd:", info.snd_wnd()));
     if layout == Layout::V6_15 {
-        nonzero(out, " rcv_wnd:", info.rcv_wnd());
-        nonzero(out, " rehash:", info.rehash());
+        put!(out, Item(" rcv_wnd:", info.rcv_wnd()), Item(" rehash:", info.rehash()));
     }
 }

@@ -12,6 +12,7 @@ use super::rare;
 use super::render::{BlockLayout, queue_len};
 use super::state::{sctp_state, state_name};
 use super::widths::Widths;
+use crate::pieces::{Face, put};
 use record::rows::{Endpoint, NetlinkPart, PacketPart, PacketType, SockType, Socket, UnixPart, UnixType};
 use record::text::put_u64;
 use record::{Addr, Lookups, Owner, Proto, SinkError, State};
@@ -407,9 +408,9 @@ impl<'s, W: Write> Writer<'s, W> {
 
 fn put_port(out: &mut Vec<u8>, port: u16, name: Option<&[u8]>) {
     match name {
-        Some(name) => record::text::put_face(out, name, false),
-        None if port == 0 => out.push(b'*'),
-        None => put_u64(out, port.into()),
+        Some(name) => put!(out, Face(name, false)),
+        None if port == 0 => put!(out, "*"),
+        None => put!(out, port),
     }
 }
 

@@ -9,26 +9,10 @@ use record::text::put_u64;
 use sys::OutError;
 
 /// `CTA_STATS_…` by number. The tool has four more names for later numbers.
+#[rustfmt::skip]
 const NAMES: &[&str] = &[
-    "",
-    "searched",
-    "found",
-    "new",
-    "invalid",
-    "ignore",
-    "delete",
-    "delete_list",
-    "insert",
-    "insert_failed",
-    "drop",
-    "early_drop",
-    "error",
-    "search_restart",
-    "clash_resolve",
-    "chaintoolong",
-    "unknown1",
-    "unknown2",
-    "unknown3",
+    "", "searched", "found", "new", "invalid", "ignore", "delete", "delete_list", "insert", "insert_failed", "drop",
+    "early_drop", "error", "search_restart", "clash_resolve", "chaintoolong", "unknown1", "unknown2", "unknown3",
     "unknown4",
 ];
 

@@ -117,13 +117,10 @@ fn role(word: &[u8]) -> Result<u8, Stop> {
     found.map(|at| at as u8).ok_or_else(|| Stop::about("Unknown DCCP role `%'", word))
 }
 
+#[rustfmt::skip]
 const PORTS: [(Item, &str); 6] = [
-    (Item::OrigSrc, "sport"),
-    (Item::OrigDst, "dport"),
-    (Item::ReplySrc, "reply-port-src"),
-    (Item::ReplyDst, "reply-port-dst"),
-    (Item::MaskSrc, "mask-port-src"),
-    (Item::MaskDst, "mask-port-dst"),
+    (Item::OrigSrc, "sport"), (Item::OrigDst, "dport"), (Item::ReplySrc, "reply-port-src"),
+    (Item::ReplyDst, "reply-port-dst"), (Item::MaskSrc, "mask-port-src"), (Item::MaskDst, "mask-port-dst"),
 ];
 const PORT_ALIASES: &[(Item, &str)] = &[(Item::OrigSrc, "orig-port-src"), (Item::OrigDst, "orig-port-dst")];
 const TUPLE_PORTS: [(Item, &str); 2] = [(Item::TupleSrc, "tuple-port-src"), (Item::TupleDst, "tuple-port-dst")];

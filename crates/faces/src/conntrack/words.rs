@@ -25,26 +25,17 @@ pub(super) mod event {
 
 type Names = &'static [(&'static str, u32)];
 
+#[rustfmt::skip]
 const STATUS: Names = &[
-    ("ASSURED", CtStatus::ASSURED),
-    ("SEEN_REPLY", CtStatus::SEEN_REPLY),
-    ("UNSET", 0),
-    ("FIXED_TIMEOUT", 1 << 10),
-    ("EXPECTED", 1),
-    ("OFFLOAD", CtStatus::OFFLOAD),
-    ("HW_OFFLOAD", CtStatus::HW_OFFLOAD),
+    ("ASSURED", CtStatus::ASSURED), ("SEEN_REPLY", CtStatus::SEEN_REPLY), ("UNSET", 0), ("FIXED_TIMEOUT", 1 << 10),
+    ("EXPECTED", 1), ("OFFLOAD", CtStatus::OFFLOAD), ("HW_OFFLOAD", CtStatus::HW_OFFLOAD),
 ];
 const EVENTS: Names =
     &[("ALL", event::ALL), ("NEW", event::NEW), ("UPDATES", event::UPDATES), ("DESTROY", event::DESTROY)];
+#[rustfmt::skip]
 const OUTPUT: Names = &[
-    ("xml", output::XML),
-    ("extended", output::EXTENDED),
-    ("timestamp", output::TIMESTAMP),
-    ("id", output::ID),
-    ("ktimestamp", output::KTIMESTAMP),
-    ("labels", output::LABELS),
-    ("userspace", 0),
-    ("save", output::SAVE),
+    ("xml", output::XML), ("extended", output::EXTENDED), ("timestamp", output::TIMESTAMP), ("id", output::ID),
+    ("ktimestamp", output::KTIMESTAMP), ("labels", output::LABELS), ("userspace", 0), ("save", output::SAVE),
 ];
 
 /// Parses the list after `-e` and adds its bits to `bits`.

@@ -1,7 +1,7 @@
 //! The lines of dropwatch.
 
 use crate::conntrack::output::put_moment;
-use record::text::{put_face, put_hex, put_u64};
+use crate::pieces::{Face, Hex, put};
 use sinks::Civil;
 
 /// Packets dropped at one address.
@@ -18,31 +18,17 @@ pub struct DropsAt<'d> {
 /// Appends `3 drops at nf_hook_slow+7d (0xffffffff81f2afcd) [software]`; without the place, `3 drops at location
 /// 0xffffffff81f2afcd [software]`.
 pub fn put_drops(out: &mut Vec<u8>, drops: &DropsAt<'_>) {
-    put_u64(out, drops.count);
-    out.extend_from_slice(b" drops at ");
+    put!(out, drops.count, " drops at ");
     match drops.place {
-        Some((name, offset)) => {
-            put_face(out, name, false);
-            out.push(b'+');
-            put_hex(out, offset);
-            out.extend_from_slice(b" (0x");
-            put_hex(out, drops.address);
-            out.push(b')');
-        }
-        None => {
-            out.extend_from_slice(b"location 0x");
-            put_hex(out, drops.address);
-        }
+        Some((name, offset)) => put!(out, Face(name, false), "+", Hex(offset), " (0x", Hex(drops.address), ")"),
+        None => put!(out, "location 0x", Hex(drops.address)),
     }
-    out.extend_from_slice(b" [software]\n");
+    put!(out, " [software]\n");
 }
 
 /// Appends `3 drops at source_mac_is_multicast [hardware]`, for packets that hardware dropped with a trap.
 pub fn put_hardware_drops(out: &mut Vec<u8>, count: u64, trap: &[u8]) {
-    put_u64(out, count);
-    out.extend_from_slice(b" drops at ");
-    put_face(out, trap, false);
-    out.extend_from_slice(b" [hardware]\n");
+    put!(out, count, " drops at ", Face(trap, false), " [hardware]\n");
 }
 
 /// The function in which a packet was dropped, or the trap with which hardware dropped it.
@@ -73,18 +59,14 @@ pub struct PacketAlert<'d> {
 
 /// Appends the lines of a packet and an empty line.
 pub fn put_packet(out: &mut Vec<u8>, alert: &PacketAlert<'_>) {
-    out.extend_from_slice(b"drop at: ");
+    put!(out, "drop at: ");
     let origin: &[u8] = match alert.place {
         AlertPlace::Function(symbol, address) => {
-            put_face(out, symbol, false);
-            out.extend_from_slice(b" (0x");
-            put_hex(out, address);
+            put!(out, Face(symbol, false), " (0x", Hex(address));
             b")\norigin: software\n"
         }
         AlertPlace::Trap(trap, group) => {
-            put_face(out, trap, false);
-            out.extend_from_slice(b" (");
-            put_face(out, group, false);
+            put!(out, Face(trap, false), " (", Face(group, false));
             b")\norigin: hardware\n"
         }
     };
@@ -93,22 +75,22 @@ pub fn put_packet(out: &mut Vec<u8>, alert: &PacketAlert<'_>) {
         if is_there {
             out.extend_from_slice(name);
             value(out);
-            out.push(b'\n');
+            put!(out, "\n");
         }
     };
-    let number = |number: u64| move |out: &mut Vec<u8>| put_u64(out, number);
+    let number = |number: u64| move |out: &mut Vec<u8>| put!(out, number);
     let (index, name) = alert.port;
     put(b"input port ifindex: ", index != 0, &number(index.into()));
-    put(b"input port name: ", !name.is_empty(), &|out| put_face(out, name, false));
+    put(b"input port name: ", !name.is_empty(), &|out| put!(out, Face(name, false)));
     put(b"timestamp: ", alert.time.0.is_some(), &|out| {
         alert.time.0.into_iter().for_each(|at| put_moment(out, at));
         out.extend_from_slice(format!(" {:09} nsec", alert.time.1).as_bytes());
     });
-    put(b"protocol: 0x", true, &|out| put_hex(out, alert.ethertype.into()));
+    put(b"protocol: 0x", true, &|out| put!(out, Hex(alert.ethertype)));
     put(b"length: ", alert.lengths.0 > 0, &number(alert.lengths.0 as u64));
     put(b"original length: ", true, &number(alert.lengths.1.into()));
-    put(b"drop reason: ", !alert.reason.is_empty(), &|out| put_face(out, alert.reason, false));
-    out.push(b'\n');
+    put(b"drop reason: ", !alert.reason.is_empty(), &|out| put!(out, Face(alert.reason, false)));
+    put!(out, "\n");
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //!
 //! The table's widths depend on all rows, so a row's text is kept until [`LstfTable::write`]: about 50 bytes per flow.
 
+use crate::pieces::{put, when};
 use crate::quoted::put_quoted;
 use record::rows::{Direction, Flow};
-use record::text::{put_addr, put_face, put_u64};
+use record::text::{put_face, put_u64};
 use record::{Addr, Owner, SinkError};
 use sinks::Out;
 use std::io::Write;
@@ -187,18 +188,13 @@ fn arrow(direction: Direction) -> &'static [u8] {
 /// Appends an address in the form that is used before `:port`.
 fn put_joinable(out: &mut Vec<u8>, addr: Addr) {
     if matches!(addr, Addr::V4(_)) {
-        return put_addr(out, addr);
+        return put!(out, addr);
     }
-    out.push(b'[');
-    put_addr(out, addr);
-    out.push(b']');
+    put!(out, "[", addr, "]");
 }
 
 fn put_port(out: &mut Vec<u8>, port: Option<u16>) {
-    match port {
-        Some(port) => put_u64(out, port.into()),
-        None => out.extend_from_slice(b"many"),
-    }
+    put!(out, port.ok_or("many"));
 }
 
 /// Returns the holder to show. lstf itself finds holders by their descriptors only.
@@ -238,57 +234,46 @@ impl<'a> LstfJson<'a> {
         let buf = out.buf();
         buf.push(if self.rows == 0 { b'[' } else { b',' });
         self.rows += 1;
-        buf.extend_from_slice(b"{\"direction\":\"");
+        put!(buf, "{\"direction\":\"");
         buf.extend_from_slice(match flow.direction {
             Direction::In => b"passive",
             Direction::Out => b"active",
             Direction::Unknown => b"unknown",
         });
-        buf.extend_from_slice(b"\",\"local\":");
+        put!(buf, "\",\"local\":");
         self.put_end(buf, flow.local_addr, flow.local_port);
-        buf.extend_from_slice(b",\"peer\":");
+        put!(buf, ",\"peer\":");
         self.put_end(buf, flow.peer_addr, flow.peer_port);
-        buf.extend_from_slice(b",\"connections\":");
-        put_u64(buf, flow.connections);
+        put!(buf, ",\"connections\":", flow.connections);
         if let (Some(group_of), Some(owner)) = (self.style.groups, shown_owner(flow, self.style)) {
             let mut name = Vec::with_capacity(16);
             put_process(&mut name, owner.process.as_bytes(), true);
-            buf.extend_from_slice(b",\"process\":{\"name\":\"");
+            put!(buf, ",\"process\":{\"name\":\"");
             put_go_json(buf, &name);
-            buf.extend_from_slice(b"\",\"pgid\":");
-            put_u64(buf, group_of(owner.pid).into());
-            buf.push(b'}');
+            put!(buf, "\",\"pgid\":", group_of(owner.pid), "}");
         }
-        buf.push(b'}');
+        put!(buf, "}");
         // This is not the end of a line, but the block may be full.
         out.line_done()
     }
 
     fn put_end(&self, buf: &mut Vec<u8>, addr: Addr, port: Option<u16>) {
-        buf.extend_from_slice(b"{\"name\":\"");
+        put!(buf, "{\"name\":\"");
         match self.style.names.map(|name_of| name_of(addr)) {
             None => {}
             Some(Some(name)) => put_go_json(buf, name),
             // An address without a name stands for itself.
-            Some(None) => put_addr(buf, addr),
+            Some(None) => put!(buf, addr),
         }
-        buf.extend_from_slice(b"\",\"addr\":\"");
-        put_addr(buf, addr);
-        buf.extend_from_slice(b"\",\"port\":\"");
+        put!(buf, "\",\"addr\":\"", addr, "\",\"port\":\"");
         put_port(buf, port);
-        buf.extend_from_slice(b"\"}");
+        put!(buf, "\"}");
     }
 
     /// Closes the array.
     pub fn end<W: Write>(&mut self, out: &mut Out<W>) -> Result<(), SinkError> {
         let buf = out.buf();
-        if self.rows == 0 {
-            buf.push(b'[');
-        }
-        buf.push(b']');
-        if !self.style.bug_compatible {
-            buf.push(b'\n');
-        }
+        put!(buf, when(self.rows == 0, "["), "]", when(!self.style.bug_compatible, "\n"));
         self.rows = 0;
         out.line_done()
     }
@@ -300,13 +285,13 @@ fn put_go_json(out: &mut Vec<u8>, text: &[u8]) {
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
-                '"' => out.extend_from_slice(b"\\\""),
-                '\\' => out.extend_from_slice(b"\\\\"),
-                '\n' => out.extend_from_slice(b"\\n"),
-                '\r' => out.extend_from_slice(b"\\r"),
-                '\t' => out.extend_from_slice(b"\\t"),
-                '\u{8}' => out.extend_from_slice(b"\\b"),
-                '\u{c}' => out.extend_from_slice(b"\\f"),
+                '"' => put!(out, "\\\""),
+                '\\' => put!(out, "\\\\"),
+                '\n' => put!(out, "\\n"),
+                '\r' => put!(out, "\\r"),
+                '\t' => put!(out, "\\t"),
+                '\u{8}' => put!(out, "\\b"),
+                '\u{c}' => put!(out, "\\f"),
                 '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => put_escape(out, c),
                 _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }
@@ -318,7 +303,7 @@ fn put_go_json(out: &mut Vec<u8>, text: &[u8]) {
 fn put_escape(out: &mut Vec<u8>, c: char) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let code = u32::from(c);
-    out.extend_from_slice(b"\\u");
+    put!(out, "\\u");
     out.extend([12, 8, 4, 0].map(|shift| DIGITS[(code >> shift & 15) as usize]));
 }
 

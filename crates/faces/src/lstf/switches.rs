@@ -79,16 +79,11 @@ enum Takes {
 }
 
 /// Letter (NUL for none), name, value.
+#[rustfmt::skip]
 const SWITCHES: &[(char, &str, Takes)] = &[
-    ('n', "numeric", Takes::Bool),
-    ('p', "processes", Takes::Bool),
-    ('\0', "json", Takes::Bool),
-    ('f', "filter", Takes::Word),
-    ('w', "watch", Takes::Seconds),
-    ('v', "version", Takes::Bool),
-    ('h', "help", Takes::Bool),
-    ('\0', "credits", Takes::Bool),
-    ('\0', "debug", Takes::Bool),
+    ('n', "numeric", Takes::Bool), ('p', "processes", Takes::Bool), ('\0', "json", Takes::Bool),
+    ('f', "filter", Takes::Word), ('w', "watch", Takes::Seconds), ('v', "version", Takes::Bool),
+    ('h', "help", Takes::Bool), ('\0', "credits", Takes::Bool), ('\0', "debug", Takes::Bool),
 ];
 
 /// Default interval of `-w` in seconds.

@@ -1,6 +1,6 @@
 //! The bytes of nstat (iproute2 6.1): one counter per line, or one JSON object.
 
-use record::text::{put_face, put_u64};
+use crate::pieces::{Face, put};
 
 /// The word for the kernel's own counters, which nstat writes above the counters and into its history.
 pub const NSTAT_SOURCE: &str = "kernel";
@@ -34,31 +34,26 @@ impl NstatWriter {
             NstatStyle::Json => format!("{{\"{NSTAT_SOURCE}\":{{"),
             NstatStyle::PrettyJson => format!("{{\n    \"{NSTAT_SOURCE}\": {{"),
         };
-        out.extend_from_slice(head.as_bytes());
+        put!(out, head.as_str());
         NstatWriter { style, is_first: true }
     }
 
     /// Appends a counter; `overflow` is true if it is smaller than before.
     pub fn put(&mut self, out: &mut Vec<u8>, name: &str, value: u64, overflow: bool) {
         if self.style == NstatStyle::Lines {
-            put_padded(out, NAME, |out| put_face(out, name.as_bytes(), false));
-            put_padded(out, VALUE, |out| put_u64(out, value));
+            put_padded(out, NAME, |out| put!(out, Face(name.as_bytes(), false)));
+            put_padded(out, VALUE, |out| put!(out, value));
             // The rate, which only nstat's daemon knows.
-            out.extend_from_slice(b"   0.0");
-            out.extend_from_slice(if overflow { b" (overflow)\n" } else { b"\n" });
+            put!(out, "   0.0", if overflow { " (overflow)\n" } else { "\n" });
             return;
         }
         let (between, colon) = match self.style {
             NstatStyle::PrettyJson => ("\n        ", ": "),
             _ => ("", ":"),
         };
-        out.extend_from_slice(if self.is_first { b"" } else { b"," });
-        out.extend_from_slice(between.as_bytes());
-        out.push(b'"');
+        put!(out, if self.is_first { "" } else { "," }, between, "\"");
         record::text::put_json(out, name.as_bytes());
-        out.push(b'"');
-        out.extend_from_slice(colon.as_bytes());
-        put_u64(out, value);
+        put!(out, "\"", colon, value);
         self.is_first = false;
     }
 

@@ -71,19 +71,14 @@ const fn spec(letter: u8, long: &'static str, value: bool, what: NstatSwitch) ->
     Spec { letter, long, value, what }
 }
 
+#[rustfmt::skip]
 const SPECS: &[Spec<NstatSwitch>] = &[
-    spec(b'h', "help", false, NstatSwitch::Help),
-    spec(b'?', "", false, NstatSwitch::Help),
-    spec(b'a', "ignore", false, NstatSwitch::Ignore),
-    spec(b'd', "scan", true, NstatSwitch::Scan),
-    spec(b'n', "nooutput", false, NstatSwitch::NoOutput),
-    spec(b'j', "json", false, NstatSwitch::Json),
-    spec(b'r', "reset", false, NstatSwitch::Reset),
-    spec(b'p', "pretty", false, NstatSwitch::Pretty),
-    spec(b's', "noupdate", false, NstatSwitch::NoUpdate),
-    spec(b't', "interval", true, NstatSwitch::Interval),
-    spec(b'v', "", false, NstatSwitch::Version),
-    spec(b'V', "version", false, NstatSwitch::Version),
+    spec(b'h', "help", false, NstatSwitch::Help), spec(b'?', "", false, NstatSwitch::Help),
+    spec(b'a', "ignore", false, NstatSwitch::Ignore), spec(b'd', "scan", true, NstatSwitch::Scan),
+    spec(b'n', "nooutput", false, NstatSwitch::NoOutput), spec(b'j', "json", false, NstatSwitch::Json),
+    spec(b'r', "reset", false, NstatSwitch::Reset), spec(b'p', "pretty", false, NstatSwitch::Pretty),
+    spec(b's', "noupdate", false, NstatSwitch::NoUpdate), spec(b't', "interval", true, NstatSwitch::Interval),
+    spec(b'v', "", false, NstatSwitch::Version), spec(b'V', "version", false, NstatSwitch::Version),
     spec(b'z', "zeros", false, NstatSwitch::Zeros),
 ];
 

@@ -21,15 +21,12 @@ const fn spec(letter: u8, long: &'static str, value: bool, what: UlogdSwitch) ->
     Spec { letter, long, value, what }
 }
 
+#[rustfmt::skip]
 const SWITCHES: &[Spec<UlogdSwitch>] = &[
-    spec(b'h', "help", false, UlogdSwitch::Help),
-    spec(b'V', "version", false, UlogdSwitch::Version),
-    spec(b'd', "daemon", false, UlogdSwitch::Daemon),
-    spec(b'v', "verbose", false, UlogdSwitch::Verbose),
-    spec(b'l', "loglevel", true, UlogdSwitch::LogLevel),
-    spec(b'c', "configfile", true, UlogdSwitch::ConfigFile),
-    spec(b'p', "pidfile", true, UlogdSwitch::PidFile),
-    spec(b'u', "uid", true, UlogdSwitch::Uid),
+    spec(b'h', "help", false, UlogdSwitch::Help), spec(b'V', "version", false, UlogdSwitch::Version),
+    spec(b'd', "daemon", false, UlogdSwitch::Daemon), spec(b'v', "verbose", false, UlogdSwitch::Verbose),
+    spec(b'l', "loglevel", true, UlogdSwitch::LogLevel), spec(b'c', "configfile", true, UlogdSwitch::ConfigFile),
+    spec(b'p', "pidfile", true, UlogdSwitch::PidFile), spec(b'u', "uid", true, UlogdSwitch::Uid),
     spec(b'i', "info", true, UlogdSwitch::Info),
 ];
 

@@ -1,7 +1,7 @@
 //! Times in lines: ages, and local dates in the form of ctime(3).
 
-use super::line_writer::LineWriter;
-use record::text::Line;
+use super::line_writer::{Element, LineWriter};
+use crate::pieces::{ByteSink, Padded, Right, list, put};
 use sinks::{Civil, Clock};
 
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
@@ -21,50 +21,36 @@ pub(super) fn age_s(start_s: i64, end_s: i64, bug_compatible: bool) -> u64 {
 
 /// Appends a time in the form of ctime(3), without the newline: `Sat Nov 21 12:42:50 2026`.
 pub fn put_moment(out: &mut Vec<u8>, at: Civil) {
-    let mut line = Line::new();
-    put_civil(&mut LineWriter::new(&mut line, out, false), at);
-    line.drain(out);
+    put_civil(out, at);
 }
 
 /// Appends `Sat Nov 21 12:42:50 2026`.
 pub(super) fn put_ctime(line: &mut LineWriter<'_>, clock: &dyn Clock, seconds: i64) {
     match clock.local(seconds) {
         Some(at) => put_civil(line, at),
-        None => line.word("?"),
+        None => put!(line, "?"),
     }
 }
 
-fn put_civil(line: &mut LineWriter<'_>, at: Civil) {
+fn put_civil(line: &mut impl ByteSink, at: Civil) {
     let name = |names: &'static [&'static str], index: u8| names.get(usize::from(index)).copied().unwrap_or("???");
-    line.word(name(&WEEKDAYS, at.weekday));
-    line.byte(b' ');
-    line.word(name(&MONTHS, at.month.wrapping_sub(1)));
-    line.byte(b' ');
-    line.padded(b' ', 2, at.day);
-    for (between, number) in [(b' ', at.hour), (b':', at.minute), (b':', at.second)] {
-        line.byte(between);
-        line.padded(b'0', 2, number);
-    }
-    line.byte(b' ');
-    line.number(u64::try_from(at.year).unwrap_or(0));
+    put!(
+        line,
+        name(&WEEKDAYS, at.weekday),
+        " ",
+        name(&MONTHS, at.month.wrapping_sub(1)),
+        " ",
+        Right(u64::from(at.day), 2)
+    );
+    put!(line, " ", Padded(at.hour, 2), ":", Padded(at.minute, 2), ":", Padded(at.second, 2));
+    put!(line, " ", u64::try_from(at.year).unwrap_or(0));
 }
 
 /// Appends the parts of the present time as elements.
 pub(super) fn put_when(line: &mut LineWriter<'_>, clock: &dyn Clock) {
     let Some(at) = clock.local(clock.now_s()) else { return };
-    line.word("<when><hour>");
-    line.number(at.hour.into());
-    line.word("</hour><min>");
-    line.padded(b'0', 2, at.minute);
-    line.word("</min><sec>");
-    line.padded(b'0', 2, at.second);
-    line.word("</sec><wday>");
-    line.number(u64::from(at.weekday) + 1);
-    line.word("</wday><day>");
-    line.number(at.day.into());
-    line.word("</day><month>");
-    line.number(at.month.into());
-    line.word("</month><year>");
-    line.number(u64::try_from(at.year).unwrap_or(0));
-    line.word("</year></when>");
+    let (minute, second) = (Element("min", Padded(at.minute, 2)), Element("sec", Padded(at.second, 2)));
+    let day = list!(Element("wday", u64::from(at.weekday) + 1), Element("day", at.day), Element("month", at.month));
+    let year = Element("year", u64::try_from(at.year).unwrap_or(0));
+    put!(line, Element("when", list!(Element("hour", at.hour), minute, second, day, year)));
 }

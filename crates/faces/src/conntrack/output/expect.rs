@@ -2,9 +2,10 @@
 
 use super::clock::put_when;
 use super::layout::{Change, Layout};
-use super::line_writer::LineWriter;
+use super::line_writer::{Element, LineWriter, Outside, OutsideXml};
 use super::text::put_tuple;
 use super::{words, xml};
+use crate::pieces::{list, put};
 use record::rows::{CtTuple, Expectation};
 
 /// `NF_CT_EXPECT_…` (include/uapi/linux/netfilter/nf_conntrack_common.h), with their words.
@@ -13,31 +14,17 @@ const FLAGS: &[(u32, &str, &str)] =
 
 /// Appends an expectation without the newline.
 pub(super) fn put_text(line: &mut LineWriter<'_>, row: &Expectation<'_>) {
-    if let Some(timeout) = row.timeout_s {
-        line.number(timeout.into());
-        line.byte(b' ');
-    }
-    line.item("proto=", row.tuple.proto.into());
+    put!(line, row.timeout_s.map(|timeout| (timeout, " ")), "proto=", row.tuple.proto);
     put_tuple(line, &row.tuple, "src", "dst");
     put_tuple(line, &row.mask, "mask-src", "mask-dst");
     put_tuple(line, &row.master, "master-src", "master-dst");
-    if let Some(zone) = row.zone {
-        line.item(" zone=", zone.into());
-    }
+    put!(line, row.zone.map(|zone| (" zone=", zone)));
     let flags = row.flags.unwrap_or(0);
-    let mut between = b' ';
+    let mut between = " ";
     for (_, name, _) in FLAGS.iter().filter(|(bit, ..)| flags & bit != 0) {
-        line.byte(between);
-        line.word(name);
-        between = b',';
+        put!(line, std::mem::replace(&mut between, ","), *name);
     }
-    if let Some(class) = row.class {
-        line.item(" class=", class.into());
-    }
-    if let Some(helper) = row.helper {
-        line.word(" helper=");
-        line.outside(helper);
-    }
+    put!(line, row.class.map(|class| (" class=", class)), row.helper.map(|helper| (" helper=", Outside(helper))));
 }
 
 /// Appends an expectation as an element.
@@ -45,37 +32,25 @@ pub(super) fn put_xml(line: &mut LineWriter<'_>, row: &Expectation<'_>, change: 
     xml::put_flow(line, change);
     xml::put_layer(line, "3", row.family, words::family(row.family));
     for (name, tuple) in tuples(row) {
-        line.open(name);
-        xml::put_addr(line, "src", tuple.src);
-        xml::put_addr(line, "dst", tuple.dst);
-        line.close(name);
+        put!(line, Element(name, list!(Element("src", tuple.src), Element("dst", tuple.dst))));
     }
-    line.close("layer3");
+    put!(line, "</layer3>");
     xml::put_layer(line, "4", row.tuple.proto, words::protocol(row.tuple.proto));
     for (name, tuple) in tuples(row) {
-        line.open(name);
+        put!(line, "<", name, ">");
         xml::put_parts(line, tuple, layout.options.bug_compatible);
-        line.close(name);
+        put!(line, "</", name, ">");
     }
-    line.close("layer4");
-    line.open("meta");
-    if let Some(helper) = row.helper {
-        line.open("helper-name");
-        line.outside_xml(helper);
-        line.close("helper-name");
-    }
+    put!(line, "</layer4><meta>", row.helper.map(|helper| Element("helper-name", OutsideXml(helper))));
     for (name, number) in [("timeout", row.timeout_s), ("class", row.class), ("zone", row.zone.map(u32::from))] {
-        if let Some(number) = number {
-            line.element(name, number.into());
-        }
+        put!(line, number.map(|number| Element(name, number)));
     }
     if layout.options.time {
         put_when(line, layout.clock);
     }
     let flags = row.flags.unwrap_or(0);
-    FLAGS.iter().filter(|(bit, ..)| flags & bit != 0).for_each(|(.., element)| line.word(element));
-    line.close("meta");
-    line.close("flow");
+    FLAGS.iter().filter(|(bit, ..)| flags & bit != 0).for_each(|(.., element)| put!(line, *element));
+    put!(line, "</meta></flow>");
 }
 
 fn tuples<'r>(row: &'r Expectation<'_>) -> [(&'static str, &'r CtTuple); 3] {

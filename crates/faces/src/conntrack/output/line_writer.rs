@@ -1,7 +1,8 @@
 //! The writer of a line's parts.
 
+use crate::pieces::{ByteSink, Put, put};
 use record::Addr;
-use record::text::{Line, put_face, put_hex, u64_len};
+use record::text::{Line, put_face};
 
 /// Appends parts to a line, and full lines to the output's buffer. Allocates nothing.
 pub(super) struct LineWriter<'a> {
@@ -16,71 +17,62 @@ impl<'a> LineWriter<'a> {
         LineWriter { line, out, raw }
     }
 
-    /// Appends our own text.
-    #[inline]
-    pub(super) fn word(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
+    /// Completes the line.
+    pub(super) fn end(&mut self) {
+        put!(self, "\n");
+        self.line.drain(self.out);
     }
+}
 
-    /// Appends bytes that are known to be harmless.
+impl ByteSink for LineWriter<'_> {
     #[inline]
-    pub(super) fn bytes(&mut self, text: &[u8]) {
+    fn text(&mut self, text: &str) {
         self.line.make_room(self.out);
         if text.len() <= Line::SHORT {
-            return self.line.short(text);
+            return self.line.short(text.as_bytes());
         }
         self.line.drain(self.out);
-        self.out.extend_from_slice(text);
+        self.out.extend_from_slice(text.as_bytes());
     }
 
     #[inline]
-    pub(super) fn byte(&mut self, byte: u8) {
+    fn decimal(&mut self, number: u64) {
         self.line.make_room(self.out);
-        self.line.byte(byte);
+        self.line.decimal(number);
     }
 
     #[inline]
-    pub(super) fn number(&mut self, n: u64) {
-        self.line.make_room(self.out);
-        self.line.decimal(n);
-    }
-
-    #[inline]
-    pub(super) fn addr(&mut self, addr: Addr) {
+    fn addr(&mut self, addr: Addr) {
         self.line.make_room(self.out);
         self.line.addr(addr);
     }
 
-    /// Appends ` name=number`, the most frequent item.
-    #[inline]
-    pub(super) fn item(&mut self, name: &str, n: u64) {
-        self.word(name);
-        self.line.decimal(n);
-    }
-
-    pub(super) fn hex(&mut self, n: u64) {
+    fn buffer(&mut self) -> &mut Vec<u8> {
         self.line.drain(self.out);
-        put_hex(self.out, n);
+        self.out
     }
+}
 
-    /// Appends a small number, padded on the left with `fill` to `width`.
-    pub(super) fn padded(&mut self, fill: u8, width: usize, n: u8) {
-        (u64_len(n.into())..width).for_each(|_| self.byte(fill));
-        self.number(n.into());
+/// Text from outside: bytes that could forge a line or control a terminal become `?`.
+pub(super) struct Outside<'t>(pub(super) &'t [u8]);
+/// Text from outside in an element.
+pub(super) struct OutsideXml<'t>(pub(super) &'t [u8]);
+/// `<name>piece</name>`
+pub(super) struct Element<'n, A>(pub(super) &'n str, pub(super) A);
+
+impl Put<LineWriter<'_>> for Outside<'_> {
+    fn put(&self, line: &mut LineWriter<'_>) {
+        let raw = line.raw;
+        put_face(line.buffer(), self.0, raw);
     }
+}
 
-    /// Appends text from outside: bytes that could forge a line or control a terminal become `?`.
-    pub(super) fn outside(&mut self, text: &[u8]) {
-        self.line.drain(self.out);
-        put_face(self.out, text, self.raw);
-    }
-
-    /// Appends text from outside in an element.
-    pub(super) fn outside_xml(&mut self, text: &[u8]) {
-        if self.raw || !text.iter().any(|b| b"<>&\"".contains(b)) {
-            return self.outside(text);
+impl Put<LineWriter<'_>> for OutsideXml<'_> {
+    fn put(&self, line: &mut LineWriter<'_>) {
+        if line.raw {
+            return Outside(self.0).put(line);
         }
-        for part in text.split_inclusive(|b| b"<>&\"".contains(b)) {
+        for part in self.0.split_inclusive(|b| b"<>&\"".contains(b)) {
             let (plain, mark) = match part.split_last() {
                 Some((b'<', plain)) => (plain, "&lt;"),
                 Some((b'>', plain)) => (plain, "&gt;"),
@@ -88,33 +80,15 @@ impl<'a> LineWriter<'a> {
                 Some((b'"', plain)) => (plain, "&quot;"),
                 _ => (part, ""),
             };
-            self.outside(plain);
-            self.word(mark);
+            put!(line, Outside(plain), mark);
         }
     }
+}
 
-    /// Appends `<name>number</name>`.
-    pub(super) fn element(&mut self, name: &str, n: u64) {
-        self.open(name);
-        self.number(n);
-        self.close(name);
-    }
-
-    pub(super) fn open(&mut self, name: &str) {
-        self.byte(b'<');
-        self.word(name);
-        self.byte(b'>');
-    }
-
-    pub(super) fn close(&mut self, name: &str) {
-        self.word("</");
-        self.word(name);
-        self.byte(b'>');
-    }
-
-    /// Completes the line.
-    pub(super) fn end(&mut self) {
-        self.byte(b'\n');
-        self.line.drain(self.out);
+impl<'a, A: Put<LineWriter<'a>>> Put<LineWriter<'a>> for Element<'_, A> {
+    fn put(&self, line: &mut LineWriter<'a>) {
+        put!(line, "<", self.0, ">");
+        self.1.put(line);
+        put!(line, "</", self.0, ">");
     }
 }

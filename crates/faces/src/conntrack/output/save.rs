@@ -3,15 +3,14 @@
 use super::layout::{Change, Layout};
 use super::line_writer::LineWriter;
 use super::words::{self, DCCP_ROLES};
+use crate::pieces::{put, when};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 
 /// The status bits that the tool can set, in the kernel's order.
+#[rustfmt::skip]
 const STATUS: &[(u32, &str)] = &[
-    (1, "EXPECTED"),
-    (CtStatus::SEEN_REPLY, "SEEN_REPLY"),
-    (CtStatus::ASSURED, "ASSURED"),
-    (1 << 10, "FIXED_TIMEOUT"),
+    (1, "EXPECTED"), (CtStatus::SEEN_REPLY, "SEEN_REPLY"), (CtStatus::ASSURED, "ASSURED"), (1 << 10, "FIXED_TIMEOUT"),
 ];
 
 /// IPS_SRC_NAT_DONE and IPS_DST_NAT_DONE: the tool tests these bits and compares the tuples.
@@ -53,46 +52,36 @@ struct Words<'p, 'a> {
 
 impl Words<'_, '_> {
     fn word(&mut self, word: &str) {
-        if !self.first {
-            self.line.byte(b' ');
-        }
-        self.first = false;
-        self.line.word(word);
+        put!(self.line, when(!std::mem::take(&mut self.first), " "), word);
     }
 
     fn number(&mut self, switch: &str, number: Option<u32>) {
         if let Some(number) = number {
             self.word(switch);
-            self.line.item(" ", number.into());
+            put!(self.line, " ", number);
         }
     }
 
     fn addr(&mut self, switch: &str, addr: Addr) {
         self.word(switch);
-        self.line.byte(b' ');
-        self.line.addr(addr);
+        put!(self.line, " ", addr);
     }
 
     fn status(&mut self, status: CtStatus) {
-        let mut between = b' ';
+        let mut between = " ";
         for (_, name) in STATUS.iter().filter(|(bit, _)| status.has(*bit)) {
-            self.line.byte(between);
-            self.line.word(name);
-            between = b',';
+            put!(self.line, std::mem::replace(&mut between, ","), *name);
         }
-        if between == b' ' {
-            self.line.word(" UNSET");
-        }
+        put!(self.line, when(between == " ", " UNSET"));
     }
 
     fn protocol(&mut self, row: &Conntrack<'_>, old: bool) {
         let known = words::protocol(row.orig.proto);
         self.word("-p");
         if known == "unknown" {
-            return self.line.item(" ", row.orig.proto.into());
+            return put!(self.line, " ", row.orig.proto);
         }
-        self.line.byte(b' ');
-        self.line.word(known);
+        put!(self.line, " ", known);
         match row.orig.proto {
             ip_proto::ICMP => self.icmp(&row.orig, ["--icmp-type", "--icmp-code", "--icmp-id"]),
             ip_proto::ICMPV6 => self.icmp(&row.orig, ["--icmpv6-type", "--icmpv6-code", "--icmpv6-id"]),
@@ -103,10 +92,9 @@ impl Words<'_, '_> {
         }
         if let Some(state) = row.state {
             self.word("--state");
-            self.line.byte(b' ');
             // The tool has no word here for the newest states of SCTP.
             let nameless = old && matches!(state, CtState::Sctp(8..));
-            self.line.word(if nameless { "(null)" } else { words::state(state) });
+            put!(self.line, " ", if nameless { "(null)" } else { words::state(state) });
         }
         if let Some([orig, reply]) = row.vtags {
             // The tool writes and reads this in the machine's byte order, so this form can be loaded.
@@ -116,8 +104,7 @@ impl Words<'_, '_> {
         }
         if let Some(role) = row.dccp_role.and_then(|role| DCCP_ROLES.get(usize::from(role))) {
             self.word("--role");
-            self.line.byte(b' ');
-            self.line.word(role);
+            put!(self.line, " ", *role);
         }
     }
 

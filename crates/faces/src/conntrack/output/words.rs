@@ -3,43 +3,24 @@
 use record::rows::{CtState, ip_proto};
 
 /// The protocols that have a name, with their numbers.
+#[rustfmt::skip]
 pub const PROTOCOLS: &[(u8, &str)] = &[
-    (ip_proto::TCP, "tcp"),
-    (ip_proto::UDP, "udp"),
-    (ip_proto::UDPLITE, "udplite"),
-    (ip_proto::SCTP, "sctp"),
-    (ip_proto::DCCP, "dccp"),
-    (ip_proto::ICMP, "icmp"),
-    (ip_proto::ICMPV6, "icmpv6"),
-    (ip_proto::GRE, "gre"),
+    (ip_proto::TCP, "tcp"), (ip_proto::UDP, "udp"), (ip_proto::UDPLITE, "udplite"), (ip_proto::SCTP, "sctp"),
+    (ip_proto::DCCP, "dccp"), (ip_proto::ICMP, "icmp"), (ip_proto::ICMPV6, "icmpv6"), (ip_proto::GRE, "gre"),
 ];
 
 /// States of TCP by number (`enum tcp_conntrack`).
+#[rustfmt::skip]
 pub const TCP_STATES: &[&str] = &[
-    "NONE",
-    "SYN_SENT",
-    "SYN_RECV",
-    "ESTABLISHED",
-    "FIN_WAIT",
-    "CLOSE_WAIT",
-    "LAST_ACK",
-    "TIME_WAIT",
-    "CLOSE",
+    "NONE", "SYN_SENT", "SYN_RECV", "ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK", "TIME_WAIT", "CLOSE",
     "SYN_SENT2",
 ];
 
 /// States of SCTP by number (`enum sctp_conntrack`).
+#[rustfmt::skip]
 pub const SCTP_STATES: &[&str] = &[
-    "NONE",
-    "CLOSED",
-    "COOKIE_WAIT",
-    "COOKIE_ECHOED",
-    "ESTABLISHED",
-    "SHUTDOWN_SENT",
-    "SHUTDOWN_RECD",
-    "SHUTDOWN_ACK_SENT",
-    "HEARTBEAT_SENT",
-    "HEARTBEAT_ACKED",
+    "NONE", "CLOSED", "COOKIE_WAIT", "COOKIE_ECHOED", "ESTABLISHED", "SHUTDOWN_SENT", "SHUTDOWN_RECD",
+    "SHUTDOWN_ACK_SENT", "HEARTBEAT_SENT", "HEARTBEAT_ACKED",
 ];
 
 /// States of DCCP by number (`enum ct_dccp_states`).

@@ -1,8 +1,9 @@
 //! The writer of conntrack's rows.
 
 use super::layout::{Change, EntryOptions, Form, LabelNames, Layout, Origin};
-use super::line_writer::LineWriter;
+use super::line_writer::{LineWriter, Outside};
 use super::{expect, save, text, xml};
+use crate::pieces::{Left, Padded, put};
 use record::SinkError;
 use record::rows::{Conntrack, Expectation};
 use record::text::Line;
@@ -80,11 +81,8 @@ impl<'l, W: Write> EntryWriter<'l, W> {
             Form::Save => save::put_entry(&mut line, row, change, &self.layout),
         }
         if let (Some(origin), None) = (origin, inside) {
-            line.item(" [USERSPACE] portid=", origin.portid.into());
-            if let Some(program) = origin.program {
-                line.word(" progname=");
-                line.outside(program);
-            }
+            let program = origin.program.map(|program| (" progname=", Outside(program)));
+            put!(&mut line, " [USERSPACE] portid=", origin.portid, program);
         }
         line.end();
         self.out.line_done()
@@ -134,7 +132,7 @@ impl<'l, W: Write> EntryWriter<'l, W> {
     pub fn finish(&mut self) -> Result<(), SinkError> {
         if let Some(root) = self.root.take() {
             let mut line = LineWriter::new(&mut self.line, self.out.buf(), true);
-            line.close(root);
+            put!(&mut line, "</", root, ">");
             line.end();
         }
         self.out.flush()
@@ -154,27 +152,17 @@ impl<'l, W: Write> EntryWriter<'l, W> {
 
 /// Appends `    [NEW] `: nine columns, right-aligned.
 fn put_tag(line: &mut LineWriter<'_>, change: Change) {
-    line.word(match change {
-        Change::New => "    [NEW] ",
-        Change::Update => " [UPDATE] ",
-        Change::Destroy => "[DESTROY] ",
-        Change::Unknown => "",
-    });
+    match change {
+        Change::New => put!(line, "    [NEW] "),
+        Change::Update => put!(line, " [UPDATE] "),
+        Change::Destroy => put!(line, "[DESTROY] "),
+        Change::Unknown => {}
+    }
 }
 
 /// Appends `[SECONDS.MICROSECONDS]` and a tab. Before expectations, the tool left-aligns the digits of the fraction.
 fn put_moment(line: &mut LineWriter<'_>, (seconds, nanos): (i64, u32), zeros: bool) {
-    let micros = u64::from(nanos / 1000);
-    let (seconds, missing) = (u64::try_from(seconds).unwrap_or(0), 6 - record::text::u64_len(micros).min(6));
-    line.byte(b'[');
-    line.number(seconds);
-    line.byte(b'.');
-    if zeros {
-        (0..missing).for_each(|_| line.byte(b'0'));
-    }
-    line.number(micros);
-    if !zeros {
-        (0..missing).for_each(|_| line.byte(b' '));
-    }
-    line.word("]\t");
+    let micros = nanos / 1000;
+    let fraction = if zeros { Ok(Padded(micros, 6)) } else { Err(Left(micros, 6)) };
+    put!(line, "[", u64::try_from(seconds).unwrap_or(0), ".", fraction, "]\t");
 }

@@ -1,6 +1,6 @@
 //! Selects the sink for a request, by format and by the type of standard output.
 
-use crate::flags::request::{Format, KeptColumns, Repeat, Request};
+use crate::flags::request::{Format, KeptColumns, Request};
 use crate::screen;
 use lookups::session::Session;
 use record::Sink;
@@ -13,6 +13,7 @@ use runtime::width;
 use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
 use sinks::{LocalClock, Room};
 use std::io::Write;
+use tables::Repeat;
 
 /// The sink on standard output for this request.
 pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {

@@ -5,7 +5,7 @@
 //! other instead.
 
 use crate::drawing::{Drawing, SIZE_MIN};
-use crate::flags::request::{Format, Repeat, Request};
+use crate::flags::request::{Format, Request};
 use lookups::session::Session;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value, text};
 use runtime::ascii;
@@ -13,6 +13,7 @@ use runtime::stdout::Stdout;
 use std::io::Write;
 use std::rc::Rc;
 use sys::term::STDOUT;
+use tables::Repeat;
 
 /// Makes the writer of a round.
 pub(crate) type MakeWriter<'m> = dyn Fn(Box<dyn Write>) -> Box<dyn Sink + 'm> + 'm;

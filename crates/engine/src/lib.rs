@@ -2,8 +2,8 @@
 //!
 //! It knows tables only by their field tables and sources only by the contract; it reads nothing, decodes nothing and
 //! writes no text. A command does the following: [`filter::parse`] and [`filter::bind`] the user's words,
-//! [`columns::resolve`] the columns, fill a [`PlanRequest`], make a [`Plan`] of it and [`Plan::run`] it over a [`Feed`]. Start reading
-//! at [`run`](mod@run).
+//! [`columns::resolve`] the columns, fill a [`PlanRequest`], make a [`Plan`] of it and [`Plan::run`] it over a
+//! [`Feed`]. Start reading at [`run`](mod@run).
 #![forbid(unsafe_code)]
 
 mod answers;
@@ -36,6 +36,6 @@ pub use plan::GROUPS_MAX;
 pub use plan::{Fold, Plan, PlanError, PlanRequest, Sort};
 pub use predicate::{BadPattern, Predicate};
 pub use resolving_sink::{Names, ResolvingSink};
-pub use run::{Answers, Feed, FeedState, FixedLookups, OneRound, Part, ReadPart, RenewedLookups, StreamFeed};
+pub use run::{Answers, Feed, FeedPart, FeedState, FixedLookups, OneRound, ReadPart, RenewedLookups, StreamFeed};
 pub use run::{CellsOf, Disposition, EachRow, Ended, ReadRows, RowSink, Run, RunError};
 pub use watch::Rounds;

@@ -48,7 +48,7 @@ use gate::{Gate, Pass};
 use record::{Accounting, Offer, Push, Round, Sink, SourceError, Table};
 use typed_rows::TypedWriter;
 
-pub use feed::{Answers, Feed, FeedState, FixedLookups, OneRound, Part, ReadPart, RenewedLookups, StreamFeed};
+pub use feed::{Answers, Feed, FeedPart, FeedState, FixedLookups, OneRound, ReadPart, RenewedLookups, StreamFeed};
 pub use outcome::{Ended, Run, RunError};
 pub use typed_rows::{CellsOf, Disposition, EachRow, ReadRows, RowSink};
 
@@ -57,7 +57,12 @@ trait Receiver<T: Table> {
     /// Begins a round.
     fn begin(&mut self, round: Option<Round>);
     /// Reads the rows of a part, and takes those that pass the gate. Returns the part's own counts.
-    fn read(&mut self, part: &mut Part<'_, T>, gate: &Gate<'_, T>, pass: &mut Pass) -> Result<Accounting, SourceError>;
+    fn read(
+        &mut self,
+        part: &mut FeedPart<'_, T>,
+        gate: &Gate<'_, T>,
+        pass: &mut Pass,
+    ) -> Result<Accounting, SourceError>;
     /// Shows the rows so far.
     fn flush(&mut self);
     /// False once rows can no longer be written.
@@ -155,7 +160,7 @@ impl<T: Table> Plan<T> {
 
     fn read_part<R: Receiver<T>>(
         &self,
-        mut part: Part<'_, T>,
+        mut part: FeedPart<'_, T>,
         open: &mut Option<OpenRound>,
         to: &mut R,
     ) -> Result<(), RunError> {

@@ -3,7 +3,7 @@
 
 use crate::filter;
 use crate::plan::{Plan, PlanRequest};
-use crate::run::{Answers, Feed, FeedState, OneRound, Part, ReadPart, Run, RunError};
+use crate::run::{Answers, Feed, FeedPart, FeedState, OneRound, ReadPart, Run, RunError};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
@@ -152,7 +152,7 @@ impl Feed<Sockets> for CannedRounds<'_> {
         let Some(before) = self.rounds.next() else { return Ok(FeedState::Ended) };
         let (mut scan, lookups) = (self.source.prepare(demand), Lookups::none());
         let round = Some(Round { n: before + 1, time_s: 0 });
-        read(Part { round, answers: self.answers, ..Part::new(&mut *scan, &lookups, &|| false) });
+        read(FeedPart { round, answers: self.answers, ..FeedPart::new(&mut *scan, &lookups, &|| false) });
         Ok(FeedState::EndOfRound)
     }
 }

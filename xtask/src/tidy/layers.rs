@@ -81,6 +81,12 @@ const HOUSE: &[Place] = &[
         theirs: &[],
     },
     Place {
+        name: "tables",
+        layer: 8,
+        ours: &["record", "sys", "conntrack", "host", "flows", "engine", "sinks", "lookups", "probes"],
+        theirs: &[],
+    },
+    Place {
         name: "faces",
         layer: 8,
         ours: &[

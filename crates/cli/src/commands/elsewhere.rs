@@ -1,11 +1,10 @@
 //! Hints at `--all-netns`, if a filter matches nothing in one network namespace or a recording has several.
 
-use super::rounds::{RoundOptions, TableRounds};
-use super::source_provider::{SourceProvider, Subject};
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::Request;
 use engine::{Ended, Plan, Run};
 use lookups::session::{Session, SessionTarget};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Table, Value};
+use tables::{Repeat, SourceProvider, Subject, TableRequest};
 
 /// The texts of the hints.
 pub(super) struct Hints {
@@ -87,8 +86,8 @@ fn asks_for<T: Table>(plan: &Plan<T>, provider: &impl SourceProvider<T>, subject
 fn is_in_others<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> bool {
     let all = SessionTarget { all_netns: true, owners_via: request.owners_via, ..SessionTarget::default() };
     let Ok(session) = Session::open(all) else { return false };
-    let options = RoundOptions { repeat: Repeat::Once, ends_ns: None, resolves: false, is_on_screen: false };
-    let read = plan.run(&mut TableRounds::new(&session, plan, provider, options), &mut FirstRow);
+    let once = TableRequest { resolve: None, ..request.table() };
+    let read = tables::rounds::read(&session, &once, plan, provider, &mut FirstRow);
     read.is_ok_and(|run| run.stats.emitted + run.stats.grouped > 0)
 }
 

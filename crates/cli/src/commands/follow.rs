@@ -3,8 +3,7 @@
 use super::finish::finish;
 use super::plan::of_request;
 use super::reloading::{Reloading, Reread};
-use super::stream_rounds::{RateSink, RoundFacts, StreamRounds};
-use crate::flags::request::{self, Repeat, Request};
+use crate::flags::request::Request;
 use crate::output;
 use crate::waiting;
 use engine::{Plan, RenewedLookups, RowSink, Run, RunError, StreamFeed};
@@ -28,6 +27,7 @@ use shipping::{Shipment, Shipped};
 use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
 use sys::{Mode, cost};
+use tables::{RateSink, Repeat, RoundFacts, StreamRounds};
 
 /// Columns of the process that owns a connection, and columns derived from it.
 const OWNED: [&str; 9] =
@@ -246,7 +246,7 @@ fn announce(request: &Request) {
 /// Returns the time until `--for` ends the run, in tenths of a second. It is rounded up, because the time started when
 /// the command line was parsed.
 fn time_left(request: &Request) -> Option<Duration> {
-    let left = request::time_left(request.ends_ns)?;
+    let left = tables::time_left(request.ends_ns)?;
     Some(Duration::from_millis(left.as_millis().div_ceil(100) as u64 * 100))
 }
 

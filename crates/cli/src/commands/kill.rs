@@ -5,8 +5,6 @@
 
 use super::acting::{self, Act, Verb};
 use super::plan::{PlanError, of_request};
-use super::sockets::KEEPS;
-use super::source_provider::SourceProvider;
 use super::table;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
@@ -15,13 +13,14 @@ use engine::{Plan, Predicate};
 use lookups::pillars;
 use lookups::session::Session;
 use record::rows::{Endpoint, Socket, Sockets, need};
-use record::{Accounting, Annotate, Annotated, Each, Field, Kind, Lookups, Next, Proto, Schema, Source, State, Value};
+use record::{Accounting, Annotate, Annotated, Each, Field, Kind, Lookups, Next, Proto, Source, State, Value};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use sockets::{Closing, Target, Via};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use sys::Host;
+use tables::SourceProvider;
 
 /// The default order: the oldest socket first.
 const ORDER: &str = "cookie";
@@ -79,7 +78,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ACTION.and(Scope::USERS).and(Scope::CLOSING),
     refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],
-    tables: &[Schema::of::<Sockets>().keeping(KEEPS)],
+    tables: &[tables::SOCKETS],
     check: Some(|words| acting::asked(words, ORDER).map(drop)),
     run: Some(run),
     ..Command::TABLE

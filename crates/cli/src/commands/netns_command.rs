@@ -1,19 +1,17 @@
 //! Commands that show a small table that exists once per network namespace.
 
 use super::saved;
-use super::source_provider::SourceProvider;
 use super::table;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::request::Request;
 use host::{NetnsSource, NetnsTable};
-use lookups::asked::Asked;
 use lookups::session::Session;
-use record::{Accounting, Demand, Lookups, Schema, Source};
+use record::{Accounting, Demand, Schema};
 use runtime::outcome::Outcome;
 use std::marker::PhantomData;
-use sys::Mode;
+use tables::NetnsProvider;
 
-/// The command for table `T`, which also provides its source ([`SourceProvider`]).
+/// The command for table `T`.
 pub(super) struct NetnsCommand<T>(PhantomData<T>);
 
 impl<T: NetnsTable> NetnsCommand<T> {
@@ -35,29 +33,12 @@ impl<T: NetnsTable> NetnsCommand<T> {
 
     /// Shows the table.
     pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
-        Ok(table::show(request, |_| Ok(NetnsCommand::<T>(PhantomData))))
+        Ok(table::show::<T, _>(request, |_| Ok(NetnsProvider)))
     }
 
     fn save(session: &Session, stats: &mut Accounting) -> u64 {
         let namespaces = session.namespaces();
         let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
         saved::read(&source, &Demand::<T>::every_field(0), stats)
-    }
-}
-
-impl<T: NetnsTable> SourceProvider<T> for NetnsCommand<T> {
-    fn with_source<R>(
-        &self,
-        session: &Session,
-        _: Lookups<'_>,
-        _: &mut Accounting,
-        then: impl FnOnce(&dyn Source<T>) -> R,
-    ) -> R {
-        let namespaces = session.namespaces();
-        let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
-        match session.host().mode() {
-            Mode::Live => then(&source),
-            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
-        }
     }
 }

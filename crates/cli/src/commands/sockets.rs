@@ -4,12 +4,11 @@ use super::follow;
 use super::leaked_sockets::{self, WithLeaked};
 use super::plan::{self, PlanError};
 use super::saved;
-use super::source_provider::SourceProvider;
 use super::table;
 use super::unseen_owners;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::Request;
 use engine::{DiffSource, DiffState, Plan, Predicate};
 use lookups::asked;
 use lookups::enrich::Enrichment;
@@ -17,11 +16,12 @@ use lookups::pillars;
 use lookups::session::Session;
 use owners::{OwnerResolver, OwnerlessCount, OwnerlessSockets};
 use record::Via;
-use record::rows::{Socket, SocketEvents, Sockets};
+use record::rows::{Socket, Sockets};
 use record::{Accounting, Annotated, Demand, Expr, LookupId, Lookups, Schema, Source, Table};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::cell::RefCell;
+use tables::{Repeat, SourceProvider};
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -29,7 +29,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Sockets of all families with their owners",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
-    tables: &[Schema::of::<Sockets>().keeping(KEEPS), Schema::of::<SocketEvents>().keeping(KEEPS_OF_EVENTS)],
+    tables: &[tables::SOCKETS, tables::SOCKET_EVENTS],
     columns_of_proto: COLUMNS_OF_PROTO,
     recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, read: save }),
     run: Some(run),
@@ -48,54 +48,6 @@ Examples:
   netwren sockets --columns help                        every field
   netwren sockets kill 'peer = 192.0.2.7'               show what --yes would close
 ";
-
-/// Columns of sockets that a narrow terminal keeps, the most important one first.
-pub(super) const KEEPS: &[&str] = &[
-    "change",
-    "process",
-    "peer_addr",
-    "local_port",
-    "state",
-    "accept_q",
-    "accept_q_max",
-    "path",
-    "local_addr",
-    "iface",
-    "v6only",
-    "peer_port",
-    "pid",
-    "user",
-    "netlink_protocol",
-    "portid",
-    "packet_type",
-    "ethertype",
-    "unix_type",
-    "netns",
-    "bytes_out_per_s",
-    "bytes_in_per_s",
-    "proto",
-    "peer_inode",
-    "recv_q",
-    "send_q",
-];
-
-/// Columns of connection events that a narrow terminal keeps, the most important one first.
-const KEEPS_OF_EVENTS: &[&str] = &[
-    "event",
-    "time",
-    "process",
-    "peer_addr",
-    "peer_port",
-    "local_port",
-    "direction",
-    "netns",
-    "local_addr",
-    "iface",
-    "duration_us",
-    "bytes_out",
-    "bytes_in",
-    "pid",
-];
 
 /// Columns that identify the ends of sockets without IP addresses.
 const COLUMNS_OF_PROTO: &[(&str, &[&str])] = &[
@@ -120,7 +72,7 @@ pub(crate) static LISTENERS_COMMAND: Command = Command {
     about: "Listening TCP sockets and unconnected UDP sockets, with their processes",
     examples: EXAMPLES_OF_LISTENERS,
     scope: Scope::OWNED_TABLE.and(Scope::USERS),
-    tables: &[Schema::of::<Sockets>().keeping(KEEPS)],
+    tables: &[tables::SOCKETS],
     run: Some(run_listeners),
     ..Command::TABLE
 };

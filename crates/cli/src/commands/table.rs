@@ -7,18 +7,16 @@
 use super::elsewhere::{self, Hints};
 use super::finish::finish;
 use super::plan::{self, PlanError};
-use super::rounds::{RoundOptions, TableRounds};
-use super::source_provider::SourceProvider;
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::Request;
 use crate::output;
 use engine::{Plan, Run, RunError};
-use lookups::names::{self, DnsNames};
 use lookups::session::Session;
 use record::{Accounting, Lookups, Sink, Table};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
 use sys::cost;
+use tables::SourceProvider;
 
 /// Makes the plan of the request over `T` and runs it; `provider` determines how the plan's rows are read.
 pub(super) fn show<T: Table, P: SourceProvider<T>>(
@@ -58,7 +56,7 @@ fn run_through<T: Table>(
     }
     let before = cost::so_far();
     let outcome = through(&session, output::sink_of_rounds(request, &session), &mut |sink| {
-        let mut run = read(request, &session, plan, provider, sink)?;
+        let mut run = tables::rounds::read(&session, &request.table(), plan, provider, sink)?;
         hints.add_container(&mut run, &session, plan, provider);
         elsewhere::add_replay_note(&mut run, request, &session);
         Ok(run)
@@ -68,24 +66,6 @@ fn run_through<T: Table>(
         run
     });
     finish(request, &session, outcome, &before)
-}
-
-/// Reads all rounds into the sink.
-fn read<T: Table>(
-    request: &Request,
-    session: &Session,
-    plan: &Plan<T>,
-    provider: &impl SourceProvider<T>,
-    sink: &mut dyn Sink,
-) -> Result<Run, RunError> {
-    let options = RoundOptions {
-        repeat: request.repeat,
-        ends_ns: request.ends_ns,
-        resolves: request.resolve.is_some(),
-        is_on_screen: sink.rows_wanted().is_some(),
-    };
-    let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, request.repeat != Repeat::Once));
-    names::run(plan, &mut TableRounds::new(session, plan, provider, options), names.as_mut(), sink)
 }
 
 /// [`run_through`] for a command that only shows.

@@ -4,22 +4,12 @@ use crate::flags::defs::{FLAGS, Flag, Scope, Takes};
 use crate::flags::sizes::{format_bytes, parse_bytes};
 use clap::ArgMatches;
 use lookups::session::Session;
-use record::{Accounting, Kind, Schema};
+use record::{Accounting, Schema};
 use runtime::outcome::Outcome;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
-
-/// A column of groups that is also shown per second, in an additional column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct GroupRate {
-    /// The column.
-    pub(crate) of: &'static str,
-    /// Name of its rate.
-    pub(crate) name: &'static str,
-    /// Unit of its rate.
-    pub(crate) kind: Kind,
-}
+use tables::GroupRate;
 
 /// One command: the registry's entry, which is the basis for dispatch, help, man page, completion and schema.
 pub(crate) struct Command {

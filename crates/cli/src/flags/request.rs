@@ -6,13 +6,14 @@ use super::parser;
 use super::shell_line::shell_line;
 use super::ship::ship_request;
 use crate::bundle::BundleWriter;
-use crate::command::{Command, GroupRate, ParsedWords};
+use crate::command::{Command, ParsedWords};
 use lookups::session::SessionTarget;
 use record::{FieldInfo, Schema, Show};
 use shipping::ShipRequest;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tables::{CommandLine, GroupRate, Repeat, Selection, TableRequest};
 
 /// Valid range of periods in seconds.
 pub(crate) const PERIODS_S: RangeInclusive<f64> = 0.01..=86_400.0;
@@ -68,7 +69,7 @@ pub(crate) struct KeptColumns {
 
 impl KeptColumns {
     /// The columns for a command's tables.
-    fn of(words: &ParsedWords<'_>, shown: &Shown, table: Option<Schema>) -> KeptColumns {
+    fn of(words: &ParsedWords<'_>, shown: &Selection, table: Option<Schema>) -> KeptColumns {
         let see_by = match words.takes("output") {
             false => "",
             true if shown.wide => "-o json",
@@ -100,7 +101,7 @@ impl KeptColumns {
 }
 
 /// The columns that `table` has only if a row needs them, where the user lets the command choose columns.
-fn unusual(table: Schema, shown: &Shown, named: &[&'static str]) -> Vec<&'static str> {
+fn unusual(table: Schema, shown: &Selection, named: &[&'static str]) -> Vec<&'static str> {
     let spec = shown.columns.as_deref().unwrap_or("").trim();
     let has_sets = spec.split(',').any(|item| matches!(item.trim().trim_start_matches('+'), "all" | "wide"));
     if has_sets || !(spec.is_empty() || spec.starts_with(['+', '-'])) {
@@ -123,38 +124,6 @@ fn names_of(table: Schema, word: &str) -> Vec<&'static str> {
     fields.filter_map(|index| table.field(index)).map(|field| field.name).collect()
 }
 
-/// The selection of columns and rows.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Shown {
-    /// The words of the filter, joined by blanks.
-    pub(crate) filter: String,
-    /// `--columns`
-    pub(crate) columns: Option<String>,
-    /// True for `-o wide` and JSON.
-    pub(crate) wide: bool,
-    /// `--no-owner`
-    pub(crate) no_owner: bool,
-    /// `--by`
-    pub(crate) by: Option<String>,
-    /// `--sum`, `--max`, `--avg`
-    pub(crate) aggregates: [Option<String>; 3],
-    /// `--sort`
-    pub(crate) sort: Option<String>,
-    /// The default order without `--sort`; its fields are not shown.
-    pub(crate) order: Option<&'static str>,
-    /// `--limit`
-    pub(crate) limit: Option<u64>,
-}
-
-/// Reads once or repeatedly.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Repeat {
-    /// One round.
-    Once,
-    /// A round after each interval.
-    Every(Duration),
-}
-
 /// The user's request for a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -163,7 +132,7 @@ pub(crate) struct Request {
     /// The flags on the command line, quoted for the shell; `None` if they cannot be written on one line.
     pub(crate) flags: Option<String>,
     /// The selected columns and rows.
-    pub(crate) shown: Shown,
+    pub(crate) shown: Selection,
     /// The columns that stay on a narrow terminal.
     pub(crate) kept: KeptColumns,
     /// `-o`
@@ -237,7 +206,7 @@ impl Request {
         let (follow, filter) = period(words, "follow", filter)?;
         let wide = written == "wide" || format == Format::Json || ship.is_some();
         let filter = understood(words.command, follow.is_some(), filter.join(" "));
-        let shown = Shown { by, filter: narrowed(filter, words)?, ..Shown::of(words, wide)? };
+        let shown = Selection { by, filter: narrowed(filter, words)?, ..selection(words, wide)? };
         let color = match words.value("color") {
             Some("always") => Some(true),
             Some("never") => Some(false),
@@ -292,11 +261,21 @@ impl Request {
         Ok(request)
     }
 
-    /// Returns the command line with another filter and the same flags.
-    pub(crate) fn line_with(&self, filter: &str) -> Option<String> {
-        let filter = shell_line(&[filter.into()]).filter(|_| !filter.is_empty());
-        let parts = [Some(format!("netwren {}", self.command)), filter, self.flags.clone()?.into()];
-        Some(parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "))
+    /// The part of the request that a plan is made of.
+    pub(crate) fn table(&self) -> TableRequest<'_> {
+        TableRequest {
+            shown: &self.shown,
+            unusual: &self.kept.unusual,
+            columns_of_proto: self.columns_of_proto,
+            is_for_people: self.format.is_table(),
+            repeat: self.repeat,
+            ends_ns: self.ends_ns,
+            resolve: self.resolve,
+            all_netns: self.all_netns,
+            via: self.via,
+            replay: self.replay.as_deref(),
+            line: self,
+        }
     }
 
     /// The session target of the request.
@@ -354,24 +333,31 @@ impl Request {
     }
 }
 
-impl Shown {
-    fn of(words: &ParsedWords<'_>, wide: bool) -> Result<Shown, String> {
-        let limit = match words.value("limit") {
-            None => None,
-            Some(n) => Some(n.parse().map_err(|_| format!("--limit takes a number, not `{n}`"))?),
-        };
-        Ok(Shown {
-            filter: String::new(),
-            columns: words.list("columns"),
-            wide,
-            no_owner: words.has("no-owner"),
-            by: None,
-            aggregates: ["sum", "max", "avg"].map(|name| words.text(name)),
-            sort: words.text("sort"),
-            order: None,
-            limit,
-        })
+impl CommandLine for Request {
+    fn with_filter(&self, filter: &str) -> Option<String> {
+        let filter = shell_line(&[filter.into()]).filter(|_| !filter.is_empty());
+        let parts = [Some(format!("netwren {}", self.command)), filter, self.flags.clone()?.into()];
+        Some(parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "))
     }
+}
+
+/// The selection of columns and rows, without a filter and groups.
+fn selection(words: &ParsedWords<'_>, wide: bool) -> Result<Selection, String> {
+    let limit = match words.value("limit") {
+        None => None,
+        Some(n) => Some(n.parse().map_err(|_| format!("--limit takes a number, not `{n}`"))?),
+    };
+    Ok(Selection {
+        filter: String::new(),
+        columns: words.list("columns"),
+        wide,
+        no_owner: words.has("no-owner"),
+        by: None,
+        aggregates: ["sum", "max", "avg"].map(|name| words.text(name)),
+        sort: words.text("sort"),
+        order: None,
+        limit,
+    })
 }
 
 /// A larger number after `--watch` is more likely a port.
@@ -409,11 +395,6 @@ fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Dur
     }
     let lasts_ns = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
     Ok(Some(sys::clock::monotonic_ns().saturating_add(lasts_ns)))
-}
-
-/// Returns the time until the monotonic clock reads `ends_ns`; `None` if that is `None`.
-pub(crate) fn time_left(ends_ns: Option<u64>) -> Option<Duration> {
-    Some(Duration::from_nanos(ends_ns?.saturating_sub(sys::clock::monotonic_ns())))
 }
 
 /// Translates words of other tools that have only one reading into a filter: `port 80`, `dst 10.1.2.3`, `listen`,

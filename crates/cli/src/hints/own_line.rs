@@ -2,15 +2,15 @@
 
 use super::pieces::{WordPiece, pieces};
 use crate::command::{Command, ParsedWords, Positional};
-use crate::commands::plan::all_of_one_round;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::Request;
 use crate::flags::shell_line::shell_line;
 use pcapfilter::{FilterTarget, LinkType, NameFiles, Origin};
 use record::Schema;
 use record::rows::Sockets;
 use std::ffi::OsString;
+use tables::Repeat;
 
 /// Builds `netwren COMMAND FILTER FLAGS` from the words and adds the tests to their filter; `None` if the command would
 /// refuse the line.
@@ -90,7 +90,7 @@ fn check(words: &ParsedWords<'_>) -> Result<(), String> {
 /// True if no field compares two rounds, or if there are rounds.
 fn has_its_rounds(table: Schema, request: &Request) -> bool {
     let tests = engine::filter::parse(&request.shown.filter).and_then(|ast| engine::filter::bind(table, &ast)).ok();
-    request.repeat != Repeat::Once || all_of_one_round(table, request, tests.as_slice()).is_ok()
+    request.repeat != Repeat::Once || tables::plan::all_of_one_round(table, &request.table(), tests.as_slice()).is_ok()
 }
 
 /// True if the command accepts this text as a filter for the table.

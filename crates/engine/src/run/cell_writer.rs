@@ -4,7 +4,7 @@ use super::cached::Streaming;
 use super::cells::{fill, recycled};
 use super::gate::{Gate, Pass};
 use super::output::Out;
-use super::{Answers, Ended, Part, Receiver, Run, RunError};
+use super::{Answers, Ended, FeedPart, Receiver, Run, RunError};
 use crate::group::{Grouper, folded_reason};
 use crate::order::{RowOrder, Sorter};
 use crate::plan::{Grouping, Plan, Work};
@@ -188,7 +188,12 @@ impl<T: Table> Receiver<T> for CellWriter<'_, T> {
         self.out.begin_round(round);
     }
 
-    fn read(&mut self, part: &mut Part<'_, T>, gate: &Gate<'_, T>, pass: &mut Pass) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        part: &mut FeedPart<'_, T>,
+        gate: &Gate<'_, T>,
+        pass: &mut Pass,
+    ) -> Result<Accounting, SourceError> {
         let plan = self.plan;
         if self.can_reuse(part.answers) {
             if part.answers == Answers::New {

@@ -10,7 +10,7 @@ pub trait Feed<T: Table> {
     /// Waits for the next part and calls `read` with it, which reads the part at once. Adds reasons for missing data
     /// to `notes`. Returns [`FeedState::Ended`] without calling `read` if no part is left.
     ///
-    /// An error means that nothing more can be read. Errors of a table come from [`Part::scan`] instead.
+    /// An error means that nothing more can be read. Errors of a table come from [`FeedPart::scan`] instead.
     fn next(
         &mut self,
         demand: &Demand<T>,
@@ -25,7 +25,7 @@ pub trait Feed<T: Table> {
 }
 
 /// Reads a part of a [`Feed`].
-pub type ReadPart<'r, T> = dyn FnMut(Part<'_, T>) + 'r;
+pub type ReadPart<'r, T> = dyn FnMut(FeedPart<'_, T>) + 'r;
 
 /// Whether a feed has more rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ pub enum FeedState {
 }
 
 /// A part of a feed, with everything that its rows need.
-pub struct Part<'p, T: Table> {
+pub struct FeedPart<'p, T: Table> {
     /// Reads the rows.
     pub scan: &'p mut dyn Scan<T>,
     /// Supplies joined fields; absent lookups return null.
@@ -55,10 +55,10 @@ pub struct Part<'p, T: Table> {
     pub is_live: bool,
 }
 
-impl<'p, T: Table> Part<'p, T> {
+impl<'p, T: Table> FeedPart<'p, T> {
     /// A part that is not live and belongs to no round.
-    pub fn new(scan: &'p mut dyn Scan<T>, lookups: &'p Lookups<'p>, stop: &'p dyn Fn() -> bool) -> Part<'p, T> {
-        Part { scan, lookups, stop, round: None, answers: Answers::Unknown, is_live: false }
+    pub fn new(scan: &'p mut dyn Scan<T>, lookups: &'p Lookups<'p>, stop: &'p dyn Fn() -> bool) -> FeedPart<'p, T> {
+        FeedPart { scan, lookups, stop, round: None, answers: Answers::Unknown, is_live: false }
     }
 }
 
@@ -94,7 +94,7 @@ impl<T: Table> Feed<T> for OneRound<'_, T> {
         _: &mut Accounting,
         read: &mut ReadPart<'_, T>,
     ) -> Result<FeedState, SourceError> {
-        read(Part::new(&mut *self.source.prepare(demand), self.lookups, self.stop));
+        read(FeedPart::new(&mut *self.source.prepare(demand), self.lookups, self.stop));
         Ok(FeedState::Ended)
     }
 }
@@ -141,7 +141,7 @@ impl<'s, T: Table> StreamFeed<'s, T> {
         let (stream, stop) = (&mut *self.stream, self.stop);
         self.lookups.with(&mut |lookups| {
             let mut batch = Batch { stream: &mut *stream, demand, state: &mut state };
-            read(Part { is_live: true, ..Part::new(&mut batch, lookups, stop) });
+            read(FeedPart { is_live: true, ..FeedPart::new(&mut batch, lookups, stop) });
         });
         state
     }

@@ -5,7 +5,7 @@
 
 use super::cells::{CellsOnDemand, fill};
 use super::gate::{Gate, Pass};
-use super::{Ended, Part, Receiver, Run, RunError};
+use super::{Ended, FeedPart, Receiver, Run, RunError};
 use crate::plan::Plan;
 use record::{Accounting, Each, Lookups, Next, Round, RowCells, SourceError, Table, Value};
 
@@ -107,7 +107,12 @@ impl<'w, T: Table, S: RowSink<T> + ?Sized> TypedWriter<'w, T, S> {
 impl<T: Table, S: RowSink<T> + ?Sized> Receiver<T> for TypedWriter<'_, T, S> {
     fn begin(&mut self, _: Option<Round>) {}
 
-    fn read(&mut self, part: &mut Part<'_, T>, gate: &Gate<'_, T>, pass: &mut Pass) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        part: &mut FeedPart<'_, T>,
+        gate: &Gate<'_, T>,
+        pass: &mut Pass,
+    ) -> Result<Accounting, SourceError> {
         let TypedWriter { plan, rows, spare } = self;
         let (scan, lookups, mut counts) = (&mut *part.scan, part.lookups, Ok(Accounting::default()));
         let takes_all = gate.admits_all() && !pass.has_limit();

@@ -4,12 +4,13 @@
 use crate::command::{Command, ParsedWords};
 use crate::commands::sockets;
 use crate::flags::defs::Scope;
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::Request;
 use lookups::packet_delays::SAMPLE;
 use record::Schema;
 use record::rows::Sockets;
 use runtime::outcome::Outcome;
 use std::time::Duration;
+use tables::Repeat;
 
 /// The registry's entry. It shows the sockets table.
 pub(crate) static COMMAND: Command = Command {

@@ -22,16 +22,16 @@ mod writing;
 
 use super::all_netns::buffer_total;
 use super::plan::of_request;
-use crate::command::{Command, GroupRate, ParsedWords};
+use crate::command::{Command, ParsedWords};
 use crate::flags::comment::ship_notes;
 use crate::flags::defs::Scope;
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::Request;
 use capture::{Delivery, Pacing};
 use engine::Plan;
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
 use record::rows::{CapturedPackets, capture_need};
-use record::{Field, Kind, LookupId, Schema};
+use record::{Field, Kind, LookupId};
 use rotation::RotationRequest;
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
@@ -40,9 +40,7 @@ use shipping::packet_notes::check_fields;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::packet_ring::StampClock;
-
-/// Columns of packets that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] = &["time", "src", "dst", "info", "proto", "dport", "sport", "len", "iface"];
+use tables::{GroupRate, Repeat};
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -51,7 +49,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: SCOPE,
     refusals: REFUSALS,
-    tables: &[Schema::of::<CapturedPackets>().keeping(KEEPS)],
+    tables: &[tables::PACKETS],
     group_rates: RATES,
     run: Some(run),
     ..Command::TABLE

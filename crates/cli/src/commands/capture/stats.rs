@@ -10,7 +10,6 @@ use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use capture::UnreadFile;
 use record::Accounting;
-use record::Schema;
 use record::rows::{CaptureFile, CaptureFiles};
 use runtime::exit::Exit;
 use runtime::messages::cost_line;
@@ -28,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS).and(Scope::NAMES),
     positional: Positional::Files("Files to read: pcap or pcapng, also compressed; - for standard input"),
     refusals: &[("netns", "--netns applies to interfaces, not to files")],
-    tables: &[Schema::of::<CaptureFiles>()],
+    tables: &[tables::CAPTURE_FILES],
     run: Some(run),
     ..Command::TABLE
 };

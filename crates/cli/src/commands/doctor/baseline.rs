@@ -1,11 +1,9 @@
 //! `netwren doctor --baseline FILE`: reports changes since the host was recorded.
 
-use crate::commands::counters::counter_window;
 use crate::commands::plan;
 use crate::commands::sockets::LISTENERS;
-use crate::commands::source_provider::SourceProvider;
 use crate::commands::table;
-use crate::flags::request::{Repeat, Request, Shown};
+use crate::flags::request::Request;
 use doctor::checks::Probe;
 use engine::Plan;
 use lookups::pillars;
@@ -18,12 +16,17 @@ use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::path::Path;
 use std::time::Duration;
+use tables::counters::window_of;
+use tables::{Repeat, Selection, SourceProvider};
 
 /// Compares the host with the recording and shows the changes.
 pub(super) fn shown(request: &Request, file: &Path, window: Option<Duration>) -> Result<Outcome, String> {
     let prepared = plan::of_request::<BaselineChanges>(request).and_then(|plan| {
-        let listeners =
-            Shown { columns: Some(LISTENER_COLUMNS.to_owned()), filter: LISTENERS.to_owned(), ..Shown::default() };
+        let listeners = Selection {
+            columns: Some(LISTENER_COLUMNS.to_owned()),
+            filter: LISTENERS.to_owned(),
+            ..Selection::default()
+        };
         let listeners = plan::of_request::<Sockets>(&Request { shown: listeners, ..request.clone() })?;
         Ok((plan, listeners))
     });
@@ -35,7 +38,7 @@ pub(super) fn shown(request: &Request, file: &Path, window: Option<Duration>) ->
         Ok(baseline) => baseline,
         Err(outcome) => return Ok(outcome),
     };
-    let counters = counter_window(request, window, super::WINDOW).announced("watching this host");
+    let counters = window_of(&request.table(), window, super::WINDOW).announced("watching this host");
     let watch = Watch::new(counters, Probe::ALL.into());
     Ok(table::run(request, &plan, &BaselineProvider { baseline, watch, listeners }))
 }
@@ -48,7 +51,7 @@ fn read_recording(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> 
     session.host().begin_round();
     pillars::find_namespaces(&session, false, &mut stats);
     let once = Request { repeat: Repeat::Once, ..request.clone() };
-    let watch = Watch::new(counter_window(&once, None, super::WINDOW), Probe::ALL.into());
+    let watch = Watch::new(window_of(&once.table(), None, super::WINDOW), Probe::ALL.into());
     let baseline = Baseline::read(&session, &watch, listeners, stats);
     baseline.map_err(|error| Outcome::because(Exit::Failed, format!("the baseline cannot be used: {error}")))
 }

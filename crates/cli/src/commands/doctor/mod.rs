@@ -9,9 +9,8 @@ pub(crate) mod path;
 pub(crate) mod softirq;
 mod text;
 
-use super::counters::{counter_window, window};
+use super::counters::window;
 use super::plan::PlanError;
-use super::source_provider::SourceProvider;
 use super::table;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
@@ -21,19 +20,18 @@ use doctor::checks::{CHECKS, Check, probes_of};
 use engine::Predicate;
 use lookups::session::Session;
 use probes::Watch;
-use record::rows::{BaselineChanges, Findings, Severity};
-use record::{Accounting, LookupId, Lookups, Operand, Schema, Sink, Source, Table, Test, full_scan};
+use record::rows::{Findings, Severity};
+use record::{Accounting, LookupId, Lookups, Operand, Sink, Source, Table, Test, full_scan};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
 use std::cell::Cell;
 use std::time::Duration;
+use tables::SourceProvider;
+use tables::counters::window_of;
 
 /// Default duration of the observation.
 const WINDOW: Duration = Duration::from_secs(3);
-
-/// Columns of findings that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] = &["severity", "title", "id", "cost", "confidence"];
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -41,7 +39,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Diagnose this host's network: findings with their evidence and remedies",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).without(Scope::LASTS).and(Scope::DOCTOR),
-    tables: &[Schema::of::<Findings>().keeping(KEEPS), Schema::of::<BaselineChanges>()],
+    tables: &[tables::FINDINGS, tables::BASELINE_CHANGES],
     recorded: Some(SavedPart { rows: None, is_large: false, read: probes::save }),
     check: Some(check_words),
     run: Some(run),
@@ -110,7 +108,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         known_names(plan)?;
         let filter =
             Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
-        let counters = counter_window(&request, window, WINDOW).announced("watching this host");
+        let counters = window_of(&request.table(), window, WINDOW).announced("watching this host");
         let chosen = chosen.unwrap_or_default();
         // A recording holds the data of all checks.
         let checks = chosen_checks(if request.record.is_some() { &[] } else { &chosen });

@@ -1,28 +1,25 @@
 //! `netwren doctor path [FILTER]`: shows time and loss of packets between netfilter's hooks.
 
 use super::super::counters::window;
-use super::super::source_provider::{RoundTime, SourceProvider, Windows};
 use super::super::table;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::Request;
 use lookups::asked::Asked;
 use lookups::long_work;
 use lookups::session::Session;
 use profile::{ProfileError, StageProbe, StageSource};
 use record::rows::PathStages;
-use record::{Accounting, Lookups, Schema, Source, SourceError};
+use record::{Accounting, Lookups, Source, SourceError};
 use runtime::messages::say;
 use runtime::outcome::Outcome;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
+use tables::{Repeat, RoundTime, SourceProvider, Windows};
 
 /// Default duration of the measurement.
 const WINDOW: Duration = Duration::from_secs(2);
-
-/// Columns of stages that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] = &["hook", "stage", "packets", "mean_us", "p99_us", "lost", "max_us", "family", "about"];
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -30,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Time and losses of packets in each netfilter stage",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).without(Scope::LASTS).and(Scope::PATH),
-    tables: &[Schema::of::<PathStages>().keeping(KEEPS)],
+    tables: &[tables::PATH_STAGES],
     run: Some(run),
     ..Command::TABLE
 };
@@ -51,7 +48,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let request = Request::of(words)?;
     let provider = StageProvider {
         all: words.has("all"),
-        windows: Windows::new(&request, window(words, &request)?.unwrap_or(WINDOW)),
+        windows: Windows::new(request.ends_ns, window(words, &request)?.unwrap_or(WINDOW)),
         probe: RefCell::default(),
         is_said: Cell::new(false),
     };

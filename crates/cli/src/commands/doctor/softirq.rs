@@ -1,22 +1,22 @@
 //! `netwren doctor softirq [FILTER]`: shows what CPUs do in the kernel's network code.
 
 use super::super::counters::window;
-use super::super::source_provider::{RoundTime, SourceProvider, Windows};
 use super::super::{plan, table};
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
-use crate::flags::request::{Repeat, Request};
+use crate::flags::request::Request;
 use lookups::asked::Asked;
 use lookups::long_work;
 use lookups::session::Session;
 use profile::{ChainSource, ProfileError, SampleOptions, SampleSource, Sampler, SamplerBackend};
 use record::rows::{CallChains, CpuGroups};
-use record::{Accounting, Lookups, Schema, Source, SourceError, Table};
+use record::{Accounting, Lookups, Source, SourceError, Table};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::cell::RefCell;
 use std::time::Duration;
 use sys::Mode;
+use tables::{Repeat, RoundTime, SourceProvider, Windows};
 
 /// Default duration of sampling.
 const WINDOW: Duration = Duration::from_secs(3);
@@ -34,7 +34,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "CPU time in the kernel's network code: connection tracking, NAT, rules, TCP, drivers, copying, …",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).without(Scope::LASTS).and(Scope::SOFTIRQ),
-    tables: &[Schema::of::<CpuGroups>(), Schema::of::<CallChains>()],
+    tables: &[tables::CPU_GROUPS, tables::CALL_CHAINS],
     run: Some(run),
     ..Command::TABLE
 };
@@ -57,7 +57,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         options: SampleOptions { per_cpu: words.has("per-cpu"), all: words.has("all") },
         hz: hz(words)?,
         via: SamplerBackend::ALL.into_iter().find(|backend| words.value("via") == Some(backend.name())),
-        windows: Windows::new(&request, window(words, &request)?.unwrap_or(WINDOW)),
+        windows: Windows::new(request.ends_ns, window(words, &request)?.unwrap_or(WINDOW)),
         sampler: RefCell::default(),
     };
     if words.has("stack") {

@@ -1,8 +1,6 @@
 //! Counts drops by reason and location in rounds.
 
 use crate::commands::saved;
-use crate::commands::source_provider::{RoundTime, SourceProvider};
-use crate::flags::request::Repeat;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
 use lookups::asked::Asked;
 use lookups::drop_rules::{DropRules, OpenRules};
@@ -18,6 +16,7 @@ use std::time::Duration;
 use sys::Mode;
 
 use super::losses::{OpenLosses, OtherLosses, save_mark};
+use tables::{Repeat, RoundTime, SourceProvider};
 
 /// The counter of a session, opened in the first round.
 #[derive(Default)]

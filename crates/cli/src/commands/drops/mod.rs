@@ -6,29 +6,20 @@ mod file;
 mod losses;
 
 use super::{plan, table};
-use crate::command::{Command, GroupRate, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
-use crate::flags::request::{PERIODS_S, Repeat, Request};
+use crate::flags::request::{PERIODS_S, Request};
 use ::drops::{DropsVia, SNAPLEN_MAX};
 use counted::DropProvider;
 use events::EventRequest;
 use record::Kind;
-use record::Schema;
 use record::rows::{DropEvents, Drops};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::packet_files::is_pcap;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Columns of drops that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] = &[
-    "count", "reason", "meaning", "process", "rule", "per_s", "iface", "dst", "dport", "src", "place", "hook", "proto",
-];
-
-/// Columns of single drops that a narrow terminal keeps, the most important one first.
-const KEEPS_OF_EVENTS: &[&str] =
-    &["time", "reason", "src", "dst", "dport", "proto", "iface", "sport", "place", "hook", "len"];
+use tables::{GroupRate, Repeat};
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -43,7 +34,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::USERS)
         .and(Scope::DROPS),
     refusals: &[("follow", "`drops` has no --follow: --watch shows rounds, --events each packet")],
-    tables: &[Schema::of::<Drops>().keeping(KEEPS), Schema::of::<DropEvents>().keeping(KEEPS_OF_EVENTS)],
+    tables: &[tables::DROPS, tables::DROP_EVENTS],
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],
     recorded: Some(SavedPart { rows: None, is_large: true, read: counted::save }),
     run: Some(run),

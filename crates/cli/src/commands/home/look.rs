@@ -1,7 +1,6 @@
 //! Takes one look at the host: its readings and their order.
 
 use super::HomeProvider;
-use crate::commands::source_provider::SourceProvider;
 use engine::OneRound;
 use lookups::asked;
 use lookups::enrich::Enrichment;
@@ -13,6 +12,7 @@ use record::rows::HomeScreen;
 use record::{Accounting, LookupId, Lookups, SourceError, SourceFault};
 use std::time::Duration;
 use sys::Host;
+use tables::SourceProvider;
 
 /// The time from the start of a look to the second reading of the counters. Time spent before the first reading is
 /// subtracted, so that a look takes as long on a busy host. The work after the second reading (mostly names of kernel

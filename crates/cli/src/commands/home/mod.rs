@@ -5,24 +5,23 @@
 
 mod look;
 
-use super::counters::counter_window;
-use super::flows::{self, FlowProvider};
 use super::plan::{self, PlanError};
-use super::source_provider::SourceProvider;
 use super::table;
 use crate::command::{Command, ParsedWords, Positional, SavedPart};
 use crate::flags::defs::Scope;
-use crate::flags::request::{Format, Request, Shown};
+use crate::flags::request::{Format, Request};
 use doctor::checks::Probe;
 use engine::Plan;
 use lookups::session::Session;
 use probes::Watch;
 use probes::home::LIST_MAX;
 use record::rows::{Drops, Flows, HomeScreens, Sockets};
-use record::{Accounting, Each, Lookups, Schema, Source, SourceError, full_scan};
+use record::{Accounting, Each, Lookups, Source, SourceError, full_scan};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::cell::Cell;
+use tables::counters::window_of;
+use tables::{Selection, SourceProvider};
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -37,7 +36,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::ALL_NETNS)
         .and(Scope::HOME),
     positional: Positional::None,
-    tables: &[Schema::of::<HomeScreens>()],
+    tables: &[tables::HOME],
     recorded: Some(SavedPart { rows: None, is_large: false, read: look::save }),
     run: Some(run),
     ..Command::TABLE
@@ -76,7 +75,7 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
 struct HomeProvider {
     watch: Watch,
     flows: Plan<Flows>,
-    flow_reader: FlowProvider,
+    flow_reader: tables::flows::FlowProvider,
     sockets: Plan<Sockets>,
     drops: Plan<Drops>,
     /// True before the first look, which has no previous readings.
@@ -86,25 +85,25 @@ struct HomeProvider {
 impl HomeProvider {
     /// Makes the plans of the tables that the screen consists of.
     fn new(request: &Request) -> Result<HomeProvider, PlanError> {
-        let of = |shown: Shown| Request { shown, ..request.clone() };
+        let of = |shown: Selection| Request { shown, ..request.clone() };
         let columns =
             |members: &[record::Member]| Some(members.iter().map(|member| member.name).collect::<Vec<_>>().join(","));
-        let flows = Shown {
+        let flows = Selection {
             columns: columns(record::rows::HomeScreen::FLOWS),
             order: Some("bytes_per_s:desc,bytes_out_per_s:desc,connections:desc"),
             limit: Some(LIST_MAX),
-            ..Shown::default()
+            ..Selection::default()
         };
-        let (flows, flow_reader) = flows::compared(&of(flows))?;
-        let sockets = Shown { by: Some("proto,state".to_owned()), ..Shown::default() };
-        let drops = Shown {
+        let (flows, flow_reader) = tables::flows::compared(&of(flows).table())?;
+        let sockets = Selection { by: Some("proto,state".to_owned()), ..Selection::default() };
+        let drops = Selection {
             columns: columns(record::rows::HomeScreen::DROPS),
             order: Some("count:desc"),
             limit: Some(LIST_MAX),
-            ..Shown::default()
+            ..Selection::default()
         };
         Ok(HomeProvider {
-            watch: Watch::new(counter_window(request, None, look::WINDOW), Probe::ALL.into()),
+            watch: Watch::new(window_of(&request.table(), None, look::WINDOW), Probe::ALL.into()),
             flows,
             flow_reader,
             sockets: plan::of_request(&of(sockets))?,

@@ -26,7 +26,7 @@ use lookups::session::Session;
 use meaning::Meaning;
 use nflog::{AskedParts, FindOtherNetns, FollowLog, GroupTaken, LogStream};
 use record::rows::LogRecords;
-use record::{Accounting, Field, Kind, Schema, SourceError, SourceFault};
+use record::{Accounting, Field, Kind, SourceError, SourceFault};
 use runtime::exit::Exit;
 use runtime::messages::say;
 use runtime::outcome::Outcome;
@@ -42,10 +42,6 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use sys::{BufferLimits, Host};
 
-/// Columns of log records that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] =
-    &["time", "prefix", "src", "dst", "dport", "proto", "iif", "hook", "oif", "sport", "tcp_flags", "len", "group"];
-
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "log",
@@ -60,7 +56,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::LOG)
         .and(Scope::LOG_SERVICE)
         .and(Scope::SHIP),
-    tables: &[Schema::of::<LogRecords>().keeping(KEEPS)],
+    tables: &[tables::LOG_RECORDS],
     check: Some(check_words),
     run: Some(run),
     ..Command::TABLE

@@ -6,14 +6,14 @@
 
 use super::super::acting::{self, Act, Verb};
 use super::super::table;
-use super::list::{EntryProvider, KEEPS, prepare};
+use super::list::{EntryProvider, prepare};
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use conntrack::change::{Changes, Target};
 use conntrack::{CtTable, NetnsRef, Via};
 use netlink::DumpError;
 use record::rows::{CtTuple, Nat, nat_need as need};
-use record::{Accounting, Field, Kind, Schema, Value};
+use record::{Accounting, Field, Kind, Value};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use sys::Errno;
@@ -59,7 +59,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ACTION.and(Scope::DELETING),
     refusals: &[("replay", "a recording has no entries to delete: leave out --replay")],
-    tables: &[Schema::of::<Nat>().keeping(KEEPS)],
+    tables: &[tables::NAT],
     check: Some(|words| acting::asked(words, ORDER).map(drop)),
     run: Some(run),
     ..Command::TABLE

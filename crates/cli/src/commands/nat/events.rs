@@ -12,26 +12,11 @@ use engine::{Plan, RunError};
 use host::{Namespaces, NetnsOwners, NetnsSearch};
 use lookups::session::Session;
 use owners::EventOwners;
+use record::Annotated;
 use record::rows::{NatEventKind, NatEvents, nat_need};
-use record::{Annotated, Schema};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use sys::{BufferLimits, FoundNetns, Host};
-
-/// Columns of conntrack events that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] = &[
-    "event",
-    "time",
-    "client",
-    "published",
-    "backend",
-    "state",
-    "nat",
-    "duration_us",
-    "bytes_out",
-    "bytes_in",
-    "proto",
-];
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -48,7 +33,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::OWNERS_VIA)
         .and(Scope::LASTS)
         .and(Scope::EVENTS),
-    tables: &[Schema::of::<NatEvents>().keeping(KEEPS)],
+    tables: &[tables::NAT_EVENTS],
     run: Some(run),
     ..Command::TABLE
 };

@@ -2,7 +2,6 @@
 
 use super::super::plan::{PlanError, of_request};
 use super::super::saved;
-use super::super::source_provider::SourceProvider;
 use super::super::table;
 use super::owner_readings::read_sockets;
 use super::uncounted;
@@ -15,15 +14,12 @@ use lookups::asked::Asked;
 use lookups::session::Session;
 use owners::{EntryOwners, OwnerResolver};
 use record::rows::{Nat, nat_need};
-use record::{Accounting, Annotated, Demand, LookupId, Lookups, Schema, Source};
+use record::{Accounting, Annotated, Demand, LookupId, Lookups, Source};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::hash::RandomState;
 use sys::Mode;
-
-/// Columns of conntrack entries that a narrow terminal keeps, the most important one first.
-pub(super) const KEEPS: &[&str] =
-    &["client", "mapped", "published", "backend", "state", "process", "nat", "netns", "timeout_s", "proto", "pid"];
+use tables::SourceProvider;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -32,7 +28,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE),
     refusals: REFUSALS,
-    tables: &[Schema::of::<Nat>().keeping(KEEPS)],
+    tables: &[tables::NAT],
     recorded: Some(SavedPart { rows: Some("entries of connection tracking"), is_large: true, read: save }),
     run: Some(run),
     ..Command::TABLE

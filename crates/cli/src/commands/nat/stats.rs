@@ -1,33 +1,17 @@
 //! `netwren nat stats`: shows counters and settings of connection tracking.
 
 use super::super::saved;
-use super::super::source_provider::SourceProvider;
 use super::super::table;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
-use crate::flags::request::{Repeat, Request};
-use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
-use lookups::asked::Asked;
+use crate::flags::request::Request;
+use conntrack::stats::{StatOptions, StatVia};
 use lookups::session::Session;
 use record::rows::NatStats;
-use record::{Accounting, Demand, Lookups, Schema, Source};
+use record::{Accounting, Demand, Lookups};
 use runtime::outcome::Outcome;
-use std::cell::RefCell;
-use sys::Mode;
-
-/// Columns of conntrack counters that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] = &[
-    "cpu",
-    "netns",
-    "entries",
-    "max",
-    "fill_percent",
-    "drop",
-    "early_drop",
-    "insert_failed",
-    "invalid",
-    "search_restart",
-];
+use tables::nat::StatsProvider;
+use tables::{Repeat, SourceProvider};
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -35,7 +19,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Conntrack statistics: entries, limits, drops and failed insertions",
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).and(Scope::VIA).and(Scope::PER_CPU),
-    tables: &[Schema::of::<NatStats>().keeping(KEEPS)],
+    tables: &[tables::NAT_STATS],
     recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
     run: Some(run),
     ..Command::TABLE
@@ -56,8 +40,7 @@ const OF_ROUNDS: &str = "drop_delta,early_drop_delta,insert_failed_delta,invalid
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let (request, options) = asked(words)?;
-    let memory = (request.repeat != Repeat::Once).then(RefCell::default);
-    Ok(table::show(&request, |_| Ok(StatsProvider { options, memory })))
+    Ok(table::show(&request, |_| Ok(StatsProvider::new(options, request.repeat))))
 }
 
 /// The request, and the options for its source.
@@ -101,34 +84,10 @@ fn columns(request: &Request, per_cpu: bool) -> Option<String> {
 /// Saves counters and settings.
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let (mut notes, all) = (Accounting::default(), Demand::<NatStats>::every_field(0));
-    let reading = StatsProvider { options: StatOptions::default(), memory: None };
+    let reading = StatsProvider::new(StatOptions::default(), Repeat::Once);
     let rows = reading.with_source(session, Lookups::none(), &mut notes, |source| saved::read(source, &all, stats));
     stats.add(&notes);
     rows
-}
-
-struct StatsProvider {
-    options: StatOptions,
-    /// State kept between rounds, if there are several.
-    memory: Option<RefCell<StatMemory>>,
-}
-
-impl SourceProvider<NatStats> for StatsProvider {
-    fn with_source<R>(
-        &self,
-        session: &Session,
-        _lookups: Lookups<'_>,
-        _stats: &mut Accounting,
-        then: impl FnOnce(&dyn Source<NatStats>) -> R,
-    ) -> R {
-        let namespaces = session.namespaces();
-        let ways = session.ways(namespaces.as_deref());
-        let source = StatSource::new(session.host(), ways, self.options, self.memory.as_ref());
-        match session.host().mode() {
-            Mode::Live => then(&source),
-            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use super::made_rows::MadeRows;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use record::Schema;
 use record::rows::{Feature, FeatureState, Features};
 use record::text;
 use runtime::exit::Exit;
@@ -21,16 +20,13 @@ use sys::{Host, Kernel, Modules, caps};
 /// Tables that every suitable kernel has; a kernel may be built without the others.
 const ALWAYS_THERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp, record::Proto::Unix];
 
-/// Columns of features that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] = &["feature", "state", "words", "remedy", "backend"];
-
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "support",
     about: "Features available with this kernel and these privileges, and their substitutes",
     examples: EXAMPLES,
     scope: Scope::SUPPORT.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY),
-    tables: &[Schema::of::<Features>().keeping(KEEPS)],
+    tables: &[tables::FEATURES],
     run: Some(run),
     ..Command::TABLE
 };

@@ -16,15 +16,11 @@ use lookups::pillars;
 use lookups::session::{Session, SessionTarget};
 use probes::nat::{self, ApplyOptions, Sampling};
 use record::Accounting;
-use record::Schema;
 use record::rows::NatAdvices;
 use runtime::exit::Exit;
 use runtime::messages::footer_lines;
 use runtime::outcome::Outcome;
 use runtime::print;
-
-/// Columns of advice that a narrow terminal keeps, the most important one first.
-const KEEPS: &[&str] = &["netns", "verdict", "entries", "max", "full_in_s", "advised_max", "advised_buckets"];
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -32,7 +28,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Conntrack table: fill level, forecast, recommended limit and its cost",
     examples: EXAMPLES,
     scope: Scope::ADVICE.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS),
-    tables: &[Schema::of::<NatAdvices>().keeping(KEEPS)],
+    tables: &[tables::NAT_ADVICE],
     recorded: Some(SavedPart { rows: None, is_large: false, read: nat::save }),
     run: Some(run),
     ..Command::TABLE

@@ -1,12 +1,12 @@
 //! Describes how a table command reads its rows.
 
-use crate::flags::request::{Repeat, Request, time_left};
+use crate::request::{Repeat, time_left};
 use lookups::session::Session;
 use record::{Accounting, Expr, Field, Kind, LookupId, Lookups, Source, SourceError, Table};
 use std::time::Duration;
 
 /// Makes the source of a table, once per round.
-pub(crate) trait SourceProvider<T: Table> {
+pub trait SourceProvider<T: Table> {
     /// True if the source itself needs this lookup, beyond what the plan shows or filters by.
     fn needs_lookup(&self, id: LookupId) -> bool {
         let _ = id;
@@ -51,7 +51,7 @@ pub(crate) trait SourceProvider<T: Table> {
 
 /// The time to which the rows of a round refer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum RoundTime {
+pub enum RoundTime {
     /// The moment of the reading.
     Moment,
     /// The time since the previous round, which has passed.
@@ -62,19 +62,19 @@ pub(crate) enum RoundTime {
 
 /// How long the readings of a table take whose rows are about a time.
 #[derive(Clone, Copy)]
-pub(crate) struct Windows {
+pub struct Windows {
     once: Duration,
     ends_ns: Option<u64>,
 }
 
 impl Windows {
-    /// A single reading takes `once`; with `--watch` a reading takes a round, and `--for` ends the last one.
-    pub(super) fn new(request: &Request, once: Duration) -> Windows {
-        Windows { once, ends_ns: request.ends_ns }
+    /// A single reading takes `once`; with `--watch` a reading takes a round, and the last one ends at `ends_ns`.
+    pub fn new(ends_ns: Option<u64>, once: Duration) -> Windows {
+        Windows { once, ends_ns }
     }
 
     /// Returns how long a reading that begins now takes, and what its rows refer to.
-    pub(super) fn begin(&self, repeat: Repeat) -> (Duration, RoundTime) {
+    pub fn begin(&self, repeat: Repeat) -> (Duration, RoundTime) {
         match (repeat, time_left(self.ends_ns)) {
             (Repeat::Once, _) => (self.once, RoundTime::LastInterval),
             (Repeat::Every(period), Some(left)) if left <= period => (left, RoundTime::LastInterval),
@@ -85,7 +85,7 @@ impl Windows {
 
 /// A filter subject that may be found in another network namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub enum Subject {
     /// An address, with or without a port.
     Address,
     /// A container or a pod.
@@ -94,7 +94,7 @@ pub(crate) enum Subject {
 
 impl Subject {
     /// True if one of the tests is about this subject.
-    pub(super) fn is_in<T: Table>(self, conjuncts: &[Expr]) -> bool {
+    pub fn is_in<T: Table>(self, conjuncts: &[Expr]) -> bool {
         let is_it = |field: &Field<T>| match self {
             Subject::Address => matches!(field.kind, Kind::Addr | Kind::Endpoint),
             Subject::Container => field.needs_lookup(LookupId::Containers) || field.needs_lookup(LookupId::Pods),

@@ -1,18 +1,28 @@
 //! `--watch` for a stream: groups its rows in rounds, with rates per second.
 
-use crate::command::GroupRate;
-use engine::{Feed, FeedState, Part, ReadPart, StreamFeed};
+use engine::{Feed, FeedPart, FeedState, ReadPart, StreamFeed};
 use record::{
-    Accounting, Column, Columns, Demand, Each, Next, Offer, Round, Scan, Sink, SinkError, SourceError, StreamState,
-    Table, Value,
+    Accounting, Column, Columns, Demand, Each, Kind, Next, Offer, Round, Scan, Sink, SinkError, SourceError,
+    StreamState, Table, Value,
 };
 use std::cell::Cell;
 use std::time::Duration;
 use sys::clock;
 
+/// A column of groups that is also shown per second, in an additional column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupRate {
+    /// The column.
+    pub of: &'static str,
+    /// Name of its rate.
+    pub name: &'static str,
+    /// Unit of its rate.
+    pub kind: Kind,
+}
+
 /// State that a round shares with its sink.
 #[derive(Default)]
-pub(super) struct RoundFacts {
+pub struct RoundFacts {
     /// Duration of the round in ns.
     lasted_ns: Cell<u64>,
     /// True for the final partial round of a run, if it has no rows.
@@ -20,7 +30,7 @@ pub(super) struct RoundFacts {
 }
 
 /// The rows of a stream in rounds. Each round ends at the next multiple of the period.
-pub(super) struct StreamRounds<'r, 's, T: Table> {
+pub struct StreamRounds<'r, 's, T: Table> {
     stream: StreamFeed<'s, T>,
     facts: &'r RoundFacts,
     period_ns: u64,
@@ -37,7 +47,7 @@ pub(super) struct StreamRounds<'r, 's, T: Table> {
 
 impl<'r, 's, T: Table> StreamRounds<'r, 's, T> {
     /// Begins now. `facts` are for the round's sink.
-    pub(super) fn new(stream: StreamFeed<'s, T>, period: Duration, facts: &'r RoundFacts) -> StreamRounds<'r, 's, T> {
+    pub fn new(stream: StreamFeed<'s, T>, period: Duration, facts: &'r RoundFacts) -> StreamRounds<'r, 's, T> {
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let start_ns = clock::monotonic_ns();
         let (begin_ns, end_ns, number, rows, all_rows) = (start_ns, 0, 0, 0, 0);
@@ -77,9 +87,9 @@ impl<T: Table> Feed<T> for StreamRounds<'_, '_, T> {
         }
         let (round, mut rows) = (Some(Round { n: self.number, time_s: clock::wall().seconds }), 0);
         let state = self.stream.next_batch(demand, &mut |part| {
-            let Part { scan, lookups, stop, answers, .. } = part;
+            let FeedPart { scan, lookups, stop, answers, .. } = part;
             let scan = &mut CountedScan { inner: scan, rows: &mut rows };
-            read(Part { scan, lookups, stop, round, answers, is_live: false });
+            read(FeedPart { scan, lookups, stop, round, answers, is_live: false });
         });
         self.rows += rows;
         self.all_rows += rows;
@@ -124,7 +134,7 @@ impl<T: Table> Scan<T> for CountedScan<'_, T> {
 }
 
 /// A sink that adds rates to the groups of a round.
-pub(super) struct RateSink<'s> {
+pub struct RateSink<'s> {
     inner: &'s mut dyn Sink,
     rates: &'s [GroupRate],
     /// The index of the column for each rate.
@@ -134,7 +144,7 @@ pub(super) struct RateSink<'s> {
 
 impl<'s> RateSink<'s> {
     /// Adds the columns `rates` to the groups that `inner` writes.
-    pub(super) fn new(inner: &'s mut dyn Sink, rates: &'s [GroupRate], facts: &'s RoundFacts) -> RateSink<'s> {
+    pub fn new(inner: &'s mut dyn Sink, rates: &'s [GroupRate], facts: &'s RoundFacts) -> RateSink<'s> {
         RateSink { inner, rates, columns: Vec::new(), facts }
     }
 }

@@ -1,31 +1,32 @@
 //! The rounds of a table: a single one, or repeated ones with `--watch`.
 
-use super::source_provider::{RoundTime, SourceProvider};
-use crate::flags::request::Repeat;
-use engine::{Answers, Feed, FeedState, Part, Plan, ReadPart, Rounds};
+use crate::provider::{RoundTime, SourceProvider};
+use crate::request::{Repeat, TableRequest};
+use engine::{Answers, Feed, FeedPart, FeedState, Plan, ReadPart, Rounds, Run, RunError};
 use host::{NetnsNames, Owners};
 use lookups::asked;
 use lookups::enrich::{Enrichment, Former};
+use lookups::names::{self, DnsNames};
 use lookups::pillars;
 use lookups::session::Session;
-use record::{Accounting, Demand, LookupId, Round, SourceError, Table};
+use record::{Accounting, Demand, LookupId, Round, Sink, SourceError, Table};
 use std::time::Duration;
 
 /// How a table is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RoundOptions {
+pub struct RoundOptions {
     /// One reading, or one per period.
-    pub(super) repeat: Repeat,
+    pub repeat: Repeat,
     /// When rounds end, on the monotonic clock; `None` if the user ends them.
-    pub(super) ends_ns: Option<u64>,
+    pub ends_ns: Option<u64>,
     /// True if host names are shown.
-    pub(super) resolves: bool,
+    pub resolves: bool,
     /// True if only the rows that fit on a screen are made.
-    pub(super) is_on_screen: bool,
+    pub is_on_screen: bool,
 }
 
 /// A table as a feed: opens the session's namespaces and lookups for each round, and keeps state for the next one.
-pub(super) struct TableRounds<'r, T: Table, P> {
+pub struct TableRounds<'r, T: Table, P> {
     session: &'r Session,
     plan: &'r Plan<T>,
     provider: &'r P,
@@ -53,7 +54,7 @@ struct RoundBefore {
 
 impl<'r, T: Table, P: SourceProvider<T>> TableRounds<'r, T, P> {
     /// Makes a feed before its first round.
-    pub(super) fn new(
+    pub fn new(
         session: &'r Session,
         plan: &'r Plan<T>,
         provider: &'r P,
@@ -147,7 +148,7 @@ impl<'r, T: Table, P: SourceProvider<T>> TableRounds<'r, T, P> {
         let answers = self.answers(&wanted, &before, &enrichment);
         provider.with_source(session, lookups, notes, |source| {
             let mut scan = source.prepare(plan.demand());
-            read(Part { round, answers, ..Part::new(&mut *scan, &lookups, &stop) });
+            read(FeedPart { round, answers, ..FeedPart::new(&mut *scan, &lookups, &stop) });
         });
         let has_iface_names = before.has_iface_names || enrichment.has_read_ifaces();
         let left = enrichment.leave(notes);
@@ -177,6 +178,21 @@ impl<T: Table, P: SourceProvider<T>> Feed<T> for TableRounds<'_, T, P> {
         let is_last = self.clock.is_none() || time == RoundTime::LastInterval;
         Ok(if is_last { FeedState::Ended } else { FeedState::EndOfRound })
     }
+}
+
+/// Reads all rounds of the table that `provider` provides into a sink.
+pub fn read<T: Table>(
+    session: &Session,
+    request: &TableRequest<'_>,
+    plan: &Plan<T>,
+    provider: &impl SourceProvider<T>,
+    sink: &mut dyn Sink,
+) -> Result<Run, RunError> {
+    let TableRequest { repeat, ends_ns, resolve, .. } = *request;
+    let is_on_screen = sink.rows_wanted().is_some();
+    let options = RoundOptions { repeat, ends_ns, resolves: resolve.is_some(), is_on_screen };
+    let mut names = resolve.map(|bound| DnsNames::new(session, bound, repeat != Repeat::Once));
+    names::run(plan, &mut TableRounds::new(session, plan, provider, options), names.as_mut(), sink)
 }
 
 fn now() -> Duration {

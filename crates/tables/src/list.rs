@@ -1,0 +1,235 @@
+//! The tables by name: their fields, the columns that stay longest on a narrow terminal (the most important one first),
+//! and how they are read.
+
+use crate::error::TableError;
+use crate::request::TableRequest;
+use crate::{counters, flows, nat, netns};
+use engine::Run;
+use lookups::session::Session;
+use record::rows::{
+    BaselineChanges, CallChains, CaptureFiles, CapturedPackets, CpuGroups, DropEvents, Drops, Features, Findings,
+    FlowEvents, Flows, HomeScreens, KernelCounters, LogRecords, Nat, NatAdvices, NatEvents, NatStats, PathStages,
+    Routes, SocketEvents, Sockets,
+};
+use record::{Schema, Sink};
+
+/// A table of the list.
+pub struct TableEntry {
+    /// Its name and fields.
+    pub schema: Schema,
+    /// Reads it; `None` if only its command can, because it needs more than a request.
+    pub read: Option<ReadTable>,
+}
+
+/// Reads the table of a request through a session, and passes its rows to a sink.
+pub type ReadTable = fn(&Session, &TableRequest<'_>, &mut dyn Sink) -> Result<Run, TableError>;
+
+/// All tables, in the order of their commands.
+pub static TABLES: &[TableEntry] = &[
+    TableEntry { schema: HOME, read: None },
+    TableEntry { schema: SOCKETS, read: None },
+    TableEntry { schema: SOCKET_EVENTS, read: None },
+    TableEntry { schema: FLOWS, read: Some(flows::read) },
+    TableEntry { schema: FLOW_EVENTS, read: None },
+    TableEntry { schema: ROUTES, read: Some(netns::read::<Routes>) },
+    TableEntry { schema: NAT, read: None },
+    TableEntry { schema: NAT_STATS, read: Some(nat::read_stats) },
+    TableEntry { schema: NAT_EVENTS, read: None },
+    TableEntry { schema: NAT_ADVICE, read: None },
+    TableEntry { schema: LOG_RECORDS, read: None },
+    TableEntry { schema: PACKETS, read: None },
+    TableEntry { schema: CAPTURE_FILES, read: None },
+    TableEntry { schema: DROPS, read: None },
+    TableEntry { schema: DROP_EVENTS, read: None },
+    TableEntry { schema: FINDINGS, read: None },
+    TableEntry { schema: BASELINE_CHANGES, read: None },
+    TableEntry { schema: CPU_GROUPS, read: None },
+    TableEntry { schema: CALL_CHAINS, read: None },
+    TableEntry { schema: PATH_STAGES, read: None },
+    TableEntry { schema: COUNTERS, read: Some(counters::read) },
+    TableEntry { schema: FEATURES, read: None },
+];
+
+/// Returns the table with this name.
+pub fn find(name: &str) -> Option<&'static TableEntry> {
+    TABLES.iter().find(|table| table.schema.name() == name)
+}
+
+/// Sockets of all families.
+pub const SOCKETS: Schema = Schema::of::<Sockets>().keeping(&[
+    "change",
+    "process",
+    "peer_addr",
+    "local_port",
+    "state",
+    "accept_q",
+    "accept_q_max",
+    "path",
+    "local_addr",
+    "iface",
+    "v6only",
+    "peer_port",
+    "pid",
+    "user",
+    "netlink_protocol",
+    "portid",
+    "packet_type",
+    "ethertype",
+    "unix_type",
+    "netns",
+    "bytes_out_per_s",
+    "bytes_in_per_s",
+    "proto",
+    "peer_inode",
+    "recv_q",
+    "send_q",
+]);
+/// Connections that are opened and closed, and sockets that begin to listen.
+pub const SOCKET_EVENTS: Schema = Schema::of::<SocketEvents>().keeping(&[
+    "event",
+    "time",
+    "process",
+    "peer_addr",
+    "peer_port",
+    "local_port",
+    "direction",
+    "netns",
+    "local_addr",
+    "iface",
+    "duration_us",
+    "bytes_out",
+    "bytes_in",
+    "pid",
+]);
+/// Sockets, grouped by the hosts and ports that they connect.
+pub const FLOWS: Schema = Schema::of::<Flows>().keeping(&[
+    "process",
+    "peer_addr",
+    "peer_port",
+    "direction",
+    "iface",
+    "connections",
+    "change",
+    "bytes_out_per_s",
+    "bytes_in_per_s",
+    "local_port",
+    "local_addr",
+    "pid",
+    "netns",
+    "proto",
+]);
+/// Flows of connections that are opened and closed.
+pub const FLOW_EVENTS: Schema = Schema::of::<FlowEvents>().keeping(&[
+    "time",
+    "peer_addr",
+    "peer_port",
+    "opened",
+    "closed",
+    "direction",
+    "bytes_out",
+    "bytes_in",
+    "retrans_total",
+    "local_port",
+    "local_addr",
+    "iface",
+    "avg_duration_us",
+]);
+/// Entries of connection tracking.
+pub const NAT: Schema = Schema::of::<Nat>().keeping(&[
+    "client",
+    "mapped",
+    "published",
+    "backend",
+    "state",
+    "process",
+    "nat",
+    "netns",
+    "timeout_s",
+    "proto",
+    "pid",
+]);
+/// Counters and settings of connection tracking.
+pub const NAT_STATS: Schema = Schema::of::<NatStats>().keeping(&[
+    "cpu",
+    "netns",
+    "entries",
+    "max",
+    "fill_percent",
+    "drop",
+    "early_drop",
+    "insert_failed",
+    "invalid",
+    "search_restart",
+]);
+/// Changes of entries.
+pub const NAT_EVENTS: Schema = Schema::of::<NatEvents>().keeping(&[
+    "event",
+    "time",
+    "client",
+    "published",
+    "backend",
+    "state",
+    "nat",
+    "duration_us",
+    "bytes_out",
+    "bytes_in",
+    "proto",
+]);
+/// The size that the conntrack table of each namespace should have.
+pub const NAT_ADVICE: Schema = Schema::of::<NatAdvices>().keeping(&[
+    "netns",
+    "verdict",
+    "entries",
+    "max",
+    "full_in_s",
+    "advised_max",
+    "advised_buckets",
+]);
+/// Packets that rules log.
+pub const LOG_RECORDS: Schema = Schema::of::<LogRecords>().keeping(&[
+    "time",
+    "prefix",
+    "src",
+    "dst",
+    "dport",
+    "proto",
+    "iif",
+    "hook",
+    "oif",
+    "sport",
+    "tcp_flags",
+    "len",
+    "group",
+]);
+/// Packets of interfaces and files.
+pub const PACKETS: Schema =
+    Schema::of::<CapturedPackets>().keeping(&["time", "src", "dst", "info", "proto", "dport", "sport", "len", "iface"]);
+/// Dropped packets, counted by reason and place.
+pub const DROPS: Schema = Schema::of::<Drops>().keeping(&[
+    "count", "reason", "meaning", "process", "rule", "per_s", "iface", "dst", "dport", "src", "place", "hook", "proto",
+]);
+/// Single dropped packets.
+pub const DROP_EVENTS: Schema = Schema::of::<DropEvents>()
+    .keeping(&["time", "reason", "src", "dst", "dport", "proto", "iface", "sport", "place", "hook", "len"]);
+/// Problems of the host.
+pub const FINDINGS: Schema = Schema::of::<Findings>().keeping(&["severity", "title", "id", "cost", "confidence"]);
+/// Time and losses of packets in the stages of netfilter.
+pub const PATH_STAGES: Schema = Schema::of::<PathStages>()
+    .keeping(&["hook", "stage", "packets", "mean_us", "p99_us", "lost", "max_us", "family", "about"]);
+/// The kernel's counters.
+pub const COUNTERS: Schema =
+    Schema::of::<KernelCounters>().keeping(&["name", "delta", "per_s", "meaning", "object", "value", "source"]);
+/// Features that work on this host.
+pub const FEATURES: Schema = Schema::of::<Features>().keeping(&["feature", "state", "words", "remedy", "backend"]);
+/// Rows of the routing tables.
+pub const ROUTES: Schema = Schema::of::<Routes>();
+/// The whole host on one screen.
+pub const HOME: Schema = Schema::of::<HomeScreens>();
+/// Differences between this host and a recording.
+pub const BASELINE_CHANGES: Schema = Schema::of::<BaselineChanges>();
+/// CPU time in network code, by group of functions.
+pub const CPU_GROUPS: Schema = Schema::of::<CpuGroups>();
+/// CPU time in network code, by call chain.
+pub const CALL_CHAINS: Schema = Schema::of::<CallChains>();
+/// Summaries of packet files.
+pub const CAPTURE_FILES: Schema = Schema::of::<CaptureFiles>();

@@ -162,8 +162,8 @@ without the fault. The rank is the position of the expected finding.
     let _ = write!(
         text,
         "\nThe cause is the first finding: {first} of {all} ({:.1} %). Recall (the cause is among the findings): \
-         {found} of {all} ({:.1} %).\nPrecision (the healthy twin lacks the expected finding): {:.1} %. Healthy twins without \
-         findings: {quiet} of {all}.\n",
+         {found} of {all} ({:.1} %).\nPrecision (the healthy twin lacks the expected finding): {:.1} %. Healthy twins \
+         without findings: {quiet} of {all}.\n",
         share(first, all),
         share(found, all),
         share(found, found + false_alarms),

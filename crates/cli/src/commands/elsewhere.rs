@@ -24,8 +24,8 @@ impl Hints {
     pub(super) const OF_ACTIONS: Hints = Hints {
         container: "no match in this network namespace; most containers have their own: the list shows them with \
                     --all-netns, --netns NAME acts in one",
-        address: "no match in this network namespace, but some in others: the list shows them with --all-netns, --netns \
-                  NAME acts in one",
+        address: "no match in this network namespace, but some in others: the list shows them with --all-netns, \
+                  --netns NAME acts in one",
     };
 
     /// Adds the hint at containers if the only namespace read had no match. Reads nothing.

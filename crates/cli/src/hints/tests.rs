@@ -13,8 +13,8 @@ use testkit::netns::Lab;
 
 /// Text after a switch of another tool.
 const AFTER: [&str; 3] = ["", " -n 5 --json", " 53 -c state port = 80"];
-/// Filters in the words of other tools, slips, and words that mean a process. A filter that a table understands as it is
-/// also has an unknown field, so that it is wrong for every table.
+/// Filters in the words of other tools, slips, and words that mean a process. A filter that a table understands as it
+/// is also has an unknown field, so that it is wrong for every table.
 const FILTERS: [&str; 16] = [
     "dst port 80 zzz = 2",
     "src host 10.1.2.3 zzz = 2",

@@ -282,8 +282,8 @@ fn a_name_may_leave_out_its_unit() {
         ("timer = null", "timer = null"),
         (
             "timer in (1s, keepalive)",
-            "filter, column 11: `timer` has no value `1s`; its values are off retransmit keepalive timewait probe unknown\n  \
-             timer in (1s, keepalive)\n            ^^",
+            "filter, column 11: `timer` has no value `1s`; its values are off retransmit keepalive timewait probe \
+             unknown\n  timer in (1s, keepalive)\n            ^^",
         ),
         ("pacing > 10Mbps", "pacing_bps > 10000000"),
         ("backlog > 1MiB", "backlog_bytes > 1048576"),
@@ -327,6 +327,7 @@ fn mistakes_are_shown_at_their_place() {
 }
 
 #[test]
+// long: one table of cases.
 fn mistakes_in_words() {
     for (text, expected) in [
         ("qqqq = 1", "1: unknown field `qqqq`; `netwren sockets --columns help` lists them"),

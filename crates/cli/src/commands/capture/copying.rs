@@ -20,8 +20,8 @@ pub(super) const ONE_LINK_TYPE: &str = "a pcap file has a single link type: name
 pub(super) const LOST_CHECKSUM_LENGTH: &str =
     "the length of frame checksums is not kept: only a pcap file stores it, one for all packets";
 /// Follows the number of packets with another time than in their file.
-pub(super) const OTHER_TIMES: &str = "packets have another time in the file, which cannot store theirs: they have none, or in pcap one before 1970 \
-                                      or after 2106";
+pub(super) const OTHER_TIMES: &str = "packets have another time in the file, which cannot store theirs: they have \
+                                      none, or in pcap one before 1970 or after 2106";
 
 /// The file to copy records into.
 pub(super) struct CopyWriter {

@@ -42,7 +42,7 @@ const LOOKED_UP: &str = "is looked up on this host, but files can be filtered on
 const BATCH: u64 = 4096;
 
 /// The part of a file to copy.
-struct Part {
+struct FilePart {
     filter: JoinedFilter,
     /// The test on fields.
     fields: Option<OwnTest>,
@@ -83,7 +83,7 @@ pub(super) fn cannot_write(output: &Path, error: &std::io::Error) -> Outcome {
     Outcome::because(Exit::Failed, format!("cannot write {}: {}", output.display(), words_of(error)))
 }
 
-fn asked(words: &ParsedWords<'_>) -> Result<Part, String> {
+fn asked(words: &ParsedWords<'_>) -> Result<FilePart, String> {
     let request = Request::of(words)?;
     let mut filter = JoinedFilter::of(&request)?;
     let mut tests = Vec::new();
@@ -101,7 +101,7 @@ fn asked(words: &ParsedWords<'_>) -> Result<Part, String> {
     }
     let limit =
         words.value("limit").map(|text| text.parse().map_err(|_| format!("--limit takes a number, not `{text}`")));
-    Ok(Part {
+    Ok(FilePart {
         fields: if tests.is_empty() { None } else { Some(own_test(&request, &tests.join(" and "), LOOKED_UP)?) },
         filter,
         snaplen: words.bytes("snaplen", 1..=u32::MAX)?,
@@ -109,7 +109,7 @@ fn asked(words: &ParsedWords<'_>) -> Result<Part, String> {
     })
 }
 
-impl Part {
+impl FilePart {
     fn cut(&self, file: &mut PacketFile, mut writer: CopyWriter, stop: &dyn Fn() -> bool) -> Outcome {
         let link_type = file.ifaces().first().map_or(1, |iface| iface.link_type);
         let pcap = self.filter.pcap.as_ref();

@@ -25,6 +25,8 @@ pub use runtime::Exit;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use flags::{command, parser};
+use lookups::owners;
+use lookups::packet_entries::remote;
 use registry::COMMANDS;
 use runtime::{messages, packet_files};
 use shipping::ShipRequest;
@@ -50,11 +52,11 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     if name == export::PACKER {
         return shipping::packer::pack(&args.next().unwrap_or_default()) as u8;
     }
-    if name == commands::capture::owners::NAME {
-        return commands::capture::owners::run(args) as u8;
+    if name == owners::helper_process::NAME {
+        return owners::helper_process::run(args) as u8;
     }
-    if name == commands::capture::entries::NAME {
-        return commands::capture::entries::run(args) as u8;
+    if name == remote::NAME {
+        return remote::run(args) as u8;
     }
     if name == packet_files::PACKER {
         return packet_files::run_packing() as u8;

@@ -57,4 +57,4 @@ pub use target::{Address, Format, Framing, Target, Wire};
 pub use tls_files::TlsFiles;
 pub use transports::{AtOnce, PACKER, Rotation, Taken, Transport, TransportOptions, check_target, open_transport};
 pub use typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, put_typed};
-pub use zstd::{PiecePacker, pack, pack_pieces};
+pub use zstd::{frame_of, pack, put_stored};

@@ -2,13 +2,11 @@
 
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 
 /// Bytes that are packed at once, as one frame each. zstd(1) and all other readers take consecutive frames as one
 /// file.
 const PIECE_BYTES: usize = 4 << 20;
-/// Largest piece, and largest frame, that [`PiecePacker`] and its process exchange.
-const ASKED_MAX: usize = 64 << 20;
 /// Bytes of a block at most.
 const BLOCK_BYTES: usize = 128 << 10;
 
@@ -33,75 +31,10 @@ pub fn pack(mut from: impl Read, mut to: impl Write) -> io::Result<u64> {
     }
 }
 
-/// Answers each piece of `socket` with its frame until the other end is closed; lengths are numbers of 32 bits in the
-/// byte order of this machine. [`PiecePacker`] is the other end.
+/// The frame of a piece, after it was unpacked and compared by way of `back`.
 ///
 /// The encoder is young and may panic: call it in a process of its own.
-pub fn pack_pieces(mut socket: impl Read + Write) -> io::Result<()> {
-    let (mut piece, mut back, mut length) = (Vec::new(), Vec::new(), [0; 4]);
-    loop {
-        match socket.read(&mut length[..1]) {
-            Ok(0) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            read => read?,
-        };
-        socket.read_exact(&mut length[1..])?;
-        receive(&mut socket, length, &mut piece)?;
-        let frame = frame_of(&piece, &mut back);
-        socket.write_all(&(frame.len() as u32).to_ne_bytes())?;
-        socket.write_all(&frame)?;
-    }
-}
-
-/// Has pieces packed by a process that runs [`pack_pieces`].
-pub struct PiecePacker<S> {
-    /// `None` once the process has failed.
-    socket: Option<S>,
-}
-
-impl<S: Read + Write> PiecePacker<S> {
-    /// `socket` leads to the process and has timeouts.
-    pub fn new(socket: S) -> PiecePacker<S> {
-        PiecePacker { socket: Some(socket) }
-    }
-
-    /// Replaces `frame` with the frame of `piece`. Returns the error that ends the use of the process, the first time:
-    /// from then on, frames hold their pieces as they are.
-    pub fn pack(&mut self, piece: &[u8], frame: &mut Vec<u8>) -> Option<io::Error> {
-        let packed = self.socket.as_mut().map(|socket| ask(socket, piece, frame));
-        let failure = match packed {
-            Some(Ok(())) => return None,
-            Some(Err(error)) => Some(error),
-            None => None,
-        };
-        self.socket = None;
-        frame.clear();
-        put_stored(piece, frame);
-        failure
-    }
-}
-
-fn ask(socket: &mut (impl Read + Write), piece: &[u8], frame: &mut Vec<u8>) -> io::Result<()> {
-    let bytes = u32::try_from(piece.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    socket.write_all(&bytes.to_ne_bytes())?;
-    socket.write_all(piece)?;
-    let mut length = [0; 4];
-    socket.read_exact(&mut length)?;
-    receive(socket, length, frame)
-}
-
-/// Reads `length` bytes.
-fn receive(from: &mut impl Read, length: [u8; 4], into: &mut Vec<u8>) -> io::Result<()> {
-    let bytes = u32::from_ne_bytes(length) as usize;
-    if bytes > ASKED_MAX {
-        return Err(ErrorKind::InvalidData.into());
-    }
-    into.resize(bytes, 0);
-    from.read_exact(into)
-}
-
-/// The frame of a piece, after it was unpacked and compared by way of `back`.
-fn frame_of(piece: &[u8], back: &mut Vec<u8>) -> Vec<u8> {
+pub fn frame_of(piece: &[u8], back: &mut Vec<u8>) -> Vec<u8> {
     let mut frame = compress_to_vec(piece, CompressionLevel::Fastest);
     if !is_same(&frame, piece, back) {
         frame.clear();
@@ -111,7 +44,7 @@ fn frame_of(piece: &[u8], back: &mut Vec<u8>) -> Vec<u8> {
 }
 
 /// Appends a frame that holds `piece` as it is: a header with its length, then raw blocks (RFC 8878, 3.1.1).
-fn put_stored(piece: &[u8], out: &mut Vec<u8>) {
+pub fn put_stored(piece: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0x28, 0xb5, 0x2f, 0xfd]);
     // A single segment, and eight bytes for its length; neither a checksum nor a dictionary.
     out.push(0b1110_0000);
@@ -186,59 +119,17 @@ mod tests {
         }
     }
 
-    /// Pieces that the process leaves unpacked because it panics or ends are stored uncompressed.
-    #[test]
-    fn pieces_are_packed_as_long_as_the_process_lives() {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        let process = std::thread::spawn(move || {
-            let _ = pack_pieces(Ended { socket: theirs, reads: 5 });
-        });
-        let mut packer = PiecePacker::new(ours);
-        let (piece, mut frame) = (b"a packet, ".repeat(1000), Vec::new());
-        let (mut failures, mut lengths) = (0, Vec::new());
-        for _ in 0..4 {
-            failures += usize::from(packer.pack(&piece, &mut frame).is_some());
-            assert_eq!(unpacked(&frame, piece.len()), piece);
-            lengths.push(frame.len() < piece.len() / 3);
-        }
-        assert_eq!((failures, lengths), (1, vec![true, false, false, false]));
-        process.join().unwrap();
-    }
-
-    /// A socket that breaks after some reads.
-    struct Ended {
-        socket: std::os::unix::net::UnixStream,
-        reads: u32,
-    }
-
-    impl Read for Ended {
-        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            self.reads = self.reads.checked_sub(1).ok_or(ErrorKind::BrokenPipe)?;
-            // One call reads the whole of what was asked for, so that reads can be counted.
-            self.socket.read_exact(into).map(|()| into.len())
-        }
-    }
-
-    impl Write for Ended {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.socket.write(bytes)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            self.socket.flush()
-        }
-    }
-
     #[test]
     fn a_full_disk_is_an_error() {
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-                Err(ErrorKind::StorageFull.into())
+                Err(io::ErrorKind::StorageFull.into())
             }
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())
             }
         }
-        assert_eq!(pack(&b"x"[..], Full).unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(pack(&b"x"[..], Full).unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

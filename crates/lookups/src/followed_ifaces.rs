@@ -34,7 +34,7 @@ const WATCHED_MAX: usize = 1024;
 const NAMES_MAX: usize = 1 << 18;
 
 /// The current names of interfaces.
-pub struct FollowedIfaces<'s> {
+pub(crate) struct FollowedIfaces<'s> {
     session: &'s Session,
     /// Names from a recording.
     base: Lookups<'s>,
@@ -66,7 +66,7 @@ struct FollowedNetns {
 impl<'s> FollowedIfaces<'s> {
     /// Creates the lookup. [`FollowedIfaces::begin`] reads the interfaces of the session's own namespace; other
     /// namespaces are read once rows come from there. `base` has the names of a recording.
-    pub fn new(session: &'s Session, base: Lookups<'s>) -> FollowedIfaces<'s> {
+    pub(crate) fn new(session: &'s Session, base: Lookups<'s>) -> FollowedIfaces<'s> {
         FollowedIfaces {
             session,
             base,
@@ -79,21 +79,21 @@ impl<'s> FollowedIfaces<'s> {
     }
 
     /// Reads the interfaces of the session's own namespace, unless this is a replay.
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         if !self.session.host().is_replay() {
             self.read(self.session.netns_id(), clock::monotonic_ns());
         }
     }
 
     /// Starts another batch of rows. No row borrows from this lookup any more.
-    pub fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         if self.names.len() > NAMES_MAX / 2 {
             self.names.clear();
         }
     }
 
     /// Forgets namespaces with these inodes. They no longer exist, and a new namespace may reuse the inode number.
-    pub fn forget_namespaces(&mut self, inodes: &[u64]) {
+    pub(crate) fn forget_namespaces(&mut self, inodes: &[u64]) {
         if !inodes.is_empty() {
             self.netns.get_mut().retain(|netns_id, _| !inodes.contains(netns_id));
             self.names.clear();

@@ -25,7 +25,7 @@ const READINGS_MAX: usize = 1 << 16;
 const FRESH_NS: u64 = 1_000_000_000;
 
 /// The data of each process at its first lookup; None for a process that had already ended.
-pub struct ProcessCache<'s, F> {
+pub(crate) struct ProcessCache<'s, F> {
     read: Box<dyn Fn(u32) -> F + 's>,
     identity: Box<dyn Fn(u32) -> Option<Identity> + 's>,
     /// Time in ns until data is read again. Unlimited in a replay, where time does not pass.
@@ -64,7 +64,7 @@ struct Reading<F> {
 
 impl<'s> ProcessCache<'s, Processes> {
     /// A cache of the data in /proc. Reads nothing yet.
-    pub fn processes(host: &'s Host, parts: ProcessParts) -> ProcessCache<'s, Processes> {
+    pub(crate) fn processes(host: &'s Host, parts: ProcessParts) -> ProcessCache<'s, Processes> {
         let stuck = Rc::new(Cell::new(0));
         let counted = Rc::clone(&stuck);
         let read = move |pid| {
@@ -76,7 +76,7 @@ impl<'s> ProcessCache<'s, Processes> {
     }
 
     /// The columns from this cache.
-    pub fn columns(&self) -> [(LookupId, Column<'_, Processes>); 2] {
+    pub(crate) fn columns(&self) -> [(LookupId, Column<'_, Processes>); 2] {
         let column = |part| Column { of: self, part, id: LookupId::Cmdlines, below: Lookups::none() };
         [
             (LookupId::Cmdlines, column(|process| process.cmdlines())),
@@ -87,7 +87,7 @@ impl<'s> ProcessCache<'s, Processes> {
 
 impl<'s> ProcessCache<'s, Containers> {
     /// A cache of the containers, pods and units of processes. Reads nothing yet.
-    pub fn places(host: &'s Host) -> ProcessCache<'s, Containers> {
+    pub(crate) fn places(host: &'s Host) -> ProcessCache<'s, Containers> {
         let parts = ProcessParts { cgroups: true, ..ProcessParts::default() };
         ProcessCache::by(host, move |pid| {
             let process = Processes::read_one(host, pid, parts).unwrap_or_default();
@@ -96,7 +96,7 @@ impl<'s> ProcessCache<'s, Containers> {
     }
 
     /// The columns from this cache; `below` answers keys that are not processes.
-    pub fn columns<'l>(&'l self, below: Lookups<'l>) -> [(LookupId, Column<'l, Containers>); 3] {
+    pub(crate) fn columns<'l>(&'l self, below: Lookups<'l>) -> [(LookupId, Column<'l, Containers>); 3] {
         let column = |id, part| (id, Column { of: self, part, id, below });
         [
             column(LookupId::Containers, |place| place.names()),
@@ -122,7 +122,7 @@ impl<'s, F> ProcessCache<'s, F> {
     }
 
     /// Starts a new batch of rows: data is verified again, and dropped if there is too much of it.
-    pub fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         self.batch += 1;
         if self.readings.len() > READINGS_MAX / 2 {
             self.readings.clear();
@@ -130,7 +130,7 @@ impl<'s, F> ProcessCache<'s, F> {
     }
 
     /// Reports missing data.
-    pub fn tell(&self, stats: &mut Accounting) {
+    pub(crate) fn tell(&self, stats: &mut Accounting) {
         if self.missing.get() > 0 {
             let text = format!("process columns are empty: more than {READINGS_MAX} processes at a time");
             stats.incomplete(self.missing.get(), text);
@@ -215,7 +215,7 @@ impl Wanted {
 }
 
 /// One kind of data, as a lookup.
-pub struct Column<'p, F> {
+pub(crate) struct Column<'p, F> {
     of: &'p ProcessCache<'p, F>,
     part: fn(&F) -> &dyn Lookup,
     id: LookupId,
@@ -239,7 +239,7 @@ impl<F> Lookup for Column<'_, F> {
 }
 
 /// Returns `base` with `columns` in place of the lookups that it already has.
-pub fn over<'l, F>(base: Lookups<'l>, columns: &'l [(LookupId, Column<'l, F>)]) -> Lookups<'l> {
+pub(crate) fn over<'l, F>(base: Lookups<'l>, columns: &'l [(LookupId, Column<'l, F>)]) -> Lookups<'l> {
     let had = columns.iter().filter(|(id, _)| base.has(*id));
     had.fold(base, |lookups, (id, column)| lookups.with(*id, column))
 }

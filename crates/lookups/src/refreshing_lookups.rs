@@ -30,7 +30,7 @@ const NAMELESS_NS: u64 = 1_000_000_000;
 const NAMES_MAX: usize = 1 << 18;
 
 /// The names of a first reading, and those added by later readings.
-pub struct RefreshingLookup<'s, L> {
+pub(crate) struct RefreshingLookup<'s, L> {
     base: Lookups<'s>,
     id: LookupId,
     read: Box<dyn Fn(Key) -> Option<L> + 's>,
@@ -60,7 +60,7 @@ struct Name {
 impl<'s, L: Lookup> RefreshingLookup<'s, L> {
     /// Uses lookup `id` of `base`, and `read` for keys that it does not have. Keys without a name are looked up again
     /// after `nameless_ns`.
-    pub fn new(
+    pub(crate) fn new(
         base: Lookups<'s>,
         id: LookupId,
         nameless_ns: u64,
@@ -168,7 +168,7 @@ impl<L: Lookup> Lookup for RefreshingLookup<'_, L> {
 }
 
 /// Lookups for objects that may be newer than the run: namespaces, users, cgroups, containers.
-pub struct RefreshingLookups<'s> {
+pub(crate) struct RefreshingLookups<'s> {
     users: RefreshingLookup<'s, Users>,
     passwd: ChangedFile,
     namespaces: RefreshingLookup<'s, NetnsNames>,
@@ -179,7 +179,7 @@ pub struct RefreshingLookups<'s> {
 
 impl<'s> RefreshingLookups<'s> {
     /// Reads nothing yet; `base` has the lookups read at the start.
-    pub fn new(host: &'s Host, base: Lookups<'s>) -> RefreshingLookups<'s> {
+    pub(crate) fn new(host: &'s Host, base: Lookups<'s>) -> RefreshingLookups<'s> {
         let names = move |key| match key {
             Key::Id(inode) => NetnsNames::read(host, &[inode]).ok(),
             _ => None,
@@ -211,7 +211,7 @@ impl<'s> RefreshingLookups<'s> {
     }
 
     /// Returns `base` with these lookups in place of its own.
-    pub fn over<'l>(&'l self, base: Lookups<'l>) -> Lookups<'l> {
+    pub(crate) fn over<'l>(&'l self, base: Lookups<'l>) -> Lookups<'l> {
         let all = [
             (LookupId::Users, &self.users as &dyn Lookup),
             (LookupId::Netns, &self.namespaces),
@@ -223,7 +223,7 @@ impl<'s> RefreshingLookups<'s> {
     }
 
     /// Starts a new batch of rows; nothing borrows from the lookups any more.
-    pub fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         self.users.renew();
         if self.passwd.has_changed() {
             self.users.forget_all();
@@ -234,14 +234,14 @@ impl<'s> RefreshingLookups<'s> {
     }
 
     /// Forgets namespaces with these inodes, which were removed or renamed.
-    pub fn forget_namespaces(&mut self, inodes: Vec<u64>) {
+    pub(crate) fn forget_namespaces(&mut self, inodes: Vec<u64>) {
         if !inodes.is_empty() {
             self.namespaces.forget(inodes.into_iter().map(Key::Id));
         }
     }
 
     /// Reports cells that stayed empty although a name may exist.
-    pub fn tell(&self, stats: &mut Accounting) {
+    pub(crate) fn tell(&self, stats: &mut Accounting) {
         let places = || self.places.iter().map(|(_, place)| place);
         let share = 100 / SHARE_OF_TIME;
         let late = |what| {

@@ -6,18 +6,14 @@ use super::reloading::{Reloading, Reread};
 use crate::flags::request::Request;
 use crate::output;
 use crate::waiting;
-use engine::{Plan, RenewedLookups, RowSink, Run, RunError, StreamFeed};
-use host::{Containers, ProcessParts, Processes};
+use engine::{Plan, RenewedLookups, Run, RunError, StreamFeed};
 use lookups::asked;
-use lookups::enrich::Enrichment;
-use lookups::followed_ifaces::FollowedIfaces;
+use lookups::followed::FollowedLookups;
 use lookups::long_work;
 use lookups::names::{self, DnsNames};
-use lookups::process_cache::{self, ProcessCache};
-use lookups::refreshing_lookups::RefreshingLookups;
 use lookups::session::Session;
 use record::rows::{FlowEvents, SocketEvents};
-use record::{Accounting, LookupId, Lookups, Stream, Table};
+use record::{Accounting, LookupId, Stream, Table};
 use runtime::exit::Exit;
 use runtime::messages::say;
 use runtime::notifier::Notifier;
@@ -26,7 +22,7 @@ use runtime::print;
 use shipping::{Shipment, Shipped};
 use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
-use sys::{Mode, cost};
+use sys::cost;
 use tables::{RateSink, Repeat, RoundFacts, StreamRounds};
 
 /// Columns of the process that owns a connection, and columns derived from it.
@@ -147,15 +143,6 @@ pub(super) fn run<T: Shipped>(
     outcome
 }
 
-/// The data to read of each process that connects or accepts.
-fn parts(wanted: &[LookupId]) -> ProcessParts {
-    ProcessParts {
-        cmdlines: wanted.contains(&LookupId::Cmdlines),
-        container_pids: wanted.contains(&LookupId::ContainerPids),
-        ..ProcessParts::default()
-    }
-}
-
 fn follow<T: Shipped>(
     request: &Request,
     session: &Session,
@@ -198,9 +185,7 @@ fn follow<T: Shipped>(
         }
         None => show(request, session, plan, StreamFeed::new(stream, &mut lookups, &stop), names.as_mut())?,
     };
-    lookups.refreshing.tell(&mut notes);
-    lookups.processes.tell(&mut notes);
-    lookups.places.tell(&mut notes);
+    lookups.tell(&mut notes);
     run.stats.add(&notes);
     if request.ship.is_none() && sys::term::reader_is_gone(sys::term::STDOUT) {
         // If this is noticed between two rows, the run ended as with Ctrl-C, and the reader has all it wanted.
@@ -248,95 +233,4 @@ fn announce(request: &Request) {
 fn time_left(request: &Request) -> Option<Duration> {
     let left = tables::time_left(request.ends_ns)?;
     Some(Duration::from_millis(left.as_millis().div_ceil(100) as u64 * 100))
-}
-
-/// Hands the rows of a stream and the cells of the plan to `rows`.
-pub(super) fn follow_rows<T: Table>(
-    session: &Session,
-    plan: &Plan<T>,
-    stream: &mut dyn Stream<T>,
-    rows: &mut dyn RowSink<T>,
-) -> Result<Run, RunError> {
-    let mut notes = Accounting::default();
-    session.find_namespaces(None, &mut notes);
-    let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
-    let may_need = |id| plan.may_need_lookup(id);
-    let enrichment = FollowedLookups::read_before(session, &wanted, &may_need, &mut notes);
-    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted, &may_need);
-    let mut run = plan.run_rows(&mut StreamFeed::new(stream, &mut lookups, &|| false), rows)?;
-    run.stats.add(&notes);
-    Ok(run)
-}
-
-/// Lookups that stay current while namespaces, interfaces, users, cgroups and processes appear and disappear.
-struct FollowedLookups<'s> {
-    session: &'s Session,
-    base: Lookups<'s>,
-    /// `None` if no row shows an interface.
-    ifaces: Option<FollowedIfaces<'s>>,
-    refreshing: RefreshingLookups<'s>,
-    processes: ProcessCache<'s, Processes>,
-    places: ProcessCache<'s, Containers>,
-}
-
-impl<'s> FollowedLookups<'s> {
-    /// Reads the lookups that are read once, at the start. Interface names are read when rows need them, except in a
-    /// replay, which uses the recorded names.
-    fn read_before(
-        session: &'s Session,
-        wanted: &[LookupId],
-        may_need: &dyn Fn(LookupId) -> bool,
-        notes: &mut Accounting,
-    ) -> Enrichment<'s> {
-        let is_replay = session.host().is_replay();
-        let wanted: Vec<LookupId> = wanted.iter().copied().filter(|id| is_replay || *id != LookupId::Ifaces).collect();
-        let mut enrichment = Enrichment::read(session, &wanted, notes);
-        if is_replay {
-            enrichment.add_for_some_rows(session, may_need);
-        }
-        enrichment
-    }
-
-    /// Makes lookups on top of `base`, which was read at the start. `may_need` is true for a lookup that some rows need
-    /// although it is not `wanted`.
-    fn new(
-        session: &'s Session,
-        base: Lookups<'s>,
-        wanted: &[LookupId],
-        may_need: &dyn Fn(LookupId) -> bool,
-    ) -> FollowedLookups<'s> {
-        let is_wanted = wanted.contains(&LookupId::Ifaces);
-        let ifaces = (is_wanted || may_need(LookupId::Ifaces)).then(|| FollowedIfaces::new(session, base));
-        let is_recording = session.host().mode() == Mode::Recording;
-        if is_recording && !is_wanted && ifaces.is_some() {
-            asked::note(session.host(), LookupId::Ifaces);
-        }
-        ifaces.iter().filter(|_| is_wanted || is_recording).for_each(FollowedIfaces::begin);
-        FollowedLookups {
-            session,
-            base,
-            ifaces,
-            refreshing: RefreshingLookups::new(session.host(), base),
-            processes: ProcessCache::processes(session.host(), parts(wanted)),
-            places: ProcessCache::places(session.host()),
-        }
-    }
-}
-
-impl RenewedLookups for FollowedLookups<'_> {
-    fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
-        self.refreshing.renew();
-        let others = self.session.take_others();
-        if let Some(ifaces) = &mut self.ifaces {
-            ifaces.forget_namespaces(&others);
-            ifaces.renew();
-        }
-        self.refreshing.forget_namespaces(others);
-        self.processes.renew();
-        self.places.renew();
-        let base = self.ifaces.as_ref().map_or(self.base, |ifaces| self.base.with(LookupId::Ifaces, ifaces));
-        let refreshing = self.refreshing.over(base);
-        let (columns, places) = (self.processes.columns(), self.places.columns(refreshing));
-        then(&process_cache::over(process_cache::over(refreshing, &columns), &places));
-    }
 }

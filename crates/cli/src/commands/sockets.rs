@@ -1,17 +1,17 @@
 //! `netwren sockets`.
 
 use super::follow;
-use super::leaked_sockets::{self, WithLeaked};
 use super::plan::{self, PlanError};
 use super::saved;
 use super::table;
-use super::unseen_owners;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use engine::{DiffSource, DiffState, Plan, Predicate};
 use lookups::asked;
 use lookups::enrich::Enrichment;
+use lookups::owners::leaked::{self, WithLeaked};
+use lookups::owners::unseen;
 use lookups::pillars;
 use lookups::session::Session;
 use owners::{OwnerResolver, OwnerlessCount, OwnerlessSockets};
@@ -123,7 +123,7 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
             via: request.via,
             places: chooser(plan)?,
             filter: whole_filter(plan)?,
-            with_leaked: leaked_sockets::are_asked_for(&plan.demand().conjuncts),
+            with_leaked: leaked::are_asked_for(&plan.demand().conjuncts),
             all_netns: request.all_netns,
             memory,
         })
@@ -182,16 +182,16 @@ impl SourceProvider<Sockets> for SocketProvider {
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         pillars::with_sockets(session, self.via, &wanted, |source| {
-            let (partial, by_proc) = (stats.incomplete, unseen_owners::are_read_from_proc(stats));
+            let (partial, by_proc) = (stats.incomplete, unseen::are_read_from_proc(stats));
             let is_wanted = |netns_id| wanted(netns_id) && (self.all_netns || netns_id == session.netns_id());
             let (filter, lookups_of) = (&self.filter, &lookups);
             let leaked = WithLeaked { source, session, filter, lookups: lookups_of, is_wanted: &is_wanted };
             let source = if self.with_leaked { &leaked } else { source };
             let is_shown = |row: &Socket<'_>| self.filter.matches(row, &lookups);
-            let receivers = || unseen_owners::receivers(session.host(), source, &lookups);
+            let receivers = || unseen::receivers(session.host(), source, &lookups);
             let report = |count, stats: &mut _| {
                 let receivers = if by_proc { &receivers as &dyn Fn() -> _ } else { &Vec::new };
-                unseen_owners::report(session.host(), count, partial, receivers, stats);
+                unseen::report(session.host(), count, partial, receivers, stats);
             };
             let (is_shown, report, count) = (&is_shown, &report, OwnerlessCount::default());
             let counted = OwnerResolver::new(&lookups)

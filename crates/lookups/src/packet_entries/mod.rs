@@ -1,19 +1,21 @@
 //! Assigns a conntrack entry to each packet, for logged and for captured packets.
 //!
 //! The connections of a batch of packets are queried together, before the first of them is handed out (docs/adr/0024):
-//! `known` decides which entry belongs to a packet, `asking` queries the kernel, `remote` lets another process query
-//! it, `wanted` limits the questions, and `restarts` separates connections that reuse ports within a batch.
+//! `known` decides which entry belongs to a packet, `asking` queries the kernel, `remote` lets a helper process query
+//! it, `wanted` limits the questions, `restarts` separates connections that reuse ports within a batch, and `packets`
+//! adds entries to captured packets.
 //!
 //! Start reading at [`EntryLookups`].
 
 mod asking;
 mod known;
-mod remote;
+mod packets;
+pub mod remote;
 mod restarts;
 mod wanted;
 
 pub use asking::{AnswersHeader, Asking, Questions};
-pub use remote::{RemoteAnswers, answer_all, receive, send};
+pub use packets::PacketEntries;
 
 use crate::session::Session;
 use conntrack::EntryQueries;

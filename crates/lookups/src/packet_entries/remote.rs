@@ -1,22 +1,43 @@
-//! Queries entries through another process, because this one has dropped the privilege.
+//! Queries entries through a helper process, because the process that reads packets has dropped the privilege
+//! (docs/adr/0024, 0027). The helper receives addresses and ports only, and no other bytes of a packet.
 //!
-//! The querying process gets tuples of fixed size and answers with a block in the form of [`super::Asking`], and with
-//! the reason for failed queries. Numbers are in the host's byte order, which both processes share.
+//! A request is a message with tuples of fixed size. The answer is two messages: the reason for failed queries, and a
+//! block in the form of [`super::Asking`]. The first answer, which needs no request, tells whether any queries are
+//! possible.
 
-use super::NetnsTuple;
 use super::asking::{AnswersHeader, Questions, ask_all};
+use super::packets::WORDS;
 use super::wanted::{LOOKUPS_AT_ONCE, lookup_share, take_lookups};
+use super::{EntryLookups, NetnsTuple, open_queries};
+use crate::session::{Session, SessionTarget};
 use conntrack::EntryQueries;
-use record::Addr;
-use record::rows::CtTuple;
+use record::rows::{CtTuple, capture_need};
+use record::{Accounting, Addr};
+use runtime::exit::Exit;
+use runtime::helper_process::{Helper, put_message};
+use runtime::messages::say;
 use std::cell::RefCell;
-use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
-use sys::{Blocks, Errno, Share, SysError};
+use std::time::Duration;
+use sys::caps::{Cap, CapSet};
+use sys::{Blocks, Errno, Share, SysError, rights};
 
+/// The program name that selects the helper process.
+pub const NAME: &str = "netwren-entries";
+/// Time limit for the queries of one batch. After it is exceeded, no more queries are made.
+///
+/// Bound: for the kernel's answers about the connections of a batch. Beyond: further packets have no connection;
+/// reported (exit code 3). By: a broken kernel.
+const ANSWER: Duration = Duration::from_secs(5);
+/// The first block: whether any queries are possible.
+const POSSIBLE: &[u8] = b"1";
+const IMPOSSIBLE: &[u8] = b"0";
 /// Size of a tuple in bytes: its namespace, family, protocol, two parts, two addresses.
 const TUPLE_BYTES: usize = 8 + 1 + 1 + 2 + 2 + 16 + 16;
+/// Maximum size of a request.
+const REQUEST_BYTES_MAX: usize = LOOKUPS_AT_ONCE as usize * TUPLE_BYTES;
 /// Maximum size of a block of answers; an answer has some 400 bytes.
 ///
 /// Bound: bytes of the answers about a batch. Beyond: further rows have no connection; reported (exit code 3). By: a
@@ -30,10 +51,30 @@ const TROUBLE_BYTES_MAX: usize = 4096;
 const V4: u8 = 4;
 const V6: u8 = 6;
 
-/// Queries the process at the other end of a socket.
-pub struct RemoteAnswers {
+/// Starts the helper process in the calling thread's network namespace. `None` if the demand's bits `need` do not
+/// include entries.
+pub fn start(all_netns: bool, need: u64) -> Result<Option<EntryLookups<'static>>, String> {
+    if need & capture_need::ENTRY == 0 {
+        return Ok(None);
+    }
+    let failed = |error: io::Error| format!("cannot look up connections of packets: {error}");
+    let helper = Helper::start(NAME, [if all_netns { "1" } else { "0" }]).map_err(failed)?;
+    helper.limit_time(Some(ANSWER)).map_err(failed)?;
+    let mut first = Vec::new();
+    let trouble = Some(receive(&helper, &mut first).map_err(failed)?).filter(|trouble| !trouble.is_empty());
+    if let Some(error) = &trouble {
+        say(&format!("{}: {error}", WORDS.unknown));
+    }
+    let questions = Rc::new(RefCell::default());
+    let remote = || Box::new(RemoteAnswers::new(Rc::clone(&questions), helper)) as Box<dyn Blocks>;
+    let answers = (first != IMPOSSIBLE).then(remote);
+    Ok(Some(EntryLookups::new(questions, answers, trouble)))
+}
+
+/// Queries the helper process.
+struct RemoteAnswers {
     questions: Rc<RefCell<Questions>>,
-    stream: UnixStream,
+    helper: Helper,
     share: Share,
     /// Buffer for the request.
     request: Vec<u8>,
@@ -41,15 +82,15 @@ pub struct RemoteAnswers {
 }
 
 impl RemoteAnswers {
-    /// `stream` is connected to [`answer_all`] and has timeouts.
-    pub fn new(questions: Rc<RefCell<Questions>>, stream: UnixStream) -> RemoteAnswers {
-        RemoteAnswers { questions, stream, share: lookup_share(), request: Vec::new(), block: Vec::new() }
+    /// `helper` leads to [`answer_all`] and has a time limit.
+    fn new(questions: Rc<RefCell<Questions>>, helper: Helper) -> RemoteAnswers {
+        RemoteAnswers { questions, helper, share: lookup_share(), request: Vec::new(), block: Vec::new() }
     }
 }
 
 impl Blocks for RemoteAnswers {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        let RemoteAnswers { questions, stream, share, request, block } = self;
+        let RemoteAnswers { questions, helper, share, request, block } = self;
         let mut questions = questions.borrow_mut();
         let most = take_lookups(share, questions.wanted.len());
         let (asked, left_out) = questions.wanted.take(most);
@@ -59,14 +100,12 @@ impl Blocks for RemoteAnswers {
             return Ok(Some(block));
         }
         request.clear();
-        request.extend_from_slice(&(asked.len() as u32).to_ne_bytes());
-        asked.iter().for_each(|of| put_tuple(of, request));
-        let failed = |error: io::Error| {
+        put_message(request, |out| asked.iter().for_each(|of| put_tuple(of, out)));
+        let answer = helper.send(request).and_then(|()| receive(helper, block));
+        let trouble = answer.map_err(|error| {
             let errno = error.raw_os_error().map_or(Errno::PIPE, Errno);
             SysError::new("recv", "entries from the lookup process", errno)
-        };
-        stream.write_all(request).map_err(failed)?;
-        let trouble = receive(stream, block).map_err(failed)?;
+        })?;
         if !trouble.is_empty() {
             questions.trouble.get_or_insert(trouble);
         }
@@ -74,50 +113,59 @@ impl Blocks for RemoteAnswers {
     }
 }
 
-/// Receives an answer: its block, and the reason for failed queries.
-pub fn receive(stream: &mut UnixStream, block: &mut Vec<u8>) -> io::Result<String> {
-    let mut lengths = [[0; 4]; 2];
-    stream.read_exact(lengths.as_flattened_mut())?;
-    let [bytes, trouble] = lengths.map(|length| u32::from_ne_bytes(length) as usize);
-    if bytes > BLOCK_BYTES_MAX || trouble > TROUBLE_BYTES_MAX {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    block.resize(bytes, 0);
-    stream.read_exact(block)?;
-    let mut text = vec![0; trouble];
-    stream.read_exact(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+/// Receives an answer into `block`; returns the reason for failed queries, or an empty string.
+fn receive(helper: &Helper, block: &mut Vec<u8>) -> io::Result<String> {
+    helper.receive_answer(TROUBLE_BYTES_MAX, block)?;
+    let trouble = String::from_utf8_lossy(block).into_owned();
+    helper.receive_answer(BLOCK_BYTES_MAX, block)?;
+    Ok(trouble)
 }
 
 /// Sends an answer.
-pub fn send(stream: &mut UnixStream, block: &[u8], trouble: &str) -> io::Result<()> {
+fn send(main: &Helper, block: &[u8], trouble: &str) -> io::Result<()> {
     let trouble = trouble.as_bytes();
     let trouble = trouble.get(..TROUBLE_BYTES_MAX).unwrap_or(trouble);
     let block = if block.len() > BLOCK_BYTES_MAX { &[] } else { block };
-    let lengths = [block.len() as u32, trouble.len() as u32].map(u32::to_ne_bytes);
-    stream.write_all(&[lengths.as_flattened(), block, trouble].concat())
+    let mut out = Vec::with_capacity(block.len() + 64);
+    [trouble, block].iter().for_each(|part| put_message(&mut out, |out| out.extend_from_slice(part)));
+    main.send(&out)
 }
 
-/// Answers requests from the other end until it closes, with one query socket per namespace. Returns at an invalid
-/// request.
-pub fn answer_all(stream: &mut UnixStream, queries: &mut [EntryQueries]) -> io::Result<()> {
-    let (mut tuples, mut block) = (Vec::new(), Vec::new());
-    loop {
-        let mut count = [0; 4];
-        stream.read_exact(&mut count)?;
-        let count = u32::from_ne_bytes(count);
-        if u64::from(count) > LOOKUPS_AT_ONCE {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        tuples.resize(count as usize * TUPLE_BYTES, 0);
-        stream.read_exact(&mut tuples)?;
-        let asked: Vec<NetnsTuple> = tuples.chunks_exact(TUPLE_BYTES).filter_map(tuple).collect();
-        let (unanswered, trouble) = ask_all(queries, &asked, &mut block);
+/// The helper process: answers requests until the main process closes its end. Keeps only CAP_NET_ADMIN, which each
+/// query requires, and opens no files or sockets after the first answer.
+pub fn run(mut words: impl Iterator<Item = OsString>) -> Exit {
+    let Some(all_netns) = words.next().map(|word| word == "1") else { return Exit::Usage };
+    let Some(main) = Helper::serve(NAME) else { return Exit::Usage };
+    let Ok(session) = Session::open(SessionTarget { all_netns, ..SessionTarget::default() }) else {
+        return Exit::Failed;
+    };
+    session.find_namespaces(None, &mut Accounting::default());
+    let mut trouble = None;
+    let mut queries = open_queries(&session, &mut trouble);
+    rights::keep_open_only(CapSet::of(&[Cap::NetAdmin]));
+    let first = if queries.is_empty() { IMPOSSIBLE } else { POSSIBLE };
+    if send(&main, first, trouble.as_deref().unwrap_or_default()).is_err() {
+        return Exit::Failed;
+    }
+    // The end of the main process also appears as an error.
+    let _ = answer_all(&main, &mut queries);
+    Exit::Ok
+}
+
+/// Answers requests from the main process until it closes its end, with one query socket per namespace. Returns an
+/// error at an invalid request.
+fn answer_all(main: &Helper, queries: &mut [EntryQueries]) -> io::Result<()> {
+    let (mut request, mut block) = (Vec::new(), Vec::new());
+    while main.receive(REQUEST_BYTES_MAX, &mut request)? {
+        let tuples: Option<Vec<NetnsTuple>> = request.chunks(TUPLE_BYTES).map(tuple).collect();
+        let tuples = tuples.ok_or(ErrorKind::InvalidData)?;
+        let (unanswered, trouble) = ask_all(queries, &tuples, &mut block);
         if let Some(place) = block.first_chunk_mut() {
             *place = AnswersHeader { unanswered, ..AnswersHeader::default() }.bytes();
         }
-        send(stream, &block, &trouble.map(|error| error.to_string()).unwrap_or_default())?;
+        send(main, &block, &trouble.map(|error| error.to_string()).unwrap_or_default())?;
     }
+    Ok(())
 }
 
 fn put_tuple(of: &NetnsTuple, out: &mut Vec<u8>) {
@@ -185,18 +233,18 @@ mod tests {
     /// answer.
     #[test]
     fn answers_and_reasons_come_through() {
-        let (ours, mut other) = UnixStream::pair().unwrap();
+        let [main, other] = Helper::pair().unwrap();
         let questions = Rc::new(RefCell::new(Questions::default()));
-        let mut remote = RemoteAnswers::new(Rc::clone(&questions), ours);
+        let mut remote = RemoteAnswers::new(Rc::clone(&questions), main);
         assert_eq!(remote.next().unwrap(), Some(&[][..]), "nothing is asked: nothing is sent");
         let of = NetnsTuple { netns_id: 7, tuple: CtTuple::EMPTY };
         questions.borrow_mut().wanted.add(of, &1);
-        send(&mut other, b"block", "no right").unwrap();
+        send(&other, b"block", "no right").unwrap();
         assert_eq!(remote.next().unwrap(), Some(&b"block"[..]));
         assert_eq!(questions.borrow().trouble.as_deref(), Some("no right"));
-        let mut request = [0; 4 + TUPLE_BYTES];
-        other.read_exact(&mut request).unwrap();
-        assert_eq!((request[..4].to_vec(), tuple(&request[4..])), (1u32.to_ne_bytes().to_vec(), Some(of)));
+        let mut request = Vec::new();
+        assert!(other.receive(TUPLE_BYTES, &mut request).unwrap());
+        assert_eq!(tuple(&request), Some(of));
         drop(other);
         questions.borrow_mut().wanted.add(of, &1);
         assert!(remote.next().is_err());
@@ -204,21 +252,23 @@ mod tests {
 
     #[test]
     fn too_much_is_refused() {
-        let (mut ours, mut other) = UnixStream::pair().unwrap();
-        ours.write_all(&u32::MAX.to_ne_bytes()).unwrap();
-        assert_eq!(answer_all(&mut other, &mut []).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        other.write_all(&[0xff; 8]).unwrap();
-        assert_eq!(receive(&mut ours, &mut Vec::new()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let [main, other] = Helper::pair().unwrap();
+        main.send(&u32::MAX.to_ne_bytes()).unwrap();
+        assert_eq!(answer_all(&other, &mut []).unwrap_err().kind(), ErrorKind::InvalidData);
+        other.send(&[0xff; 8]).unwrap();
+        assert_eq!(receive(&main, &mut Vec::new()).unwrap_err().kind(), ErrorKind::InvalidData);
     }
 
     proptest! {
         #[test]
-        fn any_request_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = tuple(&bytes);
-            let (mut ours, mut other) = UnixStream::pair().unwrap();
-            ours.write_all(&bytes).unwrap();
-            drop(ours.shutdown(std::net::Shutdown::Write));
-            prop_assert!(answer_all(&mut other, &mut []).is_err());
+        fn any_request_is_survived(request in prop::collection::vec(any::<u8>(), 1..200)) {
+            let [main, other] = Helper::pair().unwrap();
+            let mut message = Vec::new();
+            put_message(&mut message, |out| out.extend_from_slice(&request));
+            main.send(&message).unwrap();
+            drop(main);
+            let is_valid = request.chunks(TUPLE_BYTES).all(|one| tuple(one).is_some());
+            prop_assert!(is_valid || answer_all(&other, &mut []).is_err());
         }
     }
 }

@@ -4,11 +4,10 @@
 //! is packed here. zstd is packed by a process without rights, because its encoder may panic (docs/adr/0018).
 
 use crate::exit::Exit;
-use crate::helper_process;
+use crate::helper_process::{Helper, put_message};
 use crate::messages::say;
-use export::PiecePacker;
+use export::{frame_of, put_stored};
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use sys::caps::CapSet;
@@ -19,13 +18,15 @@ pub const NAME: &str = "netwren-pack";
 
 /// Longest time for a piece. The encoder packs some 100 MB a second.
 const PIECE: Duration = Duration::from_secs(20);
+/// Largest piece, and largest frame, that both processes exchange.
+const PIECE_BYTES_MAX: usize = 64 << 20;
 
 /// How the bytes of a file are packed.
 pub enum Packing {
     /// gzip
     Gzip,
     /// zstd
-    Zstd(PiecePacker<UnixStream>),
+    Zstd(PiecePacker),
 }
 
 impl Packing {
@@ -41,10 +42,9 @@ impl Packing {
 
     fn zstd() -> io::Result<Packing> {
         let cannot = |error: io::Error| io::Error::new(error.kind(), format!("cannot start zstd compression: {error}"));
-        let stream = helper_process::start(NAME, [""; 0]).map_err(cannot)?;
-        stream.set_read_timeout(Some(PIECE)).map_err(cannot)?;
-        stream.set_write_timeout(Some(PIECE)).map_err(cannot)?;
-        Ok(Packing::Zstd(PiecePacker::new(stream)))
+        let helper = Helper::start(NAME, [""; 0]).map_err(cannot)?;
+        helper.limit_time(Some(PIECE)).map_err(cannot)?;
+        Ok(Packing::Zstd(PiecePacker { helper: Some(helper), request: Vec::new() }))
     }
 
     /// Replaces `packed` with the packed `piece`.
@@ -76,18 +76,58 @@ pub fn is_pcap(path: &Path) -> bool {
     unpacked_name(path).extension().is_some_and(|ending| ending == "pcap")
 }
 
-/// Packs pieces that come from stdin, a socket, until its other end is closed. Opens no file and no socket.
+/// Has pieces packed by a process that runs [`run`].
+pub struct PiecePacker {
+    /// `None` once the process has failed.
+    helper: Option<Helper>,
+    request: Vec<u8>,
+}
+
+impl PiecePacker {
+    /// Replaces `frame` with the frame of `piece`. Returns the error that ends the use of the process, the first time:
+    /// from then on, frames hold their pieces as they are.
+    fn pack(&mut self, piece: &[u8], frame: &mut Vec<u8>) -> Option<io::Error> {
+        let PiecePacker { helper, request } = self;
+        let packed = helper.as_ref().map(|helper| {
+            request.clear();
+            put_message(request, |out| out.extend_from_slice(piece));
+            helper.send(request)?;
+            helper.receive_answer(PIECE_BYTES_MAX, frame)
+        });
+        let failure = match packed {
+            Some(Ok(())) => return None,
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        self.helper = None;
+        frame.clear();
+        put_stored(piece, frame);
+        failure
+    }
+}
+
+/// Packs pieces that the main process sends, until it closes its end. Opens no file and no socket.
 pub fn run() -> Exit {
-    let Some(stream) = helper_process::begin(NAME) else { return Exit::Usage };
+    let Some(main) = Helper::serve(NAME) else { return Exit::Usage };
     rights::keep_open_only(CapSet::default());
-    match export::pack_pieces(stream) {
-        Ok(()) => Exit::Ok,
-        Err(_) => Exit::Failed,
+    let (mut piece, mut back, mut answer) = (Vec::new(), Vec::new(), Vec::new());
+    loop {
+        match main.receive(PIECE_BYTES_MAX, &mut piece) {
+            Ok(true) => {}
+            Ok(false) => return Exit::Ok,
+            Err(_) => return Exit::Failed,
+        }
+        answer.clear();
+        put_message(&mut answer, |out| out.extend_from_slice(&frame_of(&piece, &mut back)));
+        if main.send(&answer).is_err() {
+            return Exit::Failed;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -104,5 +144,27 @@ mod tests {
             let path = Path::new(name);
             assert_eq!((ending(path).is_some(), is_pcap(path)), (packed, pcap), "{name}");
         }
+    }
+
+    /// Pieces that the process leaves unpacked because it panics or ends are stored uncompressed.
+    #[test]
+    fn pieces_are_packed_as_long_as_the_process_lives() {
+        let [main, other] = Helper::pair().unwrap();
+        let process = std::thread::spawn(move || {
+            let (mut piece, mut answer) = (Vec::new(), Vec::new());
+            assert!(other.receive(PIECE_BYTES_MAX, &mut piece).unwrap());
+            put_message(&mut answer, |out| out.extend_from_slice(&frame_of(&piece, &mut Vec::new())));
+            other.send(&answer).unwrap();
+        });
+        let mut packer = PiecePacker { helper: Some(main), request: Vec::new() };
+        let (piece, mut frame) = (b"a packet, ".repeat(1000), Vec::new());
+        let (mut failures, mut lengths) = (0, Vec::new());
+        for _ in 0..4 {
+            failures += usize::from(packer.pack(&piece, &mut frame).is_some());
+            lengths.push(frame.len() < piece.len() / 3);
+        }
+        assert_eq!((failures, lengths), (1, vec![true, false, false, false]));
+        assert!(frame.len() >= piece.len() && frame.len() < piece.len() + 40);
+        process.join().unwrap();
     }
 }

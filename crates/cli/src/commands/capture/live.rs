@@ -1,22 +1,21 @@
 //! Captures packets of interfaces.
 
 use super::Capture;
-use super::entries::{self, PacketEntries};
 use super::figures::Figures;
 use super::opening::Opened;
-use super::owners::{Owners, Wake};
 use super::program::Programs;
 use super::writing::{PacketWriter, all_written, finished, written};
 use crate::commands::all_netns::descriptors_for_netns;
 use crate::commands::follow::{self, StreamNotes, Then};
-use ::owners::PacketOwners;
 use capture::{CapturePlace, FollowPackets, PacketStream, Passes, complete};
 use engine::{Plan, Run, RunError};
 use host::{LinksReader, NetnsOwners};
 use lookups::enrich::Enrichment;
 use lookups::long_work;
-use lookups::packet_entries::EntryLookups;
+use lookups::owners::helper_process::{OwnerHelper, OwnerOptions, Wake};
+use lookups::packet_entries::{EntryLookups, PacketEntries, remote};
 use lookups::session::Session;
+use owners::PacketOwners;
 use record::rows::{CapturedPacket, CapturedPackets, Link};
 use record::{Accounting, Annotate, LookupId, SourceError, SourceFault, Stream, annotated};
 use runtime::messages::say;
@@ -49,8 +48,10 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let links = |place: &CapturePlace| read_links(session, place, &readers);
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
         let stop = || is_late() || follow::is_over(&capture.request, session);
-        let owners = Owners::of(capture, plan).map_err(refused)?;
-        let entries = entries::lookups(capture, plan).map_err(refused)?;
+        let (need, all_netns) =
+            (if capture.request.explain { 0 } else { plan.demand().need }, capture.request.all_netns);
+        let owners = OwnerHelper::start(OwnerOptions { all_netns, need }).map_err(refused)?;
+        let entries = remote::start(all_netns, need).map_err(refused)?;
         let wake = owners.as_ref().map(|owners| owners.feed.wake());
         let programs = programs(capture);
         let program = programs.as_ref().map(Programs::kernel).transpose().map_err(refused)?;
@@ -72,7 +73,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             stop: &stop,
             reports: &|| figures.requests(),
             on_report: &|report| figures.take(report),
-            wake_up: wake.as_ref().map(Wake::of_capture),
+            wake_up: wake.as_ref().map(Wake::wake_up),
         };
         let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
         if capture.request.explain {
@@ -156,10 +157,10 @@ fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figu
 /// The annotators of a capture: conntrack entries, and processes at both ends.
 fn annotators(
     entries: Option<EntryLookups<'static>>,
-    owners: Option<Owners>,
+    owners: Option<OwnerHelper>,
 ) -> Vec<Box<dyn Annotate<CapturedPackets>>> {
     let entries = entries.map(|lookups| Box::new(PacketEntries::new(lookups)) as Box<dyn Annotate<_>>);
-    let owners = owners.map(|Owners { feed, sockets, .. }| PacketOwners::new(complete, feed, sockets));
+    let owners = owners.map(|OwnerHelper { feed, sockets }| PacketOwners::new(complete, feed, sockets));
     entries.into_iter().chain(owners.map(|owners| Box::new(owners) as Box<dyn Annotate<_>>)).collect()
 }
 

@@ -2,7 +2,6 @@
 
 mod copying;
 pub(crate) mod cut;
-pub(crate) mod entries;
 mod figures;
 mod file;
 mod filter;
@@ -11,7 +10,6 @@ mod live;
 pub(crate) mod merge;
 mod needs;
 mod opening;
-pub(crate) mod owners;
 mod printed;
 mod program;
 mod read_file;

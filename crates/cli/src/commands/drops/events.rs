@@ -2,11 +2,12 @@
 
 use super::file::DropFile;
 use crate::commands::follow::{self, StreamNotes, Then};
-use crate::commands::nat::owner_readings::SessionReadings;
 use crate::flags::request::Request;
 use ::drops::{DropStream, DropsVia, FollowDrops};
 use engine::{Plan, Run, RunError};
 use lookups::drop_rules::DropRules;
+use lookups::followed::follow_rows;
+use lookups::owners::readings::SessionReadings;
 use lookups::session::Session;
 use owners::SocketOwners;
 use probes::drop_scope;
@@ -70,7 +71,7 @@ impl Destination<'_> {
             return then(stream, StreamNotes::default());
         };
         let mut file = DropFile::create(path, self.plan)?;
-        let mut run = follow::follow_rows(self.session, self.plan, stream, &mut file)?;
+        let mut run = follow_rows(self.session, self.plan, stream, &mut file)?;
         say(&file.finish(&mut run));
         Ok(run)
     }

@@ -2,7 +2,7 @@
 
 use super::entries::Entries;
 use super::rules::Rules;
-use crate::commands::nat::owner_readings::SessionReadings;
+use lookups::owners::readings::SessionReadings;
 use lookups::session::Session;
 use nflog::Preview;
 use owners::SocketOwners;

@@ -3,13 +3,13 @@
 use super::super::all_netns::{buffer_total, descriptors_for_netns};
 use super::super::follow::{self, StreamNotes};
 use super::super::plan::of_request;
-use super::owner_readings::SessionReadings;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatEventStream, OtherNetns};
 use engine::{Plan, RunError};
 use host::{Namespaces, NetnsOwners, NetnsSearch};
+use lookups::owners::readings::SessionReadings;
 use lookups::session::Session;
 use owners::EventOwners;
 use record::Annotated;

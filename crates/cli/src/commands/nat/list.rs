@@ -3,7 +3,6 @@
 use super::super::plan::{PlanError, of_request};
 use super::super::saved;
 use super::super::table;
-use super::owner_readings::read_sockets;
 use super::uncounted;
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
@@ -11,6 +10,7 @@ use crate::flags::request::Request;
 use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, Via};
 use engine::Plan;
 use lookups::asked::Asked;
+use lookups::owners::readings::read_sockets;
 use lookups::session::Session;
 use owners::{EntryOwners, OwnerResolver};
 use record::rows::{Nat, nat_need};

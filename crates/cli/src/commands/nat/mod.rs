@@ -4,7 +4,6 @@ pub(crate) mod advise;
 pub(crate) mod delete;
 pub(crate) mod events;
 pub(crate) mod list;
-pub(super) mod owner_readings;
 mod port_use;
 pub(crate) mod stateless;
 pub(crate) mod stats;

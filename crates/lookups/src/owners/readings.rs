@@ -1,12 +1,12 @@
 //! Reads sockets, addresses and owners through a session, for the crate `owners`, which uses them to find the owners
 //! of entries.
 
+use crate::enrich::read_owners;
+use crate::pillars;
+use crate::session::Session;
+use ::owners::{ReadOwners, Reading, SocketIndex};
 use host::Owners;
-use lookups::enrich::read_owners;
-use lookups::pillars;
-use lookups::session::Session;
-use owners::{ReadOwners, Reading, SocketIndex};
-use record::{Accounting, Next};
+use record::{Accounting, Addr, Next};
 use sys::{NetNs, Share};
 
 /// Minimum time between two readings.
@@ -19,7 +19,7 @@ const SHARE_OF_TIME: u64 = 4;
 const TAKEN: &str = "nat events/owners";
 
 /// Successive readings of the sockets and their owners.
-pub(in crate::commands) struct SessionReadings<'s> {
+pub struct SessionReadings<'s> {
     session: &'s Session,
     /// Earliest time of the next reading, on the monotonic clock.
     not_before_ns: u64,
@@ -30,7 +30,7 @@ pub(in crate::commands) struct SessionReadings<'s> {
 
 impl<'s> SessionReadings<'s> {
     /// Reads nothing yet.
-    pub(in crate::commands) fn new(session: &'s Session) -> SessionReadings<'s> {
+    pub fn new(session: &'s Session) -> SessionReadings<'s> {
         SessionReadings { session, not_before_ns: 0, number: 0, stats: Accounting::default() }
     }
 
@@ -87,7 +87,7 @@ impl ReadOwners for SessionReadings<'_> {
 
 /// Reads the TCP and UDP sockets, and the addresses of the session's namespaces. If that fails, owners are missing,
 /// and a reason is added.
-pub(super) fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketIndex {
+pub fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketIndex {
     let several = session.namespaces().is_some();
     let mut index = SocketIndex::new(several);
     let read = pillars::with_sockets(session, None, &|_| true, |sockets| {
@@ -106,19 +106,22 @@ pub(super) fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketI
         }
     }
     session.in_each_namespace(&mut |netns_id| {
-        let mut add = |addr| index.add_address(netns_id, addr);
-        let read = host::addresses::read(session.host(), netns_id, None, &mut add);
+        read_addresses(session, netns_id, stats, &mut |addr| index.add_address(netns_id, addr));
         if let Some(uid) = if several { maker(session, netns_id) } else { None } {
             index.add_maker(netns_id, uid);
         }
-        match read {
-            Err(error) if !error.is_not_recorded() => {
-                stats.incomplete(1, format!("{error}; owners of listeners are missing"));
-            }
-            _ => {}
-        }
     });
     index
+}
+
+/// Reads the addresses of the calling thread's namespace. If that fails, owners are missing, and a reason is added.
+pub(super) fn read_addresses(session: &Session, netns_id: u64, stats: &mut Accounting, add: &mut dyn FnMut(Addr)) {
+    match host::addresses::read(session.host(), netns_id, None, add) {
+        Err(error) if !error.is_not_recorded() => {
+            stats.incomplete(1, format!("{error}; owners of listeners are missing"));
+        }
+        _ => {}
+    }
 }
 
 /// The user who created the calling thread's namespace; None if the kernel does not report it.

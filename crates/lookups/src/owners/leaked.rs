@@ -1,9 +1,9 @@
 //! Adds TCP sockets that are in none of the kernel's tables to the rows, after the listed sockets, if a filter asks for
 //! closed sockets.
 
+use crate::session::Session;
 use engine::Predicate;
 use host::{Owners, UnhashedTcp, unhashed_tcp};
-use lookups::session::Session;
 use record::rows::{Socket, Sockets};
 use record::{
     Accounting, Demand, Each, Expr, Lookups, Next, Op, Operand, Proto, Scan, Source, SourceError, State, Test,
@@ -12,7 +12,7 @@ use record::{
 use std::collections::HashSet;
 
 /// True if the filter asks for closed sockets by name.
-pub(super) fn are_asked_for(conjuncts: &[Expr]) -> bool {
+pub fn are_asked_for(conjuncts: &[Expr]) -> bool {
     let is_closed = |test: &Test| match &test.operand {
         Operand::Words(words) => test.op == Op::Eq && words.iter().any(|word| **word == *b"close"),
         _ => false,
@@ -25,13 +25,17 @@ pub(super) fn are_asked_for(conjuncts: &[Expr]) -> bool {
 }
 
 /// A source that appends sockets missing from all tables to the sockets of another source.
-pub(super) struct WithLeaked<'s> {
-    pub(super) source: &'s dyn Source<Sockets>,
-    pub(super) session: &'s Session,
-    pub(super) filter: &'s Predicate<Sockets>,
-    pub(super) lookups: &'s Lookups<'s>,
+pub struct WithLeaked<'s> {
+    /// The sockets of the tables.
+    pub source: &'s dyn Source<Sockets>,
+    /// The session that reads the owners.
+    pub session: &'s Session,
+    /// The filter that appended sockets must pass.
+    pub filter: &'s Predicate<Sockets>,
+    /// The lookups of the filter.
+    pub lookups: &'s Lookups<'s>,
     /// Returns true for a namespace that is shown.
-    pub(super) is_wanted: &'s dyn Fn(u64) -> bool,
+    pub is_wanted: &'s dyn Fn(u64) -> bool,
 }
 
 impl Source<Sockets> for WithLeaked<'_> {

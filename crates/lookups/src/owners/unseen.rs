@@ -1,6 +1,6 @@
 //! Explains why listening sockets have no visible owner.
 
-use owners::OwnerlessCount;
+use ::owners::OwnerlessCount;
 use record::rows::Sockets;
 use record::{Accounting, Demand, Expr, Key, Lookups, Next, Op, Operand, Owner, Source, Test, field_index};
 use sys::{Host, escaped};
@@ -22,10 +22,10 @@ const LOOKS_MAX: u32 = 4096;
 const NAMED_MAX: usize = 3;
 
 /// A process with the number of descriptors that it has not received yet.
-pub(super) type Receiver = (Owner, u64);
+pub type Receiver = (Owner, u64);
 
 /// True if owners were read from /proc, where sockets in flight have no owner.
-pub(super) fn are_read_from_proc(stats: &Accounting) -> bool {
+pub fn are_read_from_proc(stats: &Accounting) -> bool {
     stats.via.iter().any(|via| via.starts_with(host::OwnersBackend::Proc.stream()))
 }
 
@@ -33,7 +33,7 @@ pub(super) fn are_read_from_proc(stats: &Accounting) -> bool {
 /// some processes could not be read. If processes outside this pid namespace may hold them, the result is incomplete.
 ///
 /// `receivers` finds processes with descriptors in flight; it is called only if a socket has no owner.
-pub(super) fn report(
+pub fn report(
     host: &Host,
     count: OwnerlessCount,
     partial: bool,
@@ -84,7 +84,7 @@ fn in_flight(receivers: &[Receiver]) -> Option<String> {
 
 /// Returns the processes with descriptors in flight to one of their unix sockets. Costs a dump of the unix sockets and
 /// 5 µs for each that has data to receive.
-pub(super) fn receivers(host: &Host, source: &dyn Source<Sockets>, lookups: &Lookups<'_>) -> Vec<Receiver> {
+pub fn receivers(host: &Host, source: &dyn Source<Sockets>, lookups: &Lookups<'_>) -> Vec<Receiver> {
     let (mut found, mut text, mut looks): (Vec<Receiver>, _, _) = (Vec::new(), Vec::new(), 0);
     let Some(demand) = unix_sockets() else { return found };
     let read = source.prepare(&demand).run(&mut |row| {

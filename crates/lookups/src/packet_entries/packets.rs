@@ -3,20 +3,30 @@
 //! A packet of a known connection is passed on at once. A packet whose connection must be queried is copied and waits,
 //! as do all packets after it, until its batch is over; then the kernel is queried for all of them together.
 
-use super::WORDS;
-use ::owners::WaitingPackets;
+use super::{EntryLookups, SeenPacket, UnknownWords};
 use capture::complete;
-use lookups::packet_entries::{EntryLookups, SeenPacket};
+use owners::WaitingPackets;
 use record::rows::{CapturedPacket, CapturedPackets};
 use record::{Accounting, Annotate, Each, Next};
 use sys::clock;
+
+/// Messages about packets without their entry.
+pub(super) const WORDS: UnknownWords = UnknownWords {
+    unknown: "connections of packets cannot be looked up",
+    missing: "packets without a conntrack entry: not confirmed (the first packet was dropped by a rule), invalid, \
+              untracked or removed; or not found: in another zone than 0, or captured between two address \
+              translations",
+    several: "packets that match two connections: neither is shown",
+    reused: "packets without their connection: another connection uses its ports by now",
+    without: "packets without their connection",
+};
 
 /// The message about packets that cannot have an entry.
 const NO_TUPLE: &str = "packets that cannot be assigned to a connection: later fragments, GRE, ICMP messages about the \
                         link, packets cut before the ports";
 
 /// The conntrack entries of packets.
-pub(in crate::commands::capture) struct PacketEntries {
+pub struct PacketEntries {
     found: FoundEntries,
     waiting: WaitingPackets,
     info: Vec<u8>,
@@ -55,7 +65,7 @@ fn seen(row: &CapturedPacket<'_>) -> Option<SeenPacket> {
 
 impl PacketEntries {
     /// Adds the entries that `lookups` finds.
-    pub(in crate::commands::capture) fn new(lookups: EntryLookups<'static>) -> PacketEntries {
+    pub fn new(lookups: EntryLookups<'static>) -> PacketEntries {
         let (found, (waiting, info)) = (FoundEntries { lookups, without_tuple: 0 }, Default::default());
         PacketEntries { found, waiting, info, need: 0, now_ns: 0, unwanted: 0 }
     }

@@ -1,22 +1,19 @@
 //! The process that looks up sockets and their owners.
 
 use super::events;
-use super::options::OwnerOptions;
 use super::outbox::{EventsOf, Outbox};
 use super::reading::SocketReader;
-use lookups::session::{Session, SessionTarget};
+use crate::session::{Session, SessionTarget};
 use runtime::exit::Exit;
-use runtime::helper_process;
+use runtime::helper_process::Helper;
 use std::ffi::OsString;
-use std::io::{self, Read};
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::Duration;
 use sys::caps::{Cap, CapSet};
 use sys::{Share, clock, rights};
 
 /// The program name that selects this process.
-pub(crate) const NAME: &str = "netwren-owners";
+pub const NAME: &str = "netwren-owners";
 
 /// Minimum time between two readings.
 const PAUSE_NS: u64 = 50_000_000;
@@ -31,22 +28,43 @@ const SHARE_OF_TIME: u64 = 4;
 /// Capabilities for descriptors of other users' processes, other namespaces, sockets and their events.
 const NEEDED: [Cap; 6] = [Cap::DacReadSearch, Cap::NetAdmin, Cap::SysPtrace, Cap::SysAdmin, Cap::Perfmon, Cap::Bpf];
 
-/// Looks up sockets whenever a byte arrives on stdin, a socket, and writes messages there until its other end is
-/// closed.
-pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
+/// The options of the process, passed on its command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerOptions {
+    /// True to look in every network namespace.
+    pub all_netns: bool,
+    /// Bits of `capture_need`.
+    pub need: u64,
+}
+
+impl OwnerOptions {
+    /// The options as words of a command line.
+    pub(super) fn words(self) -> [String; 2] {
+        [u8::from(self.all_netns).to_string(), self.need.to_string()]
+    }
+
+    fn parse(mut words: impl Iterator<Item = OsString>) -> Option<OwnerOptions> {
+        let mut number = || words.next()?.to_str()?.parse::<u64>().ok();
+        Some(OwnerOptions { all_netns: number()? == 1, need: number()? })
+    }
+}
+
+/// Looks up sockets whenever the main process requests it by an empty message, and sends them until the main process
+/// closes its end.
+pub fn run(words: impl Iterator<Item = OsString>) -> Exit {
     let Some(options) = OwnerOptions::parse(words) else { return Exit::Usage };
-    let Some(stream) = helper_process::begin(NAME) else { return Exit::Usage };
-    let Ok(asked) = stream.try_clone() else { return Exit::Failed };
+    let Some(requests) = Helper::serve(NAME) else { return Exit::Usage };
+    let Ok(messages) = requests.try_clone() else { return Exit::Failed };
     let _ = rights::keep_only(CapSet::of(&NEEDED));
-    match told(options, &Outbox::new(stream), asked) {
+    match send_owners(options, &Outbox::new(messages), &requests) {
         Some(()) => Exit::Ok,
         None => Exit::Failed,
     }
 }
 
-fn told(options: OwnerOptions, messages: &Outbox, mut asked: UnixStream) -> Option<()> {
-    for of in [EventsOf::Connections, EventsOf::Senders] {
-        follow_events(options, of, messages.clone());
+fn send_owners(options: OwnerOptions, messages: &Outbox, requests: &Helper) -> Option<()> {
+    for events in [EventsOf::Connections, EventsOf::Senders] {
+        follow_events(options, events, messages.clone());
     }
     let target = SessionTarget { all_netns: options.all_netns, ..SessionTarget::default() };
     let session = Session::open(target).ok()?;
@@ -59,11 +77,8 @@ fn told(options: OwnerOptions, messages: &Outbox, mut asked: UnixStream) -> Opti
         let lasted_ns = clock::monotonic_ns().saturating_sub(begun_ns);
         let pause_ns = Share::pause_ns(SHARE_OF_TIME, lasted_ns).clamp(PAUSE_NS, PAUSE_NS_MAX);
         let end_ns = clock::monotonic_ns().saturating_add(pause_ns);
-        match asked.read(&mut [0; 1]) {
-            Ok(0) => return Some(()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return Some(()),
+        if !requests.receive(0, &mut Vec::new()).unwrap_or(false) {
+            return Some(());
         }
         std::thread::sleep(Duration::from_nanos(end_ns.saturating_sub(clock::monotonic_ns())));
     }
@@ -71,12 +86,12 @@ fn told(options: OwnerOptions, messages: &Outbox, mut asked: UnixStream) -> Opti
 
 /// Follows events in a separate thread, starting before the first reading. Without BPF, readings alone provide the
 /// data.
-fn follow_events(options: OwnerOptions, of: EventsOf, messages: Outbox) {
+fn follow_events(options: OwnerOptions, events: EventsOf, messages: Outbox) {
     let (begun, has_begun) = mpsc::channel();
     let thread = std::thread::Builder::new().name("events".into());
     let started = thread.spawn(move || {
-        events::follow(options, of, &messages, &|| _ = begun.send(()));
-        messages.note_sent(of, u64::MAX);
+        events::follow(options.all_netns, options.need, events, &messages, &|| _ = begun.send(()));
+        messages.note_sent(events, u64::MAX);
     });
     if started.is_ok() {
         // An error means that the thread has ended without starting.

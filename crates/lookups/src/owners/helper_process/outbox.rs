@@ -1,7 +1,6 @@
 //! The output for messages of the process that looks up owners.
 
-use std::io::Write;
-use std::os::unix::net::UnixStream;
+use runtime::helper_process::Helper;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,27 +21,26 @@ pub(super) enum EventsOf {
 /// The output for messages: each caller writes whole ones.
 #[derive(Clone)]
 pub(super) struct Outbox {
-    stream: Arc<Mutex<UnixStream>>,
+    helper: Arc<Mutex<Helper>>,
     /// Events before these monotonic times were sent: of connections, and of UDP sockets.
     sent_until_ns: Arc<[AtomicU64; 2]>,
 }
 
 impl Outbox {
-    pub(super) fn new(stream: UnixStream) -> Outbox {
-        Outbox { stream: Arc::new(Mutex::new(stream)), sent_until_ns: Arc::new([u64::MAX; 2].map(AtomicU64::new)) }
+    pub(super) fn new(helper: Helper) -> Outbox {
+        Outbox { helper: Arc::new(Mutex::new(helper)), sent_until_ns: Arc::new([u64::MAX; 2].map(AtomicU64::new)) }
     }
 
     /// Writes whole messages, and empties `bytes`. False once the reader has closed its end.
     pub(super) fn send(&self, bytes: &mut Vec<u8>) -> bool {
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = stream.write_all(bytes);
+        let sent = self.helper.lock().unwrap_or_else(PoisonError::into_inner).send(bytes);
         bytes.clear();
         sent.is_ok()
     }
 
     /// Notes that events before `until_ns` were sent; `u64::MAX` if none will come.
-    pub(super) fn note_sent(&self, of: EventsOf, until_ns: u64) {
-        if let Some(sent) = self.sent_until_ns.get(of as usize) {
+    pub(super) fn note_sent(&self, events: EventsOf, until_ns: u64) {
+        if let Some(sent) = self.sent_until_ns.get(events as usize) {
             sent.store(until_ns, Ordering::Release);
         }
     }

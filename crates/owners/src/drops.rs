@@ -1,6 +1,7 @@
 //! The sockets that sent dropped packets or would have received them.
 
-use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
+use crate::attribution::Attribution;
+use crate::readings::{ReadOwners, Readings, SeenOwners};
 use crate::socket_owners::PacketTable;
 use record::rows::{Conntrack, CtTuple, DropEvent, DropEvents, NetfilterHook, PacketDrop};
 use record::{Each, Next};
@@ -10,7 +11,7 @@ impl PacketTable for DropEvents {
     const EXPLAIN: Option<&'static str> = Some("owners: all sockets and their owners are read when drops need them");
 
     /// Finds the owners of the socket that the kernel names, otherwise of the socket at the local end.
-    fn find<R: ReadOwners>(event: &DropEvent<'_>, readings: &mut Readings<R>) -> OwnerAnswer {
+    fn find<R: ReadOwners>(event: &DropEvent<'_>, readings: &mut Readings<R>) -> Attribution<SeenOwners> {
         let packet = &event.packet;
         if packet.socket_inode != 0 {
             return readings.find_socket(packet.socket_inode, event.time_ns);
@@ -18,11 +19,11 @@ impl PacketTable for DropEvents {
         for from_here in sides(packet.route_hook) {
             let Some(entry) = seen_from(packet, *from_here) else { continue };
             let answer = readings.find(&entry, packet.ifindex, event.time_ns);
-            if answer != OwnerAnswer::NotHere {
+            if answer != Attribution::NotHere {
                 return answer;
             }
         }
-        OwnerAnswer::NotHere
+        Attribution::NotHere
     }
 
     fn hand_out(event: &DropEvent<'_>, seen: &SeenOwners, each: &mut Each<'_, DropEvents>) -> Next {
@@ -65,7 +66,7 @@ mod tests {
         let event = DropEvent { packet, time_ns: 5, ..DropEvent::default() };
         for (after, is_found, read) in [(0, true, 1), (1, true, 2), (2, false, 2)] {
             let mut readings = Readings::new(FakeReadings::new(0, after));
-            assert_eq!(matches!(DropEvents::find(&event, &mut readings), OwnerAnswer::Found(_)), is_found, "{after}");
+            assert_eq!(matches!(DropEvents::find(&event, &mut readings), Attribution::Found(_)), is_found, "{after}");
             assert_eq!(readings.taken_ns(), read * 10, "{after}");
         }
     }

@@ -1,10 +1,9 @@
 //! The owners of conntrack entries.
 
 use crate::checksum::OwnerChecksum;
-use crate::resolver::OwnerResolver;
 use crate::socket_index::SocketIndex;
 use record::rows::{Conntrack, Nat};
-use record::{Accounting, Annotate, Each, Next, RowBytes, RowCache};
+use record::{Accounting, Annotate, Each, Key, Lookup, Next, Owner, RowBytes, RowCache};
 use std::hash::RandomState;
 
 /// The note for backends that are elsewhere when only one namespace is read.
@@ -19,8 +18,8 @@ const SHARED: &str = "several network namespaces have the address of a backend: 
 pub struct EntryOwners<'o, P> {
     /// The sockets at the ends of the entries.
     sockets: &'o SocketIndex,
-    /// Finds the owners of these sockets.
-    resolver: OwnerResolver<'o>,
+    /// Socket inode → owners.
+    owners: &'o dyn Lookup,
     /// The secret of the checksums that show whether owners are unchanged since the previous round.
     secret: &'o RandomState,
     /// The source ports of both directions of an undecoded row.
@@ -30,21 +29,25 @@ pub struct EntryOwners<'o, P> {
 }
 
 impl<'o, P> EntryOwners<'o, P> {
-    /// Adds the owners that `resolver` finds for `sockets`. `secret` is the same in all rounds; `own_ports` gives the
-    /// source ports of both directions of an undecoded row.
+    /// Adds the owners of `sockets`; `owners` finds them by a socket's inode. `secret` is the same in all rounds;
+    /// `own_ports` gives the source ports of both directions of an undecoded row.
     pub fn new(
         sockets: &'o SocketIndex,
-        resolver: OwnerResolver<'o>,
+        owners: &'o dyn Lookup,
         secret: &'o RandomState,
         own_ports: P,
     ) -> EntryOwners<'o, P> {
-        EntryOwners { sockets, resolver, secret, own_ports, is_away: false, is_shared: false }
+        EntryOwners { sockets, owners, secret, own_ports, is_away: false, is_shared: false }
+    }
+
+    fn owners_of(&self, inode: u32) -> &'o [Owner] {
+        self.owners.owners(Key::Id(inode.into()))
     }
 }
 
 impl<P: Fn(&RowBytes<'_>) -> Option<[u16; 2]> + Copy> Annotate<Nat> for EntryOwners<'_, P> {
     fn row(&mut self, row: &Conntrack<'_>, each: &mut Each<'_, Nat>) -> Next {
-        match self.resolver.of_entry(self.sockets, row) {
+        match self.sockets.inode(row, 0).map(|inode| self.owners_of(inode)) {
             Some(owners) if !owners.is_empty() => each(&Conntrack { owners, ..*row }),
             Some(_) => each(row),
             None => {
@@ -68,7 +71,7 @@ impl<P: Fn(&RowBytes<'_>) -> Option<[u16; 2]> + Copy> Annotate<Nat> for EntryOwn
     where
         Self: 'c,
     {
-        let sums = self.sockets.sums(|inode| self.resolver.of_inode(inode), self.secret);
+        let sums = self.sockets.sums(|inode| self.owners_of(inode), self.secret);
         Some(Box::new(OwnerChecksum { cache, sums, own_ports: self.own_ports }))
     }
 }

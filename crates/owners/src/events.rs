@@ -1,6 +1,7 @@
 //! Conntrack events with the owners of their entries, which are remembered from an entry's first event to its last.
 
-use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
+use crate::attribution::Attribution;
+use crate::readings::{ReadOwners, Readings, SeenOwners};
 use crate::socket_owners::OwnerCounts;
 use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents};
 use record::{Accounting, Annotate, Each, Next};
@@ -87,7 +88,7 @@ impl<R: ReadOwners> OwnerTracker<R> {
         }
         let answer = self.readings.find(entry, 0, happened_ns);
         self.counts.add(&answer);
-        let OwnerAnswer::Found(owners) = answer else { return None };
+        let Attribution::Found(owners) = answer else { return None };
         self.remember(entry, &owners);
         Some(owners)
     }
@@ -217,8 +218,8 @@ mod tests {
         ] {
             let answer = readings.find(&entry, 0, happened_ns);
             let is_here = entry.orig.src == HERE && entry.orig.proto == ip_proto::TCP;
-            assert_eq!(matches!(answer, OwnerAnswer::Found(_)), is_found, "{why}");
-            assert_eq!(answer == OwnerAnswer::NotHere, !is_here, "{why}");
+            assert_eq!(matches!(answer, Attribution::Found(_)), is_found, "{why}");
+            assert_eq!(answer == Attribution::NotHere, !is_here, "{why}");
             assert_eq!(readings.taken_ns(), taken_ns, "{why}");
         }
     }

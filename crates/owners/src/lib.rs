@@ -1,11 +1,14 @@
 //! The join of owners to sockets, conntrack entries and events.
 //!
-//! Sources deliver rows without owners. [`OwnerResolver`] finds the owners of a socket by its inode, and the owners of
-//! an entry by the sockets at its ends ([`SocketIndex`]). Annotators such as
-//! [`EntryOwners`] and [`EventOwners`] add them to rows. Pure: the owners are a [`record::Lookup`], the caller adds
-//! sockets and addresses; this crate knows no kernel interface and no output. Start reading at [`OwnerResolver`].
+//! Sources deliver rows without owners. [`SocketIndex`] finds the socket at an end of a row, and a [`record::Lookup`]
+//! the owners of a socket by its inode. Two types combine them over time, and answer that an end is not here, unknown,
+//! found, or not known yet: `Readings` waits for a reading that is later than the row, and [`PacketSockets`] also has
+//! connections from events, and lets packets wait. Annotators such as [`EntryOwners`], [`EventOwners`],
+//! [`SocketOwners`] and [`PacketOwners`] add owners to rows. Pure: the caller reads sockets, addresses and owners; this
+//! crate knows no kernel interface and no output. Start reading at [`SocketIndex`].
 #![forbid(unsafe_code)]
 
+mod attribution;
 mod checksum;
 mod drops;
 mod entries;
@@ -15,10 +18,10 @@ mod fake_readings;
 mod ownerless;
 mod packet_sockets;
 mod packets;
+mod port_set;
 mod readings;
 mod recent_connections;
 mod records;
-mod resolver;
 mod rounds;
 mod secret_hash;
 mod socket_index;
@@ -31,7 +34,6 @@ pub use ownerless::{OwnerlessCount, OwnerlessSockets};
 pub use packet_sockets::PacketSockets;
 pub use packets::{Complete, PacketOwners, SocketNews};
 pub use readings::{ReadOwners, Reading};
-pub use resolver::OwnerResolver;
 pub use rounds::RoundOwners;
 pub use socket_index::SocketIndex;
 pub use socket_owners::SocketOwners;

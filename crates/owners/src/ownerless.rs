@@ -1,8 +1,7 @@
 //! Counts sockets that wait for peers and have no owner.
 
-use crate::resolver::OwnerResolver;
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Annotate, Each, Holding, Next, Proto, State};
+use record::{Accounting, Annotate, Each, Holding, Key, Lookup, Next, Proto, State};
 
 /// Sockets that wait for peers and that no process has a descriptor or an io_uring of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,8 +14,8 @@ pub struct OwnerlessCount {
 
 /// Counts the sockets that wait for peers and have no owner.
 pub struct OwnerlessSockets<'s> {
-    /// Finds the owners.
-    pub resolver: OwnerResolver<'s>,
+    /// Socket inode → owners.
+    pub owners: &'s dyn Lookup,
     /// True for a row that passes the whole filter: sockets that are not shown are not counted.
     pub is_shown: &'s dyn Fn(&Socket<'_>) -> bool,
     /// Called with the numbers at the end of a run; adds notes about them to the row counts.
@@ -29,7 +28,7 @@ impl Annotate<Sockets> for OwnerlessSockets<'_> {
     fn row(&mut self, row: &Socket<'_>, each: &mut Each<'_, Sockets>) -> Next {
         if waits_for_peers(row) && row.inode != 0 {
             let count = || u64::from((self.is_shown)(row));
-            match self.resolver.of_socket(row) {
+            match self.owners.owners(Key::Id(row.inode.into())) {
                 [] => self.count.unknown += count(),
                 [first, ..] if first.holding() == Holding::InFlight => self.count.in_flight += count(),
                 _ => {}

@@ -4,6 +4,7 @@
 //! otherwise it must wait. It must not be answered from a reading taken before its connection began, because the ports
 //! may have belonged to another process.
 
+use crate::attribution::Attribution;
 use crate::recent_connections::{RecentConnections, RecentKey, recent_key};
 use crate::secret_hash::SecretHash;
 use crate::socket_index::SocketIndex;
@@ -36,21 +37,8 @@ pub struct PacketSockets {
     recent: RecentConnections,
 }
 
-/// The result for one end of a packet.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum EndAnswer<'s> {
-    /// The end is not on this host, or the packet is neither TCP nor UDP.
-    NotHere,
-    /// The end is on this host, but its socket was not found.
-    Unknown,
-    /// The socket of this end.
-    Found(&'s PacketSocket),
-    /// A later reading may find it.
-    NotYet,
-}
-
-/// The results for both ends of a packet, the sender's first.
-pub(crate) type PacketEnds<'s> = [EndAnswer<'s>; 2];
+/// The answers for both ends of a packet, the sender's first.
+pub(crate) type PacketEnds<'s> = [Attribution<&'s PacketSocket>; 2];
 
 /// One end of a packet.
 struct End<'q> {
@@ -143,9 +131,9 @@ impl PacketSockets {
     #[inline]
     pub(crate) fn ends(&self, packet: &CapturedPacket<'_>) -> PacketEnds<'_> {
         let Some(headers) = packet.packet.as_ref().filter(|headers| has_socket(headers)) else {
-            return [EndAnswer::NotHere; 2];
+            return [Attribution::NotHere; 2];
         };
-        let Some((sport, dport)) = headers.transport.ports() else { return [EndAnswer::NotHere; 2] };
+        let Some((sport, dport)) = headers.transport.ports() else { return [Attribution::NotHere; 2] };
         let tuple = |src, dst, src_part, dst_part| CtTuple {
             src,
             dst,
@@ -168,7 +156,7 @@ impl PacketSockets {
         self.ends(&aged)
     }
 
-    fn end_of(&self, end: &End<'_>) -> EndAnswer<'_> {
+    fn end_of(&self, end: &End<'_>) -> Attribution<&PacketSocket> {
         let found = match (end.from.proto, end.flags, end.is_sender) {
             (ip_proto::TCP, SYN, true) => self.beginning(end),
             // The listener receives it; which process will accept the connection is not decided yet.
@@ -178,21 +166,21 @@ impl PacketSockets {
         };
         match found {
             Some(socket) if socket.owners.is_empty() && socket.inode != 0 => self.ownerless(socket),
-            Some(socket) => EndAnswer::Found(socket),
-            None if !self.now.index.is_ours(end.netns_id, end.from.src.unmapped()) => EndAnswer::NotHere,
-            None if !self.is_younger(end) => EndAnswer::NotYet,
-            None => self.late(end).map_or(EndAnswer::Unknown, EndAnswer::Found),
+            Some(socket) => Attribution::Found(socket),
+            None if !self.now.index.is_ours(end.netns_id, end.from.src.unmapped()) => Attribution::NotHere,
+            None if !self.is_younger(end) => Attribution::NotYet,
+            None => self.late(end).map_or(Attribution::Unknown, Attribution::Found),
         }
     }
 
     /// Handles a socket without an owner in one reading. A reading can miss a descriptor that is opened or moved while
     /// it is taken: only a socket without an owner in two readings really has no owner.
     #[cold]
-    fn ownerless<'s>(&'s self, socket: &'s PacketSocket) -> EndAnswer<'s> {
+    fn ownerless<'s>(&'s self, socket: &'s PacketSocket) -> Attribution<&'s PacketSocket> {
         match self.before.sockets.get(&socket.inode) {
-            Some(before) if before.owners.is_empty() => EndAnswer::Found(socket),
-            Some(before) => EndAnswer::Found(before),
-            None => EndAnswer::NotYet,
+            Some(before) if before.owners.is_empty() => Attribution::Found(socket),
+            Some(before) => Attribution::Found(before),
+            None => Attribution::NotYet,
         }
     }
 

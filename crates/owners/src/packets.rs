@@ -4,7 +4,8 @@
 //! causes a reading. A packet whose socket is unknown waits for the next reading, and all packets after it wait as
 //! well, so that the order is kept. Waiting is bounded in time and memory, and the ring is emptied in the meantime.
 
-use crate::packet_sockets::{EndAnswer, PacketEnds, PacketSockets, has_socket};
+use crate::attribution::Attribution;
+use crate::packet_sockets::{PacketEnds, PacketSockets, has_socket};
 use crate::waiting::WaitingPackets;
 use record::rows::{CapturedPacket, CapturedPackets, PacketSocket};
 use record::{Accounting, Annotate, Each, Next};
@@ -128,8 +129,9 @@ impl PacketCounts {
         } else {
             ends
         };
-        let known = |end: EndAnswer<'_>| matches!(end, EndAnswer::Found(socket) if !socket.owners.is_empty());
-        let is_here = |end: &EndAnswer<'_>| *end != EndAnswer::NotHere;
+        let known =
+            |end: Attribution<&PacketSocket>| matches!(end, Attribution::Found(socket) if !socket.owners.is_empty());
+        let is_here = |end: &Attribution<&PacketSocket>| *end != Attribution::NotHere;
         self.here += u64::from(ends.iter().any(is_here));
         self.unknown += u64::from(ends.iter().any(|end| is_here(end) && !known(*end)));
         let [src_socket, dst_socket] = ends.map(socket_of);
@@ -138,11 +140,11 @@ impl PacketCounts {
 }
 
 fn is_waiting(ends: &PacketEnds<'_>) -> bool {
-    ends.contains(&EndAnswer::NotYet)
+    ends.contains(&Attribution::NotYet)
 }
 
-fn socket_of(end: EndAnswer<'_>) -> Option<&PacketSocket> {
-    if let EndAnswer::Found(socket) = end { Some(socket) } else { None }
+fn socket_of(end: Attribution<&PacketSocket>) -> Option<&PacketSocket> {
+    if let Attribution::Found(socket) = end { Some(socket) } else { None }
 }
 
 impl<N: SocketNews> Annotate<CapturedPackets> for PacketOwners<N> {

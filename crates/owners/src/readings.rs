@@ -5,10 +5,10 @@
 //! So readings cost a bounded part of the time, and no event is looked up in a reading older than itself, in which its
 //! port may belong to another process. A socket that was closed in between has no owner; such events are counted.
 
-use crate::resolver::OwnerResolver;
+use crate::attribution::Attribution;
 use crate::socket_index::{SocketIndex, has_socket};
 use record::rows::Conntrack;
-use record::{Accounting, Lookup, Owner};
+use record::{Accounting, Key, Lookup, Owner};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -55,17 +55,6 @@ pub(crate) struct SeenOwners {
     pub(crate) seen_ns: u64,
 }
 
-/// The owners of an entry.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum OwnerAnswer {
-    /// Neither end of the entry is on this host.
-    NotHere,
-    /// An end is on this host, but its socket has no owner now.
-    Unknown,
-    /// The owners of the socket.
-    Found(SeenOwners),
-}
-
 /// The newest reading; takes the next one when an event requires it.
 pub(crate) struct Readings<R: ReadOwners> {
     reader: R,
@@ -86,43 +75,29 @@ impl<R: ReadOwners> Readings<R> {
 
     /// Finds the owners of the socket at an end of an entry that existed at `happened_ns` (nanoseconds since 1970),
     /// seen at the interface `ifindex` (0: unknown). May block, so that many entries are looked up at once: events
-    /// wait in their buffers until then.
-    pub(crate) fn find(&mut self, entry: &Conntrack<'_>, ifindex: u32, happened_ns: u64) -> OwnerAnswer {
+    /// wait in their buffers until then. The answer is final, never [`Attribution::NotYet`].
+    pub(crate) fn find(&mut self, entry: &Conntrack<'_>, ifindex: u32, happened_ns: u64) -> Attribution<SeenOwners> {
         if !has_socket(entry) {
-            return OwnerAnswer::NotHere;
+            return Attribution::NotHere;
         }
-        // In a replay, several readings may have been taken between two events that are shown now.
-        while !self.is_last && self.is_old(entry, happened_ns) {
-            self.read();
-        }
-        let found = self.answer(entry, ifindex);
-        if self.is_sure(&found, happened_ns) {
-            return found;
-        }
-        self.read();
-        self.answer(entry, ifindex)
+        self.wait_for(|readings| readings.answer(entry, ifindex, happened_ns))
     }
 
     /// Finds the owners of the socket with this inode, which existed at `happened_ns`. May block as [`Readings::find`]
     /// does.
-    pub(crate) fn find_socket(&mut self, inode: u32, happened_ns: u64) -> OwnerAnswer {
-        let is_old = |now: &Option<Reading<R::Owners>>| now.as_ref().is_none_or(|now| happened_ns >= now.taken_ns);
-        while !self.is_last && is_old(&self.now) && (self.now.is_none() || self.reader.has_passed(happened_ns)) {
-            self.read();
-        }
-        let found = self.answer_of_socket(inode);
-        if self.is_sure(&found, happened_ns) {
-            return found;
-        }
-        self.read();
-        self.answer_of_socket(inode)
+    pub(crate) fn find_socket(&mut self, inode: u32, happened_ns: u64) -> Attribution<SeenOwners> {
+        self.wait_for(|readings| readings.answer_for_socket(inode, happened_ns))
     }
 
-    /// True if another reading would not change the result. A reading can miss a file that is opened or moved while it
-    /// is taken: only a socket without an owner in two readings really has no owner.
-    fn is_sure(&self, found: &OwnerAnswer, happened_ns: u64) -> bool {
-        let is_older = self.now.as_ref().is_none_or(|now| now.taken_ns <= happened_ns);
-        *found != OwnerAnswer::Unknown || self.before_ns > happened_ns || is_older || self.is_last
+    /// Takes readings until the answer is final. In a replay, several readings may have been taken between two events
+    /// that are shown now.
+    fn wait_for(&mut self, answer: impl Fn(&mut Readings<R>) -> Attribution<SeenOwners>) -> Attribution<SeenOwners> {
+        loop {
+            match answer(self) {
+                Attribution::NotYet => self.read(),
+                found => return found,
+            }
+        }
     }
 
     /// True if an end of the entry is on this host, according to the newest reading. Does not take a reading.
@@ -135,13 +110,18 @@ impl<R: ReadOwners> Readings<R> {
         self.reader.close()
     }
 
-    /// True if an event at this time needs another reading.
-    fn is_old(&self, entry: &Conntrack<'_>, happened_ns: u64) -> bool {
-        let Some(now) = &self.now else { return true };
-        let pause_ns = if now.sockets.is_here(entry) { 0 } else { ADDRESSES_NS };
+    /// True if an event at this time needs a reading that is at least `pause_ns` later than the newest one.
+    fn is_old(&self, now: &Reading<R::Owners>, happened_ns: u64, pause_ns: u64) -> bool {
         let is_younger = happened_ns >= now.taken_ns.saturating_add(pause_ns);
         // After the clock was set back, no reading would ever be late enough.
-        is_younger && self.reader.has_passed(happened_ns)
+        is_younger && !self.is_last && self.reader.has_passed(happened_ns)
+    }
+
+    /// The answer if the newest reading contains no owner. A reading can miss a file that is opened or moved while it
+    /// is taken: only a socket without an owner in two readings after the event really has no owner.
+    fn without_owner(&self, now: &Reading<R::Owners>, happened_ns: u64) -> Attribution<SeenOwners> {
+        let is_sure = self.before_ns > happened_ns || now.taken_ns <= happened_ns || self.is_last;
+        if is_sure { Attribution::Unknown } else { Attribution::NotYet }
     }
 
     /// Start of the newest reading.
@@ -161,18 +141,24 @@ impl<R: ReadOwners> Readings<R> {
         self.now = Some(reading);
     }
 
-    fn answer(&mut self, entry: &Conntrack<'_>, ifindex: u32) -> OwnerAnswer {
-        let Some(now) = &self.now else { return OwnerAnswer::NotHere };
-        let (inode, is_here) = (now.sockets.inode(entry, ifindex), now.sockets.is_here(entry));
-        match inode.and_then(|inode| self.of_inode(inode)) {
-            Some(seen) => OwnerAnswer::Found(seen),
-            None if is_here => OwnerAnswer::Unknown,
-            None => OwnerAnswer::NotHere,
+    fn answer(&mut self, entry: &Conntrack<'_>, ifindex: u32, happened_ns: u64) -> Attribution<SeenOwners> {
+        let Some(now) = &self.now else { return if self.is_last { Attribution::NotHere } else { Attribution::NotYet } };
+        let is_here = now.sockets.is_here(entry);
+        if self.is_old(now, happened_ns, if is_here { 0 } else { ADDRESSES_NS }) {
+            return Attribution::NotYet;
         }
+        let without = if is_here { self.without_owner(now, happened_ns) } else { Attribution::NotHere };
+        let inode = now.sockets.inode(entry, ifindex);
+        inode.and_then(|inode| self.of_inode(inode)).map_or(without, Attribution::Found)
     }
 
-    fn answer_of_socket(&mut self, inode: u32) -> OwnerAnswer {
-        self.of_inode(inode).map_or(OwnerAnswer::Unknown, OwnerAnswer::Found)
+    fn answer_for_socket(&mut self, inode: u32, happened_ns: u64) -> Attribution<SeenOwners> {
+        let Some(now) = &self.now else { return if self.is_last { Attribution::Unknown } else { Attribution::NotYet } };
+        if self.is_old(now, happened_ns, 0) {
+            return Attribution::NotYet;
+        }
+        let without = self.without_owner(now, happened_ns);
+        self.of_inode(inode).map_or(without, Attribution::Found)
     }
 
     /// The owners of a socket, according to the newest reading.
@@ -182,7 +168,7 @@ impl<R: ReadOwners> Readings<R> {
         if let Some(known) = self.shared.get(&inode) {
             return Some(seen(Rc::clone(known)));
         }
-        let owners = OwnerResolver::over(now.owners.as_ref()?).of_inode(inode);
+        let owners = now.owners.as_ref()?.owners(Key::Id(inode.into()));
         let owners: Rc<[Owner]> = Some(owners).filter(|owners| !owners.is_empty())?.into();
         self.shared.insert(inode, Rc::clone(&owners));
         Some(seen(owners))

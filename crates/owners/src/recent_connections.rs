@@ -4,11 +4,11 @@
 //! entries as they come; each further one is charged to its user, who may take a [`PART`]th of what is left. A
 //! connection without an entry is found in the socket table as long as it exists.
 
-use record::rows::PacketSocket;
-use std::collections::{HashMap, VecDeque};
-
+use crate::port_set::PortSet;
 use crate::secret_hash::SecretHash;
 use crate::socket_index::Connection;
+use record::rows::PacketSocket;
+use std::collections::{HashMap, VecDeque};
 
 /// Number of connections that take entries without being charged.
 ///
@@ -40,27 +40,6 @@ pub(crate) fn recent_key(netns_id: u64, ifindex: u32, connection: Connection) ->
     (netns_id, if is_of_link { ifindex } else { 0 }, connection)
 }
 
-/// A set of ports.
-#[derive(Debug)]
-struct OwnPorts(Box<[u64; 65_536 / 64]>);
-
-impl Default for OwnPorts {
-    fn default() -> OwnPorts {
-        OwnPorts(Box::new([0; 65_536 / 64]))
-    }
-}
-
-impl OwnPorts {
-    fn add(&mut self, port: u16) {
-        self.0[usize::from(port) / 64] |= 1 << (port % 64);
-    }
-
-    #[inline]
-    fn has(&self, port: u16) -> bool {
-        self.0[usize::from(port) / 64] >> (port % 64) & 1 == 1
-    }
-}
-
 #[derive(Debug)]
 struct Recent {
     socket: PacketSocket,
@@ -75,8 +54,8 @@ struct Recent {
 #[derive(Debug, Default)]
 pub(crate) struct RecentConnections {
     connections: HashMap<RecentKey, Recent, SecretHash>,
-    /// One bit for every port that is or was the local port of a connection: most lookups end here.
-    ports: OwnPorts,
+    /// Every port that is or was the local port of a connection.
+    ports: PortSet,
     /// Number of charged entries per user.
     charged: HashMap<u32, usize>,
     /// The ended connections, in the order of their ends.
@@ -110,7 +89,7 @@ impl RecentConnections {
 
     fn put(&mut self, key: RecentKey, recent: Recent) {
         if self.connections.is_empty() {
-            self.ports = OwnPorts::default();
+            self.ports = PortSet::default();
         }
         let (_, _, (_, _, port, ..)) = key;
         self.ports.add(port);

@@ -1,6 +1,7 @@
 //! The sockets that sent or receive the packets of log records.
 
-use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
+use crate::attribution::Attribution;
+use crate::readings::{ReadOwners, Readings, SeenOwners};
 use crate::socket_owners::PacketTable;
 use record::rows::{Conntrack, CtTuple, LogRecord, LogRecords};
 use record::{Each, Next};
@@ -9,9 +10,9 @@ impl PacketTable for LogRecords {
     const ROWS: &'static str = "records of packets to or from this host";
     const EXPLAIN: Option<&'static str> = None;
 
-    fn find<R: ReadOwners>(record: &LogRecord<'_>, readings: &mut Readings<R>) -> OwnerAnswer {
+    fn find<R: ReadOwners>(record: &LogRecord<'_>, readings: &mut Readings<R>) -> Attribution<SeenOwners> {
         let ifindex = record.in_ifindex.or(record.out_ifindex).unwrap_or(0);
-        from_the_local_end(record).map_or(OwnerAnswer::NotHere, |entry| readings.find(&entry, ifindex, record.time_ns))
+        from_the_local_end(record).map_or(Attribution::NotHere, |entry| readings.find(&entry, ifindex, record.time_ns))
     }
 
     fn hand_out(record: &LogRecord<'_>, seen: &SeenOwners, each: &mut Each<'_, LogRecords>) -> Next {

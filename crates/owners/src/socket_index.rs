@@ -12,6 +12,7 @@
 //! namespaces have the address, neither is used.
 
 use crate::checksum::PortSums;
+use crate::port_set::PortSet;
 use crate::secret_hash::SecretHash;
 use record::rows::{Conntrack, CtTuple, Socket, Sockets, ip_proto};
 use record::{Addr, Demand, Expr, Op, Operand, Owner, Proto, Scope, Test, field_index};
@@ -24,8 +25,8 @@ use std::hash::RandomState;
 pub struct SocketIndex {
     /// True if sockets of several namespaces are added.
     several: bool,
-    /// One bit for every port that is a socket's local port: on a host that forwards, most lookups end here.
-    ports: Box<[u64; PORT_WORDS]>,
+    /// Every port that is a socket's local port: on a host that forwards, most lookups end here.
+    ports: PortSet,
     /// Namespace, interface and connection as the socket sees it → inode.
     connected: HashMap<(u64, u32, Connection), u32, SecretHash>,
     /// Namespace, interface, protocol, address and port of sockets without a peer → inode. A wildcard means all
@@ -58,9 +59,6 @@ fn wildcards(addr: Addr) -> &'static [Addr] {
 /// device of a VRF) is not at that interface itself.
 const ANY_IFACE: u32 = u32::MAX;
 
-/// Number of words of a bitmap with one bit per port.
-const PORT_WORDS: usize = 65_536 / 64;
-
 /// Protocol, local address and port, peer address and port.
 pub(crate) type Connection = (u8, Addr, u16, Addr, u16);
 
@@ -70,7 +68,7 @@ impl SocketIndex {
     pub fn new(several: bool) -> SocketIndex {
         SocketIndex {
             several,
-            ports: Box::new([0; PORT_WORDS]),
+            ports: PortSet::default(),
             connected: HashMap::default(),
             bound: HashMap::default(),
             has_ifaces: false,
@@ -96,7 +94,7 @@ impl SocketIndex {
         let Some(proto) = number_of(socket.proto).filter(|_| socket.inode != 0) else { return };
         let (local, peer) = (socket.local, socket.peer);
         let (own, netns) = (local.addr.unmapped(), socket.netns_id);
-        self.ports[usize::from(local.port) / 64] |= 1 << (local.port % 64);
+        self.ports.add(local.port);
         self.has_ifaces |= socket.ifindex != 0;
         let ifaces = [Some(socket.ifindex), (socket.ifindex != 0).then_some(ANY_IFACE)];
         if peer.port != 0 {
@@ -260,7 +258,7 @@ impl SocketIndex {
     /// The source port of a direction, if it is the local port of a socket.
     #[inline]
     fn own_port(&self, tuple: &CtTuple) -> Option<u16> {
-        tuple.sport().filter(|port| self.ports[usize::from(*port) / 64] >> (port % 64) & 1 == 1)
+        tuple.sport().filter(|port| self.ports.has(*port))
     }
 
     /// True if the address, which must be unmapped, belongs to the namespace.

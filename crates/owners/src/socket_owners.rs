@@ -1,6 +1,7 @@
 //! Adds to rows of packets the owners of the sockets that sent or received them.
 
-use crate::readings::{OwnerAnswer, ReadOwners, Readings, SeenOwners};
+use crate::attribution::Attribution;
+use crate::readings::{ReadOwners, Readings, SeenOwners};
 use record::{Accounting, Annotate, Each, Next, Offer, Table};
 
 /// A table of packets that sockets of this host sent or received.
@@ -11,7 +12,7 @@ pub(crate) trait PacketTable: Table {
     const EXPLAIN: Option<&'static str>;
 
     /// Finds the owners of the socket at the end that is on this host.
-    fn find<R: ReadOwners>(row: &Self::Row<'_>, readings: &mut Readings<R>) -> OwnerAnswer;
+    fn find<R: ReadOwners>(row: &Self::Row<'_>, readings: &mut Readings<R>) -> Attribution<SeenOwners>;
 
     /// Hands out `row` with these owners.
     fn hand_out(row: &Self::Row<'_>, seen: &SeenOwners, each: &mut Each<'_, Self>) -> Next;
@@ -40,8 +41,8 @@ impl<T: PacketTable, R: ReadOwners> Annotate<T> for SocketOwners<R> {
         let answer = T::find(row, &mut self.readings);
         self.counts.add(&answer);
         match &answer {
-            OwnerAnswer::Found(seen) => T::hand_out(row, seen, each),
-            OwnerAnswer::Unknown | OwnerAnswer::NotHere => each(row),
+            Attribution::Found(seen) => T::hand_out(row, seen, each),
+            _ => each(row),
         }
     }
 
@@ -64,9 +65,9 @@ pub(crate) struct OwnerCounts {
 }
 
 impl OwnerCounts {
-    pub(crate) fn add(&mut self, answer: &OwnerAnswer) {
-        self.here += u64::from(*answer != OwnerAnswer::NotHere);
-        self.unknown += u64::from(*answer == OwnerAnswer::Unknown);
+    pub(crate) fn add(&mut self, answer: &Attribution<SeenOwners>) {
+        self.here += u64::from(*answer != Attribution::NotHere);
+        self.unknown += u64::from(*answer == Attribution::Unknown);
     }
 
     /// Reports the rows without an owner; `rows` says which rows have an end on this host, and `why` names the reasons.

@@ -14,7 +14,7 @@ use lookups::owners::leaked::{self, WithLeaked};
 use lookups::owners::unseen;
 use lookups::pillars;
 use lookups::session::Session;
-use owners::{OwnerResolver, OwnerlessCount, OwnerlessSockets};
+use owners::{OwnerlessCount, OwnerlessSockets};
 use record::Via;
 use record::rows::{Socket, Sockets};
 use record::{Accounting, Annotated, Demand, Expr, LookupId, Lookups, Schema, Source, Table};
@@ -194,8 +194,9 @@ impl SourceProvider<Sockets> for SocketProvider {
                 unseen::report(session.host(), count, partial, receivers, stats);
             };
             let (is_shown, report, count) = (&is_shown, &report, OwnerlessCount::default());
-            let counted = OwnerResolver::new(&lookups)
-                .map(|resolver| Annotated::new(source, OwnerlessSockets { resolver, is_shown, report, count }));
+            let owners = lookups.get(LookupId::Owners);
+            let counted =
+                owners.map(|owners| Annotated::new(source, OwnerlessSockets { owners, is_shown, report, count }));
             let source = counted.as_ref().map_or(source, |counted| counted);
             match &self.memory {
                 None => then(source),

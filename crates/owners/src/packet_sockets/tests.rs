@@ -52,10 +52,10 @@ pub(crate) fn read(sockets: &mut PacketSockets, taken_ns: u64, add: impl FnOnce(
 /// The pids of both ends: 0 for an end on another host, -1 if unknown, -2 if the packet must wait.
 fn pids(sockets: &PacketSockets, packet: &CapturedPacket<'_>) -> [i64; 2] {
     sockets.ends(packet).map(|end| match end {
-        EndAnswer::NotHere => 0,
-        EndAnswer::Unknown => -1,
-        EndAnswer::NotYet => -2,
-        EndAnswer::Found(socket) => socket.owners[0].pid.into(),
+        Attribution::NotHere => 0,
+        Attribution::Unknown => -1,
+        Attribution::NotYet => -2,
+        Attribution::Found(socket) => socket.owners[0].pid.into(),
     })
 }
 
@@ -153,8 +153,8 @@ fn nobody_is_who_two_readings_have_not_found() {
     };
     let question = packet(None, (THERE, 9), (HERE, 53), 200);
     let end = |sockets: &PacketSockets| match sockets.ends(&question)[1] {
-        EndAnswer::Found(socket) => Some(socket.owners.len()),
-        other => (other != EndAnswer::NotYet).then_some(9),
+        Attribution::Found(socket) => Some(socket.owners.len()),
+        other => (other != Attribution::NotYet).then_some(9),
     };
     read(&mut sockets, 100, nobody);
     assert_eq!(end(&sockets), None, "the next reading may find who it is");

@@ -12,7 +12,7 @@ use engine::Plan;
 use lookups::asked::Asked;
 use lookups::owners::readings::read_sockets;
 use lookups::session::Session;
-use owners::{EntryOwners, OwnerResolver};
+use owners::EntryOwners;
 use record::rows::{Nat, nat_need};
 use record::{Accounting, Annotated, Demand, LookupId, Lookups, Source};
 use runtime::exit::Exit;
@@ -144,10 +144,10 @@ impl SourceProvider<Nat> for EntryProvider {
             }
         };
         // If there are no lookups (`--explain`), no sockets are read.
-        let resolver = OwnerResolver::new(&lookups).filter(|_| self.owners);
-        let Some(resolver) = resolver else { return then(source) };
+        let owners = lookups.get(LookupId::Owners).filter(|_| self.owners);
+        let Some(owners) = owners else { return then(source) };
         let sockets = &read_sockets(session, stats);
-        let owners = EntryOwners::new(sockets, resolver, &self.secret, conntrack::own_ports);
+        let owners = EntryOwners::new(sockets, owners, &self.secret, conntrack::own_ports);
         then(&Annotated::new(source, owners))
     }
 }

@@ -1,31 +1,24 @@
 //! A map that only grows while it is shared, so that its values do not move and cells can borrow them.
 
-use std::cell::{Cell, OnceCell};
-use std::hash::{BuildHasher, Hash, RandomState};
-
-/// Number of hash chains.
-const CHAINS: usize = 1 << 12;
+use std::array;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::iter::repeat_with;
 
 /// Maps keys to values; the newest value of a key counts. Entries can only be removed all together.
 pub(crate) struct AppendMap<K, V> {
-    /// Allocated with the first entry, because most maps of most runs stay empty.
-    chains: OnceCell<Vec<Slot<K, V>>>,
+    /// The number of the newest value of each key.
+    newest: RefCell<HashMap<K, usize>>,
+    /// The values by number, in blocks that double in size: 1, 2, 4 …
+    blocks: [OnceCell<Box<[OnceCell<V>]>>; 32],
     length: Cell<usize>,
-    hasher: RandomState,
-}
-
-type Slot<K, V> = OnceCell<Box<Node<K, V>>>;
-
-struct Node<K, V> {
-    key: K,
-    value: V,
-    next: Slot<K, V>,
 }
 
 impl<K: Hash + Eq, V> AppendMap<K, V> {
     /// Creates an empty map.
     pub(crate) fn new() -> AppendMap<K, V> {
-        AppendMap { chains: OnceCell::new(), length: Cell::new(0), hasher: RandomState::new() }
+        AppendMap { newest: RefCell::default(), blocks: array::from_fn(|_| OnceCell::new()), length: Cell::new(0) }
     }
 
     /// The number of values, including superseded ones.
@@ -35,51 +28,29 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
 
     /// The newest value of `key`.
     pub(crate) fn newest(&self, key: &K) -> Option<&V> {
-        let mut place = self.chain(self.chains.get()?, key)?;
-        let mut newest = None;
-        while let Some(link) = place.get() {
-            if link.key == *key {
-                newest = Some(&link.value);
-            }
-            place = &link.next;
-        }
-        newest
+        let number = *self.newest.borrow().get(key)?;
+        self.slot(number)?.get()
     }
 
     /// Adds a value, which becomes the newest of `key`.
     pub(crate) fn push(&self, key: K, value: V) -> Option<&V> {
-        let chains = self.chains.get_or_init(|| std::iter::repeat_with(OnceCell::new).take(CHAINS).collect());
-        let mut place = self.chain(chains, &key)?;
-        while let Some(link) = place.get() {
-            place = &link.next;
-        }
-        self.length.set(self.length.get() + 1);
-        Some(&place.get_or_init(|| Box::new(Node { key, value, next: OnceCell::new() })).value)
+        let number = self.length.get();
+        let slot = self.slot(number)?;
+        self.length.set(number + 1);
+        self.newest.borrow_mut().insert(key, number);
+        Some(slot.get_or_init(|| value))
     }
 
     /// Removes everything.
     pub(crate) fn clear(&mut self) {
-        self.chains.get_mut().into_iter().flatten().for_each(empty);
-        self.length.set(0);
+        *self = AppendMap::new();
     }
 
-    fn chain<'c>(&self, chains: &'c [Slot<K, V>], key: &K) -> Option<&'c Slot<K, V>> {
-        // Uses only some bits of the hash, on purpose.
-        chains.get(self.hasher.hash_one(key) as usize % CHAINS)
-    }
-}
-
-impl<K, V> Drop for AppendMap<K, V> {
-    fn drop(&mut self) {
-        self.chains.get_mut().into_iter().flatten().for_each(empty);
-    }
-}
-
-/// Drops a chain link by link, because the default recursive drop of a long chain would overflow the stack.
-fn empty<K, V>(place: &mut Slot<K, V>) {
-    let mut next = place.take();
-    while let Some(mut link) = next {
-        next = link.next.take();
+    fn slot(&self, number: usize) -> Option<&OnceCell<V>> {
+        let block = (number + 1).ilog2();
+        let size = 1_usize << block;
+        let slots = self.blocks.get(block as usize)?;
+        slots.get_or_init(|| repeat_with(OnceCell::new).take(size).collect()).get(number + 1 - size)
     }
 }
 

@@ -189,48 +189,31 @@ impl<'s> Enrichment<'s> {
 
     /// The lookups, borrowed for a pass.
     pub fn lookups(&self) -> Lookups<'_> {
-        let mut lookups = Lookups::none();
-        if let Some(owners) = &self.owners {
-            lookups = lookups.with(LookupId::Owners, owners);
-        }
-        if let Some(owners) = &self.checked {
-            lookups = lookups.with(LookupId::Owners, owners);
-        }
-        if let Some(users) = &self.users {
-            lookups = lookups.with(LookupId::Users, users);
-        }
-        if let Some(ifaces) = &self.ifaces {
-            lookups = lookups.with(LookupId::Ifaces, ifaces);
-        }
-        if let Some(ifaces) = &self.lazy_ifaces {
-            lookups = lookups.with(LookupId::Ifaces, ifaces);
-        }
-        if let Some(netns) = &self.netns {
-            lookups = lookups.with(LookupId::Netns, netns);
-        }
-        if let Some(cgroups) = &self.cgroups {
-            lookups = lookups.with(LookupId::Cgroups, cgroups);
-        }
-        if let Some(ports) = &self.ports {
-            lookups = lookups.with(LookupId::LocalPorts, ports);
-        }
-        if let Some(delays) = &self.delays {
-            lookups = lookups.with(LookupId::PacketDelays, delays);
-        }
-        if let Some(processes) = &self.processes {
-            lookups = lookups
-                .with(LookupId::Cmdlines, processes.cmdlines())
-                .with(LookupId::ContainerPids, processes.container_pids())
-                .with(LookupId::Contexts, processes.contexts());
-        }
-        if let Some(containers) = &self.containers {
-            lookups = lookups
-                .with(LookupId::Containers, containers.names())
-                .with(LookupId::Pods, containers.pods())
-                .with(LookupId::Units, containers.units());
-        }
-        lookups
+        let (processes, containers) = (self.processes.as_ref(), self.containers.as_ref());
+        let lookups = [
+            (LookupId::Owners, part(self.owners.as_ref())),
+            (LookupId::Owners, part(self.checked.as_ref())),
+            (LookupId::Users, part(self.users.as_ref())),
+            (LookupId::Ifaces, part(self.ifaces.as_ref())),
+            (LookupId::Ifaces, part(self.lazy_ifaces.as_ref())),
+            (LookupId::Netns, part(self.netns.as_ref())),
+            (LookupId::Cgroups, part(self.cgroups.as_ref())),
+            (LookupId::LocalPorts, part(self.ports.as_ref())),
+            (LookupId::PacketDelays, part(self.delays.as_ref())),
+            (LookupId::Cmdlines, part(processes.map(Processes::cmdlines))),
+            (LookupId::ContainerPids, part(processes.map(Processes::container_pids))),
+            (LookupId::Contexts, part(processes.map(Processes::contexts))),
+            (LookupId::Containers, part(containers.map(Containers::names))),
+            (LookupId::Pods, part(containers.map(Containers::pods))),
+            (LookupId::Units, part(containers.map(Containers::units))),
+        ];
+        let read = lookups.into_iter().filter_map(|(id, lookup)| Some((id, lookup?)));
+        read.fold(Lookups::none(), |lookups, (id, lookup)| lookups.with(id, lookup))
     }
+}
+
+fn part<'l, L: Lookup + 'l>(lookup: Option<&'l L>) -> Option<&'l (dyn Lookup + 'l)> {
+    lookup.map(|lookup| lookup as _)
 }
 
 /// The parts of each process that the `wanted` lookups need.

@@ -15,7 +15,6 @@ pub mod nft;
 pub mod owners;
 pub mod packet_delays;
 pub mod packet_entries;
-pub mod pillar_cache;
 pub mod pillars;
 mod process_cache;
 pub mod recording_file;

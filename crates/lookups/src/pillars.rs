@@ -1,36 +1,18 @@
-//! Parts of a session that use several pillars: open backends, the kernel's list of namespaces, and the source of
-//! sockets for other pillars.
+//! Parts of a session that use several pillars: the kernel's list of namespaces, and the source of sockets for other
+//! pillars.
 
 use crate::asked::{self, Asked};
-use crate::pillar_cache::PillarCache;
 use crate::session::Session;
 use record::rows::Sockets;
 use record::{Accounting, Source};
 use sockets::{AllNetnsSockets, SocketSource, Via};
-use std::any::Any;
 use sys::Mode;
-
-impl PillarCache for sockets::BackendCache {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn cost_note(&self) -> Option<String> {
-        self.passed_over().map(|why| format!("TCP was not read via BPF: {why}"))
-    }
-}
-
-impl PillarCache for conntrack::BackendCache {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
 
 /// Finds the namespaces of a round. If the kernel may be used, the BPF program that later reads sockets also lists
 /// those that no process and no name refers to.
 pub fn find_namespaces(session: &Session, ask_the_kernel: bool, stats: &mut Accounting) {
     let reads_all = session.namespaces().is_some();
-    let sockets: &sockets::BackendCache = session.cache();
+    let sockets = &session.backends().sockets;
     let listed = if ask_the_kernel && reads_all { sockets.every_namespace(session.host()) } else { None };
     session.find_namespaces(listed, stats);
 }
@@ -43,7 +25,7 @@ pub fn with_sockets<R>(
     wanted: &dyn Fn(u64) -> bool,
     then: impl FnOnce(&dyn Source<Sockets>) -> R,
 ) -> R {
-    let (host, netns_id, cache) = (session.host(), session.netns_id(), session.cache());
+    let (host, netns_id, cache) = (session.host(), session.netns_id(), &session.backends().sockets);
     let options = sockets::Options { via, ..sockets::Options::new(netns_id) };
     let namespaces = session.namespaces();
     let (one, every);

@@ -3,7 +3,6 @@
 //! A session lives on the main thread: entering a namespace moves that thread, so everything read through the session
 //! is read there, including /proc/net.
 
-use crate::pillar_cache::{PillarCache, PillarCaches};
 use crate::recording_file;
 use host::{HostError, Namespaces, NetnsFingerprint, NetnsSearch, OwnersReader, Resolver};
 use record::Accounting;
@@ -71,6 +70,15 @@ const _: fn() = || {
 /// Namespaces found by a thread, until the session takes them over.
 pub type FoundNamespaces = Arc<Mutex<Option<Namespaces>>>;
 
+/// Backends that stay open during a session, such as loaded BPF programs.
+#[derive(Default)]
+pub struct OpenBackends {
+    /// Backends of sockets.
+    pub sockets: sockets::BackendCache,
+    /// Backends of conntrack entries.
+    pub conntrack: conntrack::BackendCache,
+}
+
 /// An opened target.
 pub struct Session {
     host: Host,
@@ -97,7 +105,7 @@ pub struct Session {
     lacks_namespaces: bool,
     /// See [`Session::keep_namespaces`].
     has_final_namespaces: Cell<bool>,
-    caches: PillarCaches,
+    backends: OpenBackends,
     run: Arc<RunState>,
     inside: RefCell<Option<Inside>>,
     /// Called on each turn while the run waits or works.
@@ -167,7 +175,7 @@ impl Session {
             troubles,
             lacks_namespaces: target.all_netns && !all_are_there,
             has_final_namespaces: Cell::new(false),
-            caches: PillarCaches::default(),
+            backends: OpenBackends::default(),
             run,
             inside: RefCell::new(inside),
             each_turn: RefCell::default(),
@@ -301,14 +309,14 @@ impl Session {
         self.netns_id
     }
 
-    /// The resources that a pillar keeps open between readings.
-    pub fn cache<C: PillarCache + Default>(&self) -> &C {
-        self.caches.get()
+    /// The backends that stay open between readings.
+    pub fn backends(&self) -> &OpenBackends {
+        &self.backends
     }
 
-    /// The notes of `--cost` on the backends used.
-    pub fn cost_notes(&self) -> Vec<String> {
-        self.caches.cost_notes()
+    /// The note of `--cost` on the backends used.
+    pub fn cost_note(&self) -> Option<String> {
+        self.backends.sockets.passed_over().map(|why| format!("TCP was not read via BPF: {why}"))
     }
 
     /// Calls `each` inside every namespace of the session that can be entered; the socket source reports the others. A

@@ -26,6 +26,7 @@ pub fn drop_scope(session: &Session) -> DropScope {
 /// Counts drops with a BPF program from round to round.
 pub struct DropWatch {
     counter: RefCell<Option<DropCounter>>,
+    rules: OpenRules,
     /// True if a replay is analyzed as a whole instead of round by round.
     sums_rounds: bool,
 }
@@ -33,7 +34,7 @@ pub struct DropWatch {
 impl DropWatch {
     /// Makes a watch that does not count yet.
     pub(crate) fn new(sums_rounds: bool) -> DropWatch {
-        DropWatch { counter: RefCell::default(), sums_rounds }
+        DropWatch { counter: RefCell::default(), rules: OpenRules::default(), sums_rounds }
     }
 
     /// Starts counting, if it has not started yet; does nothing in a replay. Takes about 15 ms. Fails if no BPF program
@@ -42,7 +43,7 @@ impl DropWatch {
         if session.host().is_replay() || self.counter.borrow().is_some() {
             return Ok(());
         }
-        session.cache::<OpenRules>().open(session);
+        self.rules.open(session);
         let counter = DropCounter::open(session.host(), drop_scope(session), Some(DropsVia::Bpf))?;
         self.counter.replace(Some(counter));
         Ok(())
@@ -76,7 +77,7 @@ impl ProbeReader for DropReader<'_> {
             return;
         }
         let drops = self.0.source(session);
-        let source = Annotated::new(&drops, DropRules::new(session));
+        let source = Annotated::new(&drops, DropRules::new(session, &self.0.rules));
         let mut over = 0;
         let read = source.run(&Demand::<Drops>::every_field(0), &mut |row| {
             if let Some(sample) = samples.get_mut(&Some(row.netns_id)) {

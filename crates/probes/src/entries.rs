@@ -19,14 +19,14 @@ pub(crate) fn read_entries(
     let (host, options) = (session.host(), Options::new(session.netns_id()));
     match session.namespaces() {
         None => {
-            let source = ConntrackSource::new(host, options).with_cache(session.cache());
+            let source = ConntrackSource::new(host, options).with_cache(&session.backends().conntrack);
             let mut scan = source.scan(demand);
             (scan.run(each), scan.chains())
         }
         Some(namespaces) => {
             let mut ways = session.ways(Some(&namespaces));
             ways.retain(|way| wanted.contains(&way.netns_id));
-            let source = AllNetnsConntrack::new(host, options, ways).with_cache(session.cache());
+            let source = AllNetnsConntrack::new(host, options, ways).with_cache(&session.backends().conntrack);
             let mut scan = source.scan(demand);
             (scan.run(each), scan.chains())
         }

@@ -22,7 +22,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::LASTS).and(Scope::COUNTERS),
     tables: &[tables::COUNTERS],
-    recorded: Some(SavedPart { rows: None, is_large: true, read: save }),
+    recorded: Some(SavedPart { rows: None, is_large: true, open: || Box::new(save) }),
     run: Some(run),
     ..Command::TABLE
 };

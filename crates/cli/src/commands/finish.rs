@@ -25,7 +25,7 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
     }
     if request.cost {
         messages.push(cost_line(&cost::so_far().since(before), &stats));
-        messages.extend(session.cost_notes().into_iter().map(|note| format!("cost: {note}")));
+        messages.extend(session.cost_note().map(|note| format!("cost: {note}")));
     }
     let exit = match result {
         // If the reader closed the output, it has all it wanted.

@@ -17,7 +17,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW).and(Scope::FLOWS).without(Scope::COLUMNS),
     tables: &[tables::FLOWS, tables::FLOW_EVENTS],
     null_words: &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")],
-    recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
+    recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(save) }),
     run: Some(run),
     ..Command::TABLE
 };

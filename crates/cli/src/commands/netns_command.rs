@@ -22,7 +22,7 @@ impl<T: NetnsTable> NetnsCommand<T> {
     pub(super) const COMMAND: Command = Command {
         name: T::NAME,
         tables: Self::TABLES,
-        recorded: Some(SavedPart { rows: Some(T::NAME), is_large: true, read: Self::save }),
+        recorded: Some(SavedPart { rows: Some(T::NAME), is_large: true, open: || Box::new(Self::save) }),
         run: Some(Self::run),
         ..Command::TABLE
     };

@@ -3,7 +3,7 @@
 //! It uses the other commands' sources with the widest demand. Only the reading matters, so the rows are discarded.
 //! Each source is read once per round, because a replay plays the streams of a round in the recorded order.
 
-use crate::command::{Command, Commands, ParsedWords, Positional};
+use crate::command::{Command, Commands, ParsedWords, Positional, SaveRound, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::PERIODS_S;
 use host::{HostError, Ifaces, Links};
@@ -169,11 +169,15 @@ fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut A
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let begun_ns = sys::clock::monotonic_ns();
     let end_ns = begun_ns.saturating_add(nanoseconds(length));
+    let parts = commands.iter().rev().filter_map(|command| command.recorded);
+    let mut parts: Vec<(SavedPart, SaveRound)> = parts.map(|part| (part, (part.open)())).collect();
+    // Small parts come first, so that no user can fill the file with sockets before they are saved.
+    parts.sort_by_key(|(part, _)| part.is_large);
     let (mut counted, progress) = (Counted::default(), ProgressLine);
     let mut now_ns = begun_ns;
     loop {
         session.host().begin_round();
-        round(session, commands, stats, &mut counted);
+        round(session, &mut parts, stats, &mut counted);
         counted.rounds += 1;
         let begun_s = now_ns.saturating_sub(begun_ns) / 1_000_000_000;
         progress.show(&format!("recording: {} rounds, {begun_s} of {} s", counted.rounds, length.as_secs_f64()));
@@ -190,18 +194,14 @@ fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut A
     }
 }
 
-fn round(session: &Session, commands: Commands, stats: &mut Accounting, counted: &mut Counted) {
+fn round(session: &Session, parts: &mut [(SavedPart, SaveRound)], stats: &mut Accounting, counted: &mut Counted) {
     pillars::find_namespaces(session, true, stats);
     counted.namespaces = session.namespaces().map_or(1, |namespaces| namespaces.list().len());
-    // Small parts come first, so that no user can fill the file with sockets before they are saved.
     session.in_each_namespace(&mut |netns_id| network(session.host(), netns_id, stats));
     counted.rows.clear();
-    for is_large in [false, true] {
-        let recorded = commands.iter().rev().filter_map(|command| command.recorded);
-        for recorded in recorded.filter(|recorded| recorded.is_large == is_large) {
-            let count = (recorded.read)(session, stats);
-            counted.rows.splice(..0, recorded.rows.map(|rows| (count, rows)));
-        }
+    for (part, save) in parts {
+        let count = save(session, stats);
+        counted.rows.splice(..0, part.rows.map(|rows| (count, rows)));
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
     tables: &[tables::SOCKETS, tables::SOCKET_EVENTS],
     columns_of_proto: COLUMNS_OF_PROTO,
-    recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, read: save }),
+    recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, open: || Box::new(save) }),
     run: Some(run),
     ..Command::TABLE
 };

@@ -115,9 +115,12 @@ pub(crate) struct SavedPart {
     pub(crate) rows: Option<&'static str>,
     /// True if any user of the host can make it large. Such parts are recorded after all small ones.
     pub(crate) is_large: bool,
-    /// Reads it for the recording; returns the number of rows.
-    pub(crate) read: fn(&Session, &mut Accounting) -> u64,
+    /// Makes the function that is called in each round of the recording.
+    pub(crate) open: fn() -> SaveRound,
 }
+
+/// Reads a part of the recording; returns the number of rows.
+pub(crate) type SaveRound = Box<dyn FnMut(&Session, &mut Accounting) -> u64>;
 
 /// The parsed words of a command.
 pub(crate) struct ParsedWords<'w> {

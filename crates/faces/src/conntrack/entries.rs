@@ -22,7 +22,7 @@ pub(super) fn read(
     each: impl FnMut(&Conntrack<'_>) -> Disposition,
 ) -> Result<Accounting, Stop> {
     let options = Options { table: line.table, ..Options::new(session.netns_id()) };
-    let source = ConntrackSource::new(session.host(), options).with_cache(session.cache());
+    let source = ConntrackSource::new(session.host(), options).with_cache(&session.backends().conntrack);
     let source = if wants_dump(line, &filter) { source.as_dump(filter) } else { source.narrowed(filter) };
     let mut demand = Demand::<Nat>::new(&[], Vec::new());
     demand.need = need;

@@ -140,7 +140,7 @@ impl Face<'_> {
             netns_addresses: None,
         };
         let all = sockets::Options::new(self.session.netns_id());
-        let sockets = SocketSource::new(self.session.host(), all).with_cache(self.session.cache());
+        let sockets = SocketSource::new(self.session.host(), all).with_cache(&self.session.backends().sockets);
         let source = FlowSource::new(&sockets, lookups, options);
         let shown = self.show(&source)?;
         stats.add(&shown);

@@ -134,7 +134,7 @@ fn read(
 ) -> Result<Accounting, ReadError> {
     // netstat reads the kernel's files and does not report missing ones.
     let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
-    let source = SocketSource::new(session.host(), options).with_cache(session.cache());
+    let source = SocketSource::new(session.host(), options).with_cache(&session.backends().sockets);
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());
     demand.repeated = list.continuous;

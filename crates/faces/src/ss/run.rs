@@ -212,7 +212,7 @@ pub(super) fn ask(
             ..sockets::Options::only(question.proto, session.netns_id())
         },
     )
-    .with_cache(session.cache());
+    .with_cache(&session.backends().sockets);
     let read = read_rows(session, &source, demand, lookups, |row| {
         // A row from netlink has a cookie, a row from /proc does not.
         if row.cookie != 0 && question.of_netlink.is_some_and(|family| family != row.family) {

@@ -3,13 +3,11 @@
 
 mod listing;
 
-use crate::pillar_cache::PillarCache;
 use crate::session::Session;
 use host::rule_matches::PacketFacts;
 use listing::{DroppedPackets, DroppingRules, FoundRule};
 use record::rows::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
 use record::{Accounting, Addr, Annotate, Each, Misses, Next, Offer};
-use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -38,12 +36,6 @@ const BY_RULE: (&[u8], &[u8]) = (b"NETFILTER_DROP", b"nft_do_chain");
 /// Rules of a session's namespaces, starting with its first round.
 #[derive(Default)]
 pub struct OpenRules(RefCell<Netnses>);
-
-impl PillarCache for OpenRules {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
 
 /// Known values of a dropped packet, and its namespace.
 type PacketKind = (u64, Option<NetfilterHook>, u16, Option<u8>, Option<(Addr, Addr)>, Option<(u16, u16)>, Option<u64>);
@@ -268,15 +260,14 @@ pub struct DropRules<'a> {
 
 impl<'a> DropRules<'a> {
     /// Adds the rules of the session's namespaces, which are listed when the first round begins.
-    pub fn new(session: &'a Session) -> DropRules<'a> {
-        DropRules { session, rules: session.cache(), is_needed: false, is_first: false }
+    pub fn new(session: &'a Session, rules: &'a OpenRules) -> DropRules<'a> {
+        DropRules { session, rules, is_needed: false, is_first: false }
     }
 
     /// Adds the rules of the session's namespaces, which are listed now.
-    pub fn open(session: &'a Session) -> DropRules<'a> {
-        let rules = DropRules::new(session);
-        rules.rules.open(session);
-        rules
+    pub fn open(session: &'a Session, rules: &'a OpenRules) -> DropRules<'a> {
+        rules.open(session);
+        DropRules::new(session, rules)
     }
 }
 

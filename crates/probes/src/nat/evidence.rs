@@ -3,7 +3,7 @@
 use super::snat_rules::SnatRules;
 use crate::entries::read_entries;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{BackendCache, CtTable, in_each, in_each_for};
+use conntrack::{CtTable, in_each, in_each_for};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
 use lookups::long_work;
@@ -295,7 +295,7 @@ impl TablePass {
 
 /// Adds the reason why the walk is not possible; a failed attempt is reported by the reading itself.
 fn tell_of_bpf(session: &Session, stats: &mut Accounting) {
-    let (cache, is_live): (&BackendCache, bool) = (session.cache(), !session.host().is_replay());
+    let (cache, is_live) = (&session.backends().conntrack, !session.host().is_replay());
     if let Some(why) = cache.why_not().filter(|_| is_live && cache.refused().is_none()) {
         stats.add_reason(0, format!("not read via BPF, which also shows expired entries and hash chains: {why}"));
     }

@@ -40,7 +40,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).without(Scope::LASTS).and(Scope::DOCTOR),
     tables: &[tables::FINDINGS, tables::BASELINE_CHANGES],
-    recorded: Some(SavedPart { rows: None, is_large: false, read: probes::save }),
+    recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(probes::save) }),
     check: Some(check_words),
     run: Some(run),
     ..Command::TABLE

@@ -1,16 +1,15 @@
 //! Counts drops by reason and location in rounds.
 
+use crate::command::SaveRound;
 use crate::commands::saved;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
 use lookups::asked::Asked;
 use lookups::drop_rules::{DropRules, OpenRules};
 use lookups::long_work;
-use lookups::pillar_cache::PillarCache;
 use lookups::session::Session;
 use probes::drop_scope;
 use record::rows::{Drops, drop_need};
 use record::{Accounting, Annotated, Demand, LookupId, Lookups, Source, SourceError};
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
@@ -18,14 +17,11 @@ use sys::Mode;
 use super::losses::{OpenLosses, OtherLosses, save_mark};
 use tables::{Repeat, RoundTime, SourceProvider};
 
-/// The counter of a session, opened in the first round.
+/// The counter of a run, opened in the first round, and the rules that drop packets.
 #[derive(Default)]
-struct OpenCounter(RefCell<Option<DropCounter>>);
-
-impl PillarCache for OpenCounter {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
+struct CountedDrops {
+    counter: RefCell<Option<DropCounter>>,
+    rules: OpenRules,
 }
 
 /// Times in ns of the monotonic clock.
@@ -37,11 +33,16 @@ struct SampleClock {
     rounds: u64,
 }
 
-/// Saves the drops since the previous round, with the rules that dropped them. The first call starts the counting.
-pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
-    let counter = &session.cache::<OpenCounter>().0;
+/// Returns a function that saves the drops since the previous round, with the rules that dropped them. Its first call
+/// starts the counting.
+pub(super) fn save_rounds() -> SaveRound {
+    let drops = CountedDrops::default();
+    Box::new(move |session, stats| save(session, &drops, stats))
+}
+
+fn save(session: &Session, CountedDrops { counter, rules }: &CountedDrops, stats: &mut Accounting) -> u64 {
     if counter.borrow().is_none() {
-        session.cache::<OpenRules>().open(session);
+        rules.open(session);
         match DropCounter::open(session.host(), drop_scope(session), Some(DropsVia::Bpf)) {
             Ok(opened) => drop(counter.replace(Some(opened))),
             // A replay will report that the recording holds no drops.
@@ -54,7 +55,7 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     save_mark(session);
     let options = DropOptions { scope: drop_scope(session), all: true, sums_rounds: false };
     let drops = DropSource::new(session.host(), options, counter);
-    let source = Annotated::new(&drops, DropRules::new(session));
+    let source = Annotated::new(&drops, DropRules::new(session, rules));
     saved::read(&Asked::new(&source, session.host(), |_, demanded| demanded), &Demand::<Drops>::every_field(0), stats)
 }
 
@@ -62,9 +63,11 @@ pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
 pub(super) struct DropProvider {
     all: bool,
     /// True if rules are displayed or filtered by.
-    rules: bool,
+    shows_rules: bool,
     /// `--via`
     via: Option<DropsVia>,
+    drops: CountedDrops,
+    losses: OpenLosses,
     clock: Cell<SampleClock>,
     /// True if nothing was lost in this round.
     is_quiet: Cell<bool>,
@@ -83,7 +86,9 @@ impl DropProvider {
         DropProvider {
             all,
             via,
-            rules: demand.need & drop_need::RULE != 0,
+            shows_rules: demand.need & drop_need::RULE != 0,
+            drops: CountedDrops::default(),
+            losses: OpenLosses::default(),
             clock: Cell::default(),
             is_quiet: Cell::default(),
             is_once: Cell::default(),
@@ -92,18 +97,17 @@ impl DropProvider {
 
     /// Starts counting.
     fn open(&self, session: &Session) -> Result<(), SourceError> {
-        let open = session.cache::<OpenCounter>();
         if self.clock.get().begin_ns != 0 {
             return Ok(());
         }
-        if self.rules && self.via != Some(DropsVia::Counters) {
-            session.cache::<OpenRules>().open(session);
+        if self.shows_rules && self.via != Some(DropsVia::Counters) {
+            self.drops.rules.open(session);
         }
         let why = match self.via {
             Some(DropsVia::Counters) => Some(String::new()),
             via => match DropCounter::open(session.host(), drop_scope(session), via) {
                 Ok(counter) => {
-                    open.0.replace(Some(counter));
+                    self.drops.counter.replace(Some(counter));
                     None
                 }
                 Err(error) if via.is_none() => Some(error.to_string()),
@@ -111,7 +115,7 @@ impl DropProvider {
             },
         };
         self.clock.set(SampleClock { begin_ns: sys::clock::monotonic_ns(), rounds: 0 });
-        session.cache::<OpenLosses>().begin(session, why);
+        self.losses.begin(session, why);
         Ok(())
     }
 
@@ -135,7 +139,7 @@ impl DropProvider {
 
 impl SourceProvider<Drops> for DropProvider {
     fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
-        let losses = session.cache::<OpenLosses>();
+        let losses = &self.losses;
         self.is_once.set(repeat == Repeat::Once);
         if session.host().is_replay() {
             if !losses.is_begun() {
@@ -149,7 +153,7 @@ impl SourceProvider<Drops> for DropProvider {
 
         self.open(session)?;
         let (end, is_last) = self.end_of_round(session.sample(), repeat);
-        let mut counter = session.cache::<OpenCounter>().0.borrow_mut();
+        let mut counter = self.drops.counter.borrow_mut();
         let is_drained = counter.as_ref().is_some_and(|counter| counter.via().is_of_host());
         let look_ns = if is_drained { DRAIN_NS } else { LOOK_NS };
         let is_once = repeat == Repeat::Once;
@@ -187,9 +191,9 @@ impl SourceProvider<Drops> for DropProvider {
         then: impl FnOnce(&dyn Source<Drops>) -> R,
     ) -> R {
         let options = DropOptions { scope: drop_scope(session), all: self.all, sums_rounds: self.is_once.get() };
-        let drops = DropSource::new(session.host(), options, &session.cache::<OpenCounter>().0);
-        let ruled = Annotated::new(&drops, DropRules::new(session));
-        let source = Annotated::new(ruled, OtherLosses::new(session, self.via));
+        let drops = DropSource::new(session.host(), options, &self.drops.counter);
+        let ruled = Annotated::new(&drops, DropRules::new(session, &self.drops.rules));
+        let source = Annotated::new(ruled, OtherLosses::new(&self.losses, self.via));
         match session.host().mode() {
             Mode::Live => then(&source),
             _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),

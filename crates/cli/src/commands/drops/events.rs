@@ -5,7 +5,7 @@ use crate::commands::follow::{self, StreamNotes, Then};
 use crate::flags::request::Request;
 use ::drops::{DropStream, DropsVia, FollowDrops};
 use engine::{Plan, Run, RunError};
-use lookups::drop_rules::DropRules;
+use lookups::drop_rules::{DropRules, OpenRules};
 use lookups::followed::follow_rows;
 use lookups::owners::readings::SessionReadings;
 use lookups::session::Session;
@@ -46,9 +46,10 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
         }
         // Errors are reported when lookups are read.
         session.find_namespaces(None, &mut Accounting::default());
+        let rules = OpenRules::default();
         let mut annotators: Vec<Box<dyn Annotate<DropEvents> + '_>> = Vec::new();
         if needs(drop_need::RULE) {
-            annotators.push(Box::new(DropRules::open(session)));
+            annotators.push(Box::new(DropRules::open(session, &rules)));
         }
         if needs(drop_need::OWNERS) {
             annotators.push(Box::new(SocketOwners::new(SessionReadings::new(session))));

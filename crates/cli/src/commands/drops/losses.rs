@@ -2,13 +2,11 @@
 
 use ::drops::{DropsVia, LOSING_SOCKETS_MAX, Losses, PacketsOver, SocketDrops};
 use counters::{CounterMemory, CounterTable, NextReading};
-use lookups::pillar_cache::PillarCache;
 use lookups::pillars;
 use lookups::session::Session;
 use probes::counter_reader;
 use record::rows::{Drops, KernelCounters, PacketDrop, Sockets};
 use record::{Accounting, Annotate, Demand, Each, Next, Offer, Schema, Source, SourceError, field_index};
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 
 /// The recording's key for whether packets were counted.
@@ -21,7 +19,7 @@ const OF_SOCKETS: &[&str] = &["proto", "socket_drops", "cookie", "inode", "uid",
 const ALONE: &str = "dropped packets are not counted individually: only the kernel's drop counters are shown, without \
                      place, address or rule, and without drops by rules";
 
-/// The readings of a session, starting with its first round.
+/// The readings of a run, starting with its first round.
 #[derive(Default)]
 pub(super) struct OpenLosses {
     /// True if packets are also counted; `None` for a recording without losses, or before the first reading.
@@ -34,12 +32,6 @@ pub(super) struct OpenLosses {
     over: RefCell<PacketsOver>,
     /// The losses of the round, and the reasons for missing data.
     round: RefCell<(Losses, Accounting)>,
-}
-
-impl PillarCache for OpenLosses {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 /// Marks a recording of everything. Its counters and sockets, which are saved elsewhere, also show losses, and packets
@@ -162,9 +154,8 @@ pub(super) struct OtherLosses<'a> {
 }
 
 impl<'a> OtherLosses<'a> {
-    /// Adds the losses that the session has read; `via` is `--via`.
-    pub(super) fn new(session: &'a Session, via: Option<DropsVia>) -> OtherLosses<'a> {
-        let open = session.cache::<OpenLosses>();
+    /// Adds the losses that `open` has read; `via` is `--via`.
+    pub(super) fn new(open: &'a OpenLosses, via: Option<DropsVia>) -> OtherLosses<'a> {
         let is_alone = via == Some(DropsVia::Counters) || open.are_packets_counted.get() == Some(false);
         let (losses, missing) = Default::default();
         OtherLosses { open, is_alone, losses, missing, added: None }

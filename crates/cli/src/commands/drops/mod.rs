@@ -36,7 +36,7 @@ pub(crate) static COMMAND: Command = Command {
     refusals: &[("follow", "`drops` has no --follow: --watch shows rounds, --events each packet")],
     tables: &[tables::DROPS, tables::DROP_EVENTS],
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],
-    recorded: Some(SavedPart { rows: None, is_large: true, read: counted::save }),
+    recorded: Some(SavedPart { rows: None, is_large: true, open: counted::save_rounds }),
     run: Some(run),
     ..Command::TABLE
 };

@@ -37,7 +37,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::HOME),
     positional: Positional::None,
     tables: &[tables::HOME],
-    recorded: Some(SavedPart { rows: None, is_large: false, read: look::save }),
+    recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(look::save) }),
     run: Some(run),
     ..Command::TABLE
 };

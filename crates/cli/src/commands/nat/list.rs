@@ -29,7 +29,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE),
     refusals: REFUSALS,
     tables: &[tables::NAT],
-    recorded: Some(SavedPart { rows: Some("entries of connection tracking"), is_large: true, read: save }),
+    recorded: Some(SavedPart { rows: Some("entries of connection tracking"), is_large: true, open: || Box::new(save) }),
     run: Some(run),
     ..Command::TABLE
 };
@@ -123,12 +123,12 @@ impl SourceProvider<Nat> for EntryProvider {
         let (one, every);
         let source: &dyn Source<Nat> = match namespaces.as_deref() {
             None => {
-                one = ConntrackSource::new(session.host(), options).with_cache(session.cache());
+                one = ConntrackSource::new(session.host(), options).with_cache(&session.backends().conntrack);
                 &one
             }
             Some(namespaces) => {
                 let ways = session.ways(Some(namespaces));
-                every = AllNetnsConntrack::new(session.host(), options, ways).with_cache(session.cache());
+                every = AllNetnsConntrack::new(session.host(), options, ways).with_cache(&session.backends().conntrack);
                 &every
             }
         };

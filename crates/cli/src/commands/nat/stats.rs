@@ -20,7 +20,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).and(Scope::VIA).and(Scope::PER_CPU),
     tables: &[tables::NAT_STATS],
-    recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
+    recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(save) }),
     run: Some(run),
     ..Command::TABLE
 };

@@ -144,7 +144,10 @@ mod tests {
         let other = || OtherError(Arc::new(CaUsedAsEndEntity));
         for (fault, says) in [
             (Error::InvalidCertificate(CertificateError::Other(other())), "a CA certificate (CA:TRUE)"),
-            (Error::InvalidCertificate(CertificateError::UnhandledCriticalExtension), "is invalid: unhandled critical ext"),
+            (
+                Error::InvalidCertificate(CertificateError::UnhandledCriticalExtension),
+                "is invalid: unhandled critical ext",
+            ),
             (Error::Other(other()), "ca used as end entity"),
             (Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon), "no cipher suites in common"),
         ] {

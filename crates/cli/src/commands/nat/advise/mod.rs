@@ -29,7 +29,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ADVICE.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS),
     tables: &[tables::NAT_ADVICE],
-    recorded: Some(SavedPart { rows: None, is_large: false, read: nat::save }),
+    recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(nat::save) }),
     run: Some(run),
     ..Command::TABLE
 };

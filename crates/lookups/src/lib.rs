@@ -3,13 +3,15 @@
 
 mod append_map;
 pub mod asked;
-pub mod drop_rules;
 pub mod enrich;
 pub mod filter_names;
 pub mod followed;
 mod followed_ifaces;
+pub mod kernel_counters;
 pub mod lazy_ifaces;
+pub mod log_groups;
 pub mod long_work;
+pub mod losses;
 pub mod names;
 pub mod nft;
 pub mod owners;
@@ -19,4 +21,5 @@ pub mod pillars;
 mod process_cache;
 pub mod recording_file;
 mod refreshing_lookups;
+pub mod rules;
 pub mod session;

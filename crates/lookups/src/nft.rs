@@ -11,7 +11,17 @@ use sys::{Errno, SysError};
 /// every distribution only root can write to these paths (NixOS has the last).
 const PLACES: [&str; 5] = ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/bin/nft", "/run/current-system/sw/bin/nft"];
 
-/// Limits for a listing: the owner of a namespace controls the length of its listing.
+/// The words of a listing without the elements of sets, which may be millions.
+const JSON: [&str; 4] = ["--json", "--terse", "list", "ruleset"];
+/// Bound: bytes of a listing of nft (`nft::issue_10_a_listing_is_bounded_in_bytes_and_time`). Beyond: the rules are
+/// unknown; reported. By: the owner of a namespace, for that namespace.
+const LISTING_BYTES_MAX: usize = 16 << 20;
+/// Bound: for the listing of one namespace. Beyond: the rules are unknown; reported. By: the owner of a namespace, for
+/// that namespace.
+const LISTING_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Limits for a listing: the owner of a namespace controls its length, and may change rules so fast that nft restarts
+/// forever.
 #[derive(Debug, Clone, Copy)]
 pub struct ListingBounds {
     /// Maximum size in bytes.
@@ -22,7 +32,7 @@ pub struct ListingBounds {
 
 impl ListingBounds {
     /// Enough for all realistic rules.
-    pub const USUAL: ListingBounds = ListingBounds { bytes_max: 16 << 20, patience: Duration::from_secs(2) };
+    pub const USUAL: ListingBounds = ListingBounds { bytes_max: LISTING_BYTES_MAX, patience: LISTING_PATIENCE };
 }
 
 /// A failure of nft.
@@ -83,15 +93,14 @@ pub fn list(words: &[&str]) -> Result<String, NftError> {
     run(words, "")
 }
 
-/// The output of `nft WORDS` in a namespace with another owner, who controls the length of the listing and may change
-/// rules so fast that nft restarts forever. Limited to `bytes_max` bytes and the time `patience`.
-pub fn list_within(words: &[&str], bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
-    read_within(start(words)?, bytes_max, patience)
+/// The rules of the calling thread's namespace in JSON.
+pub fn list_json(bounds: ListingBounds) -> Result<Vec<u8>, SysError> {
+    let listed = start(&JSON).and_then(|child| Listing::begin(child, bounds.bytes_max).finish(bounds.patience));
+    listed.map_err(|error| failed(&error))
 }
 
-/// Appends the rules of the calling thread's namespace, without the elements of sets, which may be millions: the
-/// length of the JSON listing, that listing, and with `with_texts` the human-readable listing, which has the texts of
-/// rules.
+/// Appends the rules of the calling thread's namespace: the length of the JSON listing, that listing, and with
+/// `with_texts` the human-readable listing, which has the texts of rules.
 pub fn put_ruleset(with_texts: bool, bounds: ListingBounds, into: &mut Vec<u8>) -> Result<(), SysError> {
     let begin = |words: &[&str]| match start(words) {
         Ok(child) => Ok(Listing::begin(child, bounds.bytes_max)),
@@ -99,7 +108,7 @@ pub fn put_ruleset(with_texts: bool, bounds: ListingBounds, into: &mut Vec<u8>) 
     };
     let finish = |listing: Listing| listing.finish(bounds.patience).map_err(|error| failed(&error));
     // Both run in parallel, because starting nft takes longer than a typical listing.
-    let json = begin(&["--json", "--terse", "list", "ruleset"])?;
+    let json = begin(&JSON)?;
     let texts = with_texts.then(|| begin(&["--handle", "--stateless", "--terse", "list", "ruleset"])).transpose();
     let json = finish(json);
     let texts = texts.and_then(|texts| texts.map(finish).transpose());
@@ -123,10 +132,6 @@ fn failed(error: &NftError) -> SysError {
         NftError::Refused(_) => Errno::INVAL,
     };
     SysError::new("run", "nft", errno)
-}
-
-fn read_within(child: Child, bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
-    Listing::begin(child, bytes_max).finish(patience)
 }
 
 /// A listing in progress.
@@ -209,7 +214,7 @@ mod tests {
     fn read(program: &str, args: &[&str], bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        read_within(command.spawn().unwrap(), bytes_max, patience)
+        Listing::begin(command.spawn().unwrap(), bytes_max).finish(patience)
     }
 
     #[test]

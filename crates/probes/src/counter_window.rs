@@ -1,32 +1,21 @@
 //! Two readings of the kernel's counters: the base of each sample, because the time between them is the window.
 
-use conntrack::stats::{Stats, StatsError};
-use counters::{CounterMemory, CounterReader, CounterReading, CounterTable, NextReading, Width};
+use counters::{CounterMemory, CounterTable, NextReading};
 use doctor::checks::Sample;
-use host::Namespaces;
 use lookups::asked::Asked;
+use lookups::kernel_counters::counter_reader;
 use lookups::long_work;
 use lookups::session::Session;
-use record::rows::{CounterSource, KernelCounters, StatCounter};
-use record::{Accounting, Demand, Next, RowStats, Source, SourceError};
+use record::rows::KernelCounters;
+use record::{Accounting, Demand, Next, Source, SourceError};
 use runtime::messages::say;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use sys::{Errno, Host, Mode, clock};
+use sys::{Mode, clock};
 
 /// Samples by namespace; the host's has the key `None`.
 pub(crate) type Samples = BTreeMap<Option<u64>, Sample>;
-
-/// Makes a reader for all counters of these namespaces; with `drivers` also for the drivers' own counters.
-pub fn counter_reader<'s>(
-    session: &'s Session,
-    namespaces: Option<&'s Namespaces>,
-    drivers: bool,
-) -> CounterReader<'s> {
-    let reader = CounterReader::new(session.host(), session.ways(namespaces), &add_conntrack);
-    if drivers { reader.with_drivers() } else { reader }
-}
 
 /// The time between two readings of the counters, and the readings of the previous round.
 pub struct CounterWindow {
@@ -162,36 +151,4 @@ impl CounterWindow {
         }
         found
     }
-}
-
-/// Adds the conntrack counters, summed over all CPUs; adds nothing if conntrack is not loaded.
-fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterReading, stats: &mut RowStats) {
-    match conntrack::stats::read(host, netns_id, 0, None) {
-        Ok(found) => {
-            if let Some(via) = found.via {
-                stats.used(via.name());
-            }
-            if let Some(why) = &found.without {
-                stats.incomplete(1, format!("conntrack counters are not available: {why}"));
-            }
-            add_stats(reading, &found);
-        }
-        Err(StatsError::Absent) => {}
-        Err(StatsError::Unreadable(error)) if error.errno == Errno::NOT_RECORDED => {
-            stats.unanswered("the recording does not hold the counters of connection tracking");
-        }
-        Err(error) => stats.incomplete(1, format!("conntrack counters are not available: {error}")),
-    }
-}
-
-fn add_stats(reading: &mut CounterReading, found: &Stats) {
-    let mut add = |name, value: Option<u64>| {
-        let Some(value) = value else { return };
-        // A sum of 32-bit counters: if one of them wraps around, the sum decreases, and no difference is shown.
-        reading.add(CounterSource::Conntrack, name, None, value.into(), Width::Bits64);
-    };
-    add("entries", found.entries);
-    add("max", found.max);
-    let sum = found.sum();
-    StatCounter::ALL.into_iter().for_each(|counter| add(counter.name(), sum.get(counter)));
 }

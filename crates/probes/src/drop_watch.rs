@@ -2,7 +2,7 @@
 
 use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsError, DropsVia};
 use doctor::checks::{DropSeen, RuleSeen, Surroundings};
-use lookups::drop_rules::{DropRules, OpenRules};
+use lookups::rules::{DroppingRules, OpenRules};
 use lookups::session::Session;
 use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};
 use record::{Accounting, Annotated, Demand, Next, Source, SourceFault};
@@ -77,7 +77,7 @@ impl ProbeReader for DropReader<'_> {
             return;
         }
         let drops = self.0.source(session);
-        let source = Annotated::new(&drops, DropRules::new(session, &self.0.rules));
+        let source = Annotated::new(&drops, DroppingRules::new(session, &self.0.rules));
         let mut over = 0;
         let read = source.run(&Demand::<Drops>::every_field(0), &mut |row| {
             if let Some(sample) = samples.get_mut(&Some(row.netns_id)) {

@@ -27,7 +27,7 @@ mod snat_ports;
 mod sockets;
 mod watch;
 
-pub use counter_window::{CounterWindow, counter_reader};
+pub use counter_window::CounterWindow;
 pub use descriptors::forgive_missing;
 pub use drop_watch::{DropWatch, drop_scope};
 pub use watch::{Watch, begun_ns, save};

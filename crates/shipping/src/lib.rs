@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod alike;
+mod check;
 mod database;
 mod formats;
 mod gate;

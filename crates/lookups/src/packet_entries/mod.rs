@@ -3,19 +3,21 @@
 //! The connections of a batch of packets are queried together, before the first of them is handed out (docs/adr/0024):
 //! `known` decides which entry belongs to a packet, `asking` queries the kernel, `remote` lets a helper process query
 //! it, `wanted` limits the questions, `restarts` separates connections that reuse ports within a batch, and `packets`
-//! adds entries to captured packets.
+//! and `records` add entries to captured packets and to log records.
 //!
 //! Start reading at [`EntryLookups`].
 
 mod asking;
 mod known;
 mod packets;
+mod records;
 pub mod remote;
 mod restarts;
 mod wanted;
 
 pub use asking::{AnswersHeader, Asking, Questions};
 pub use packets::PacketEntries;
+pub use records::RecordEntries;
 
 use crate::session::Session;
 use conntrack::EntryQueries;

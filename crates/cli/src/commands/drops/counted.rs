@@ -4,8 +4,9 @@ use crate::command::SaveRound;
 use crate::commands::saved;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
 use lookups::asked::Asked;
-use lookups::drop_rules::{DropRules, OpenRules};
 use lookups::long_work;
+use lookups::losses::{OpenLosses, OtherLosses, save_mark};
+use lookups::rules::{DroppingRules, OpenRules};
 use lookups::session::Session;
 use probes::drop_scope;
 use record::rows::{Drops, drop_need};
@@ -13,8 +14,6 @@ use record::{Accounting, Annotated, Demand, LookupId, Lookups, Source, SourceErr
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::Mode;
-
-use super::losses::{OpenLosses, OtherLosses, save_mark};
 use tables::{Repeat, RoundTime, SourceProvider};
 
 /// The counter of a run, opened in the first round, and the rules that drop packets.
@@ -55,7 +54,7 @@ fn save(session: &Session, CountedDrops { counter, rules }: &CountedDrops, stats
     save_mark(session);
     let options = DropOptions { scope: drop_scope(session), all: true, sums_rounds: false };
     let drops = DropSource::new(session.host(), options, counter);
-    let source = Annotated::new(&drops, DropRules::new(session, rules));
+    let source = Annotated::new(&drops, DroppingRules::new(session, rules));
     saved::read(&Asked::new(&source, session.host(), |_, demanded| demanded), &Demand::<Drops>::every_field(0), stats)
 }
 
@@ -192,7 +191,7 @@ impl SourceProvider<Drops> for DropProvider {
     ) -> R {
         let options = DropOptions { scope: drop_scope(session), all: self.all, sums_rounds: self.is_once.get() };
         let drops = DropSource::new(session.host(), options, &self.drops.counter);
-        let ruled = Annotated::new(&drops, DropRules::new(session, &self.drops.rules));
+        let ruled = Annotated::new(&drops, DroppingRules::new(session, &self.drops.rules));
         let source = Annotated::new(ruled, OtherLosses::new(&self.losses, self.via));
         match session.host().mode() {
             Mode::Live => then(&source),

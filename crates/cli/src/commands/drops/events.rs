@@ -5,9 +5,9 @@ use crate::commands::follow::{self, StreamNotes, Then};
 use crate::flags::request::Request;
 use ::drops::{DropStream, DropsVia, FollowDrops};
 use engine::{Plan, Run, RunError};
-use lookups::drop_rules::{DropRules, OpenRules};
 use lookups::followed::follow_rows;
 use lookups::owners::readings::SessionReadings;
+use lookups::rules::{DroppingRules, OpenRules};
 use lookups::session::Session;
 use owners::SocketOwners;
 use probes::drop_scope;
@@ -49,7 +49,8 @@ pub(super) fn followed(request: &Request, plan: &Plan<DropEvents>, events: &Even
         let rules = OpenRules::default();
         let mut annotators: Vec<Box<dyn Annotate<DropEvents> + '_>> = Vec::new();
         if needs(drop_need::RULE) {
-            annotators.push(Box::new(DropRules::open(session, &rules)));
+            rules.open(session);
+            annotators.push(Box::new(DroppingRules::new(session, &rules)));
         }
         if needs(drop_need::OWNERS) {
             annotators.push(Box::new(SocketOwners::new(SessionReadings::new(session))));

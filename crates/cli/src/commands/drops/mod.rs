@@ -3,7 +3,6 @@
 mod counted;
 mod events;
 mod file;
-mod losses;
 
 use super::{plan, table};
 use crate::command::{Command, ParsedWords, SavedPart};

@@ -6,7 +6,7 @@ use crate::commands::plan::of_request;
 use crate::config::{Config, USUAL};
 use crate::flags::defs::Scope;
 use crate::flags::parser;
-use export::{Address, Control, Target, check_spool};
+use lookups::log_groups::describe_holder;
 use lookups::session::Session;
 use nflog::GroupTaken;
 use record::rows::LogRecords;
@@ -59,7 +59,7 @@ fn looked_over(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
     let exit = print::print_prose(&described(&log));
-    let mut messages = troubles(&log);
+    let mut messages = log.request.ship.as_ref().map(ShipRequest::find_troubles).unwrap_or_default();
     let exit = if messages.is_empty() { exit } else { Exit::Failed };
     messages.extend(notes(&log, &session));
     Ok(Outcome { exit, messages })
@@ -79,47 +79,10 @@ fn described(log: &Log) -> String {
         let _ = writeln!(text, "takes only {}", log.request.shown.filter);
     }
     match &log.request.ship {
-        Some(ship) => describe_outputs(&mut text, ship),
+        Some(ship) => text.push_str(&ship.describe()),
         None => text.push_str("shows rows on standard output\n"),
     }
     text
-}
-
-fn describe_outputs(text: &mut String, ship: &ShipRequest) {
-    let waits = match &ship.spool {
-        Some(spool) => format!("queue of up to {} MiB in {}", spool.bytes_max >> 20, spool.dir.display()),
-        None => format!("queue of up to {} MiB in memory", ship.queue_max >> 20),
-    };
-    for target in &ship.targets {
-        let _ = writeln!(text, "ships to {target}: {waits}, when full {}", ship.when_full.word());
-    }
-    if let Some(path) = &ship.control {
-        let _ = writeln!(text, "answers at {}", path.display());
-    }
-}
-
-/// Problems that would prevent it from working for this user.
-fn troubles(log: &Log) -> Vec<String> {
-    let Some(ship) = &log.request.ship else { return Vec::new() };
-    let mut troubles: Vec<String> = ship.targets.iter().filter_map(file_trouble).collect();
-    if let Some(Err(error)) = ship.spool.as_ref().map(|spool| check_spool(&spool.dir)) {
-        troubles.push(format!("spool: {error}"));
-    }
-    if let Some(Err(error)) = ship.control.as_deref().map(Control::check_directory) {
-        troubles.push(format!("control: {error}"));
-    }
-    troubles
-}
-
-/// The reason why a file cannot be written.
-fn file_trouble(target: &Target) -> Option<String> {
-    let Address::File(path) = &target.address else { return None };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (checked, what) = if path.exists() { (path.as_path(), "to it") } else { (parent, "to its directory") };
-    match sys::fs::may_write(checked) {
-        Ok(()) => None,
-        Err(error) => Some(format!("{target}: cannot write {what}: {}", error.errno)),
-    }
 }
 
 /// Useful notes that may no longer apply when it starts.
@@ -130,7 +93,7 @@ fn notes(log: &Log, session: &Session) -> Vec<String> {
     }
     for group in &log.groups {
         if let Some(taken) = GroupTaken::now(session.host(), *group) {
-            notes.push(super::holder_of(session, &taken));
+            notes.push(describe_holder(session, &taken));
         }
     }
     notes

@@ -1,10 +1,8 @@
 //! `netwren log`: shows packets that rules log, as they arrive.
 
+mod annotators;
 pub(crate) mod check;
-mod entries;
-mod meaning;
 mod missing_group;
-mod rules;
 pub(crate) mod setup;
 pub(crate) mod status;
 pub(crate) mod tail;
@@ -19,12 +17,13 @@ use crate::config::Config;
 use crate::flags::comment::ship_notes;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
+use annotators::RecordAnnotators;
 use engine::{Plan, RunError};
 use export::{Format, Target};
-use host::{Namespaces, NetnsOwners, NetnsSearch};
+use lookups::log_groups;
+use lookups::packet_entries::RecordEntries;
 use lookups::session::Session;
-use meaning::Meaning;
-use nflog::{AskedParts, FindOtherNetns, FollowLog, GroupTaken, LogStream};
+use nflog::{AskedParts, FollowLog, LogStream, Preview};
 use record::rows::LogRecords;
 use record::{Accounting, Field, Kind, SourceError, SourceFault};
 use runtime::exit::Exit;
@@ -35,12 +34,13 @@ use shipping::ShipRequest;
 use shipping::packet_notes::check_fields;
 use shipping::service::Inheritance;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use sys::{BufferLimits, Host};
+use sys::BufferLimits;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -134,7 +134,12 @@ impl Log {
     }
 
     /// The log stream to follow, until `stop`.
-    fn follow<'h>(&self, session: &Session, meaning: &'h Meaning<'_>, stop: &'h dyn Fn() -> bool) -> FollowLog<'h> {
+    fn follow<'h>(
+        &self,
+        session: &Session,
+        annotators: &'h RecordAnnotators<'_>,
+        stop: &'h dyn Fn() -> bool,
+    ) -> FollowLog<'h> {
         self.wanted.note(self);
         FollowLog {
             groups: self.groups.clone(),
@@ -143,13 +148,13 @@ impl Log {
             latency: self.latency,
             buffer_bytes: self.buffer_bytes,
             netns_id: session.netns_id(),
-            others: session.namespaces().map(|_| others(session)),
+            others: log_groups::find_other_netns(session),
             other_buffers: BufferLimits { bytes: self.buffer_total, sockets: self.other_sockets() },
             stop,
             lost: session.run().count_lost(),
             succession: Default::default(),
-            entries: meaning.entries_are_sent(),
-            preview: meaning.preview(),
+            entries: annotators.entries.as_ref().is_some_and(RecordEntries::are_sent),
+            preview: annotators.entries.as_ref().map(|entries| entries as &dyn Preview),
         }
     }
 }
@@ -278,32 +283,12 @@ fn copy_bytes(request: &Request) -> u32 {
 const AS_FOUND: &str = "network namespaces that are created later are read once they are found, which may take a \
                         second: records before that are not counted";
 
-/// Returns a function that finds the namespaces other than the session's own. The function does not use the session's
-/// host, because it runs on its own thread and its results go into the recording with the records. The session adopts
-/// the namespaces it finds.
-fn others(session: &Session) -> FindOtherNetns {
-    let (own, for_session) = (session.netns_id(), session.found());
-    let mut known = session.namespaces().map(|known| Namespaces::clone(&known));
-    let mut owners = NetnsOwners::default();
-    Box::new(move || {
-        let search = NetnsSearch { before: known.as_ref(), ..NetnsSearch::default() };
-        let found = Namespaces::search(&Host::live(), &search).ok()?;
-        if known.as_ref() != Some(&found) {
-            known = Some(found.clone());
-            for_session.lock().unwrap_or_else(PoisonError::into_inner).replace(found.clone());
-        }
-        let mut found = owners.found(&found, own);
-        found.retain(|namespace| namespace.netns_id != own);
-        Some(found)
-    })
-}
-
 /// Checks that the words name groups, or a file with records or settings.
 fn check_words(line: &ParsedWords<'_>) -> Result<(), String> {
     match line.value("group") {
         Some(_) => groups(line).map(drop),
         None if ["config", "replay"].iter().any(|flag| line.has_file(flag)) => Ok(()),
-        None => Err(missing_group::sentence(false)),
+        None => Err(missing_group::describe(&BTreeMap::new())),
     }
 }
 
@@ -311,7 +296,8 @@ fn check_words(line: &ParsedWords<'_>) -> Result<(), String> {
 fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
     let Some(list) = line.value("group") else {
         let is_here = !["netns", "all-netns", "replay", "config"].iter().any(|flag| line.is_given(flag));
-        return Err(missing_group::sentence(is_here));
+        let rules = if is_here { log_groups::list_groups() } else { BTreeMap::new() };
+        return Err(missing_group::describe(&rules));
     };
     let number = |word: &str| {
         let number = word.trim().parse::<u16>();
@@ -354,23 +340,23 @@ fn followed(log: &Log, plan: &Plan<LogRecords>, reread: Option<&Reread<'_>>) -> 
         let mut inheritance = inheritance(log, session).map_err(RunError::Source)?;
         // Errors are reported when lookups are read.
         session.find_namespaces(None, &mut Accounting::default());
-        let meaning = Meaning::open(session, plan.demand(), log.latency);
+        let annotators = RecordAnnotators::open(session, plan.demand(), log.latency);
         let stop = || {
-            meaning.refresh();
+            annotators.refresh();
             follow::is_over(&log.request, session)
         };
         let follow = FollowLog {
             succession: inheritance.as_mut().map(Inheritance::succession).unwrap_or_default(),
-            ..log.follow(session, &meaning, &stop)
+            ..log.follow(session, &annotators, &stop)
         };
         let opened = LogStream::open(session.host(), follow);
-        let mut stream = opened.map_err(|error| RunError::Source(with_holder(session, error)))?;
+        let mut stream = opened.map_err(|error| RunError::Source(log_groups::name_holder(session, error)))?;
         if let Some(inheritance) = &mut inheritance {
             inheritance.settle(&stream, &stop);
         }
         let caveat = log.request.all_netns.then(|| AS_FOUND.to_owned());
         let notes = StreamNotes { caveat, cost: Vec::new(), reread };
-        then(&mut *meaning.over(&mut stream), notes)
+        then(&mut *annotators.annotate(&mut stream), notes)
     })
 }
 
@@ -386,24 +372,6 @@ fn inheritance(log: &Log, session: &Session) -> Result<Option<Inheritance>, Sour
         found.take_over(control, &|| session.interrupted()).map_err(failed)?;
     }
     Ok(Some(found))
-}
-
-/// The error, with the process that has bound the group if that is the cause and it is visible.
-fn with_holder(session: &Session, error: SourceError) -> SourceError {
-    let Some(taken) = error.cause.downcast_ref::<GroupTaken>() else { return error };
-    SourceError { cause: holder_of(session, taken).into(), ..error }
-}
-
-/// A message on the process that has bound a group, and what to do about it.
-fn holder_of(session: &Session, taken: &GroupTaken) -> String {
-    let owners = taken.inode.and_then(|inode| Some((inode, session.owners().read(session.host()).ok()?)));
-    let holder = owners.as_ref().and_then(|(inode, owners)| owners.of(*inode).first());
-    let who = match holder {
-        Some(holder) => format!(": {}[{}]; ", sys::escaped(holder.process.as_bytes()), holder.pid),
-        None => ": log to another group as well, or ".to_owned(),
-    };
-    let end = if holder.is_some() { "log to another group as well, or end it" } else { "end that program" };
-    format!("{taken}{who}{end}")
 }
 
 #[cfg(test)]

@@ -2,25 +2,12 @@
 
 use crate::command::{Command, ParsedWords, Positional};
 use crate::flags::defs::Scope;
-use host::log_rules::{self, LogRule};
-use lookups::nft::{self, NftError};
+use lookups::nft;
+use lookups::rules::setup::{LOG_HOOKS, LOG_TABLE, NewLogRule, PREFIX_BYTES_MAX, warn_of_expensive_rules};
 use lookups::session::{Session, SessionTarget};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
-
-/// netwren's own table: deleting it removes the rules installed here, and nothing else.
-const TABLE: &str = "inet netwren_log";
-/// The available hooks, each with its priority: before filters decide, so that packets dropped by them are seen (raw
-/// for prerouting, because packets are not defragmented before -300).
-const HOOKS: [(&str, i32); 5] =
-    [("prerouting", -300), ("input", -10), ("forward", -10), ("output", -10), ("postrouting", -10)];
-/// The kernel's limit (NF_LOG_PREFIXLEN) without the terminating NUL.
-const PREFIX_MAX: usize = 127;
-/// Bytes to copy of each packet: all headers.
-const SNAPLEN: u16 = 128;
-/// A rule with a lower threshold wakes the reader so often that it costs more than the records themselves.
-const THRESHOLD_MIN: u64 = 32;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -45,20 +32,9 @@ Examples:
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     /// Print the rule, or apply it.
-    Rule { rule: Rule, apply: bool, yes: bool },
+    Rule { rule: NewLogRule, apply: bool, yes: bool },
     /// Remove the rules.
     Undo { yes: bool },
-}
-
-/// The requested rule.
-#[derive(Debug, PartialEq, Eq)]
-struct Rule {
-    group: u16,
-    hook: &'static str,
-    priority: i32,
-    /// An nft expression; empty to match every packet.
-    matched: String,
-    prefix: String,
 }
 
 fn asked(words: &ParsedWords<'_>) -> Result<Task, String> {
@@ -77,31 +53,18 @@ fn asked(words: &ParsedWords<'_>) -> Result<Task, String> {
     let group = words.value("group").ok_or("no group: add --group N, as for `netwren log`")?;
     let group = group.parse().map_err(|_| format!("--group takes one number from 0 to 65535, not `{group}`"))?;
     let hook = words.value("hook").unwrap_or("input");
-    let (hook, priority) = HOOKS.into_iter().find(|(name, _)| *name == hook).ok_or("no such hook")?;
-    let matched = words.text("match").unwrap_or_default();
-    if matched.chars().any(|c| c.is_control() || matches!(c, ';' | '#')) {
+    let hook = LOG_HOOKS.into_iter().find(|(name, _)| *name == hook).ok_or("no such hook")?;
+    let expression = words.text("match").unwrap_or_default();
+    if expression.chars().any(|c| c.is_control() || matches!(c, ';' | '#')) {
         return Err("--match takes one nft expression, without line breaks, `;` and `#`".to_owned());
     }
-    let prefix = words.text("prefix").unwrap_or_else(|| format!("{hook}: "));
-    if prefix.len() > PREFIX_MAX || prefix.chars().any(|c| c.is_control() || matches!(c, '"' | '\\')) {
-        return Err(format!("--prefix takes up to {PREFIX_MAX} bytes without quotation marks and control characters"));
+    let prefix = words.text("prefix").unwrap_or_else(|| format!("{}: ", hook.0));
+    if prefix.len() > PREFIX_BYTES_MAX || prefix.chars().any(|c| c.is_control() || matches!(c, '"' | '\\')) {
+        return Err(format!(
+            "--prefix takes up to {PREFIX_BYTES_MAX} bytes without quotation marks and control characters"
+        ));
     }
-    Ok(Task::Rule { rule: Rule { group, hook, priority, matched, prefix }, apply, yes })
-}
-
-impl Rule {
-    /// A script that replaces the rule for the same group and hook.
-    fn script(&self) -> String {
-        let Rule { group, hook, priority, matched, prefix } = self;
-        let chain = format!("{TABLE} group{group}_{hook}");
-        let blank = if matched.is_empty() { "" } else { " " };
-        format!(
-            "add table {TABLE}\n\
-             add chain {chain} {{ type filter hook {hook} priority {priority}; policy accept; }}\n\
-             flush chain {chain}\n\
-             add rule {chain} {matched}{blank}counter log prefix \"{prefix}\" group {group} snaplen {SNAPLEN}\n"
-        )
-    }
+    Ok(Task::Rule { rule: NewLogRule { group, hook, expression, prefix }, apply, yes })
 }
 
 fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
@@ -121,7 +84,7 @@ fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
                 Ok(()) => {}
             }
             let exit = print::print(&rule.script());
-            messages.extend(warnings(rule.group));
+            messages.extend(warn_of_expensive_rules(rule.group));
             if *apply {
                 messages.push("nothing was changed, --yes applies this rule".to_owned());
             }
@@ -131,13 +94,13 @@ fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
     }
 }
 
-fn put_in_place(rule: &Rule) -> Outcome {
+fn put_in_place(rule: &NewLogRule) -> Outcome {
     match nft::apply(&rule.script()) {
         Ok(()) => {
-            let mut messages = warnings(rule.group);
+            let mut messages = warn_of_expensive_rules(rule.group);
             let group = rule.group;
             messages.push(format!(
-                "in place in table {TABLE} until the next boot: `netwren log --group {group}` shows the logged \
+                "in place in table {LOG_TABLE} until the next boot: `netwren log --group {group}` shows the logged \
                  packets, `netwren log setup --undo --yes` removes the rule"
             ));
             Outcome { exit: Exit::Ok, messages }
@@ -146,41 +109,21 @@ fn put_in_place(rule: &Rule) -> Outcome {
     }
 }
 
-/// Warnings about rules of the group that make logging expensive; empty if rules cannot be listed.
-fn warnings(group: u16) -> Vec<String> {
-    let listed = nft::list(&["-j", "list", "ruleset"]).ok();
-    let rules = listed.and_then(|text| log_rules::parse(text.as_bytes())).unwrap_or_default();
-    rules.iter().filter(|rule| rule.group == group).filter_map(dear).collect()
-}
-
-fn dear(rule: &LogRule) -> Option<String> {
-    let threshold = rule.queue_threshold.filter(|threshold| *threshold < THRESHOLD_MIN)?;
-    Some(format!(
-        "the rule in chain {}, handle {}, has queue-threshold {threshold}: it wakes the reader after every {threshold} \
-         records, and readers cannot change that; remove it from the rule",
-        rule.place(),
-        rule.handle
-    ))
-}
-
 fn undo(yes: bool) -> Outcome {
-    let words: Vec<&str> = ["list", "table"].into_iter().chain(TABLE.split(' ')).collect();
+    let words: Vec<&str> = ["list", "table"].into_iter().chain(LOG_TABLE.split(' ')).collect();
     match nft::list(&words) {
         Err(error) if error.is_absent() => {
-            Outcome::because(Exit::Ok, format!("table {TABLE} does not exist: nothing to undo"))
+            Outcome::because(Exit::Ok, format!("table {LOG_TABLE} does not exist: nothing to undo"))
         }
         Err(error) => Outcome::because(Exit::Failed, error),
         Ok(rules) if !yes => Outcome {
             exit: print::print(&rules),
             messages: vec!["nothing was changed, --yes removes these rules".to_owned()],
         },
-        Ok(_) => {
-            let gone: Result<(), NftError> = nft::apply(&format!("delete table {TABLE}\n"));
-            match gone {
-                Ok(()) => Outcome::because(Exit::Ok, format!("table {TABLE} was removed")),
-                Err(error) => Outcome::because(Exit::Failed, error),
-            }
-        }
+        Ok(_) => match nft::apply(&format!("delete table {LOG_TABLE}\n")) {
+            Ok(()) => Outcome::because(Exit::Ok, format!("table {LOG_TABLE} was removed")),
+            Err(error) => Outcome::because(Exit::Failed, error),
+        },
     }
 }
 
@@ -198,15 +141,9 @@ mod tests {
     #[test]
     fn a_rule_is_written() {
         let task = parse(&["--group", "5", "--match", "tcp dport 22", "--hook", "forward"]).unwrap();
-        let Task::Rule { rule, apply: false, yes: false } = task else { panic!("{task:?}") };
-        assert_eq!(
-            rule.script(),
-            "add table inet netwren_log\n\
-             add chain inet netwren_log group5_forward { type filter hook forward priority -10; policy accept; }\n\
-             flush chain inet netwren_log group5_forward\n\
-             add rule inet netwren_log group5_forward tcp dport 22 counter log prefix \"forward: \" group 5 snaplen \
-             128\n"
-        );
+        let (hook, expression, prefix) = (LOG_HOOKS[2], "tcp dport 22".to_owned(), "forward: ".to_owned());
+        let rule = NewLogRule { group: 5, hook, expression, prefix };
+        assert_eq!(task, Task::Rule { rule, apply: false, yes: false });
         assert_eq!(parse(&["--undo", "--yes"]).unwrap(), Task::Undo { yes: true });
     }
 

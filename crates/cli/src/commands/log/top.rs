@@ -2,8 +2,8 @@
 //!
 //! The plan is a table with groups; its source is the stream of records, read until the time is over.
 
-use super::meaning::Meaning;
-use super::{Log, with_holder};
+use super::Log;
+use super::annotators::RecordAnnotators;
 use crate::command::{Command, ParsedWords};
 use crate::commands::finish::finish;
 use crate::commands::plan::of_request;
@@ -12,6 +12,7 @@ use crate::output;
 use engine::{OneRound, Plan};
 use lookups::asked;
 use lookups::enrich::Enrichment;
+use lookups::log_groups::name_holder;
 use lookups::long_work;
 use lookups::names::{self, DnsNames};
 use lookups::session::Session;
@@ -130,14 +131,14 @@ impl Scan<LogRecords> for WhileScan<'_> {
         let _line = long_work::progress(session, "counting log records", Some(*lasts), String::new);
         let lasts_ns = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = clock::monotonic_ns().saturating_add(lasts_ns);
-        let meaning = Meaning::open(session, &self.demand, log.latency);
+        let annotators = RecordAnnotators::open(session, &self.demand, log.latency);
         let stop = || {
-            meaning.refresh();
+            annotators.refresh();
             session.interrupted() || clock::monotonic_ns() >= end_ns
         };
-        let opened = LogStream::open(session.host(), log.follow(session, &meaning, &stop));
-        let mut stream = opened.map_err(|error| with_holder(session, error))?;
-        read_all(&mut *meaning.over(&mut stream), &self.demand, each)
+        let opened = LogStream::open(session.host(), log.follow(session, &annotators, &stop));
+        let mut stream = opened.map_err(|error| name_holder(session, error))?;
+        read_all(&mut *annotators.annotate(&mut stream), &self.demand, each)
     }
 }
 

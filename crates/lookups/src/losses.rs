@@ -1,10 +1,10 @@
 //! Losses other than dropped packets, as rows in addition to the packets, or alone if packets cannot be counted.
 
-use ::drops::{DropsVia, LOSING_SOCKETS_MAX, Losses, PacketsOver, SocketDrops};
+use crate::kernel_counters::counter_reader;
+use crate::pillars;
+use crate::session::Session;
 use counters::{CounterMemory, CounterTable, NextReading};
-use lookups::pillars;
-use lookups::session::Session;
-use probes::counter_reader;
+use drops::{DropsVia, LOSING_SOCKETS_MAX, Losses, PacketsOver, SocketDrops};
 use record::rows::{Drops, KernelCounters, PacketDrop, Sockets};
 use record::{Accounting, Annotate, Demand, Each, Next, Offer, Schema, Source, SourceError, field_index};
 use std::cell::{Cell, RefCell};
@@ -21,7 +21,7 @@ const ALONE: &str = "dropped packets are not counted individually: only the kern
 
 /// The readings of a run, starting with its first round.
 #[derive(Default)]
-pub(super) struct OpenLosses {
+pub struct OpenLosses {
     /// True if packets are also counted; `None` for a recording without losses, or before the first reading.
     are_packets_counted: Cell<Option<bool>>,
     /// The reason why packets are not counted.
@@ -36,7 +36,7 @@ pub(super) struct OpenLosses {
 
 /// Marks a recording of everything. Its counters and sockets, which are saved elsewhere, also show losses, and packets
 /// were counted.
-pub(super) fn save_mark(session: &Session) {
+pub fn save_mark(session: &Session) {
     // If the recording cannot be written, the end of the run reports it.
     let _ = session.host().bytes(TAPE_KEY, "", &mut Vec::new(), |into| {
         into.push(1);
@@ -47,7 +47,7 @@ pub(super) fn save_mark(session: &Session) {
 impl OpenLosses {
     /// Takes the first readings. `why` is the reason if packets are not counted; in a replay the recording provides
     /// it.
-    pub(super) fn begin(&self, session: &Session, why: Option<String>) {
+    pub fn begin(&self, session: &Session, why: Option<String>) {
         let mut counted = Vec::new();
         let marked = session.host().bytes(TAPE_KEY, "", &mut counted, |into| {
             into.push(u8::from(why.is_none()));
@@ -68,13 +68,13 @@ impl OpenLosses {
     }
 
     /// True if readings have started.
-    pub(super) fn is_begun(&self) -> bool {
+    pub fn is_begun(&self) -> bool {
         self.are_packets_counted.get().is_some()
     }
 
     /// Reads the losses since the last reading; false if there were none. Must be called before packets are read, so
     /// that a packet dropped in between is first counted as a packet.
-    pub(super) fn read(&self, session: &Session) -> bool {
+    pub fn read(&self, session: &Session) -> bool {
         if !self.is_begun() {
             return false;
         }
@@ -142,7 +142,7 @@ impl OpenLosses {
 
 /// The losses without a packet of each round: their rows follow those of packets, or replace them if packets are not
 /// counted.
-pub(super) struct OtherLosses<'a> {
+pub struct OtherLosses<'a> {
     open: &'a OpenLosses,
     /// True if packets are not counted.
     is_alone: bool,
@@ -155,7 +155,7 @@ pub(super) struct OtherLosses<'a> {
 
 impl<'a> OtherLosses<'a> {
     /// Adds the losses that `open` has read; `via` is `--via`.
-    pub(super) fn new(open: &'a OpenLosses, via: Option<DropsVia>) -> OtherLosses<'a> {
+    pub fn new(open: &'a OpenLosses, via: Option<DropsVia>) -> OtherLosses<'a> {
         let is_alone = via == Some(DropsVia::Counters) || open.are_packets_counted.get() == Some(false);
         let (losses, missing) = Default::default();
         OtherLosses { open, is_alone, losses, missing, added: None }

@@ -3,9 +3,9 @@
 //!
 //! If the kernel sends entries with records, they are decoded. Otherwise they are looked up (docs/adr/0024).
 
+use super::{Asking, EntryLookups, Questions, SeenPacket, UnknownWords, open_queries};
+use crate::session::Session;
 use conntrack::CtDecoder;
-use lookups::packet_entries::{Asking, EntryLookups, Questions, SeenPacket, UnknownWords, open_queries};
-use lookups::session::Session;
 use nflog::Preview;
 use record::rows::{
     Conntrack, CtAttrs, CtDirection, EntrySource, LogRecord, LogRecords, PacketEntry, PacketState, log_need,
@@ -15,8 +15,8 @@ use runtime::messages::say;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The known entries. Shared by the stream and by the preview of its records.
-pub(super) struct Entries<'s> {
+/// The conntrack entries of log records. Shared by the stream and by the preview of its records.
+pub struct RecordEntries<'s> {
     /// True if the kernel sends entries with records; in a replay, if it did so then.
     are_sent: Cell<bool>,
     lookups: EntryLookups<'s>,
@@ -32,9 +32,9 @@ struct SentCounts {
     malformed: u64,
 }
 
-impl<'s> Entries<'s> {
+impl<'s> RecordEntries<'s> {
     /// Prepares queries, if the demand includes entries.
-    pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>) -> Option<Entries<'s>> {
+    pub fn open(session: &'s Session, demand: &Demand<LogRecords>) -> Option<RecordEntries<'s>> {
         if demand.need & log_need::ENTRY == 0 {
             return None;
         }
@@ -52,18 +52,18 @@ impl<'s> Entries<'s> {
             say(&format!("{}: {error}", WORDS.unknown));
         }
         let lookups = EntryLookups::new(questions, answers, trouble);
-        Some(Entries { are_sent: are_sent.into(), lookups, counts: RefCell::default() })
+        Some(RecordEntries { are_sent: are_sent.into(), lookups, counts: RefCell::default() })
     }
 
     /// Switches to the session's current namespaces, if they have changed.
-    pub(super) fn find_namespaces(&self, session: &Session) {
+    pub fn find_namespaces(&self, session: &Session) {
         if !self.are_sent() {
             self.lookups.find_namespaces(session);
         }
     }
 
     /// True if the kernel sends entries with records.
-    pub(super) fn are_sent(&self) -> bool {
+    pub fn are_sent(&self) -> bool {
         self.are_sent.get()
     }
 
@@ -123,7 +123,7 @@ const WORDS: UnknownWords = UnknownWords {
     without: "records without their connection",
 };
 
-impl Preview for Entries<'_> {
+impl Preview for RecordEntries<'_> {
     fn record(&self, record: &LogRecord<'_>) {
         if self.are_sent() || record.ct_attrs.is_some() {
             return;
@@ -142,7 +142,7 @@ impl Preview for Entries<'_> {
 }
 
 /// Adds the entry to each record. The entries have previewed the records.
-impl Annotate<LogRecords> for &Entries<'_> {
+impl Annotate<LogRecords> for &RecordEntries<'_> {
     fn explain(&self, offer: &mut Offer) {
         let how = if self.are_sent() { "sent with each record" } else { "looked up after the packet" };
         offer.explain.push(format!("conntrack entries via netlink: {how}"));
@@ -168,9 +168,9 @@ mod tests {
     use record::rows::{CtStatus, CtTuple, PacketHeaders, ip_proto};
 
     /// Entries as from a kernel that sends them with records.
-    fn sent() -> Entries<'static> {
+    fn sent() -> RecordEntries<'static> {
         let lookups = EntryLookups::new(Rc::default(), None, None);
-        Entries { are_sent: true.into(), lookups, counts: RefCell::default() }
+        RecordEntries { are_sent: true.into(), lookups, counts: RefCell::default() }
     }
 
     /// The bytes that `__ctnetlink_glue_build` (net/netfilter/nf_conntrack_netlink.c) puts into NFULA_CT for a

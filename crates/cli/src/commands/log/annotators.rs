@@ -1,0 +1,52 @@
+//! The annotators of log records: processes, rules and conntrack entries, as far as columns and filter require them.
+
+use lookups::owners::readings::SessionReadings;
+use lookups::packet_entries::RecordEntries;
+use lookups::rules::LoggingRules;
+use lookups::session::Session;
+use owners::SocketOwners;
+use record::rows::{LogRecords, log_need};
+use record::{Annotate, Demand, Stream, annotated};
+use std::time::Duration;
+
+/// The readings in addition to records.
+pub(super) struct RecordAnnotators<'s> {
+    session: &'s Session,
+    rules: Option<LoggingRules<'s>>,
+    /// They must see the records of a batch before they are handed out.
+    pub(super) entries: Option<RecordEntries<'s>>,
+    needs_owners: bool,
+}
+
+impl<'s> RecordAnnotators<'s> {
+    /// Reads the data required by `demand`. Must be called before groups are bound, so that no change of rules is
+    /// missed.
+    pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>, latency: Duration) -> RecordAnnotators<'s> {
+        RecordAnnotators {
+            session,
+            rules: LoggingRules::open(session, demand, latency),
+            entries: RecordEntries::open(session, demand),
+            needs_owners: demand.need & log_need::OWNERS != 0,
+        }
+    }
+
+    /// Reads changed data again. Must be called several times per second.
+    pub(super) fn refresh(&self) {
+        if self.session.take_found() {
+            self.rules.iter().for_each(LoggingRules::find_namespaces);
+            self.entries.iter().for_each(|entries| entries.find_namespaces(self.session));
+        }
+        self.rules.iter().for_each(LoggingRules::refresh);
+    }
+
+    /// The records of `stream` with owners, rules and entries.
+    pub(super) fn annotate<'r>(&'r self, stream: &'r mut dyn Stream<LogRecords>) -> Box<dyn Stream<LogRecords> + 'r> {
+        let owners = self.needs_owners.then(|| SocketOwners::new(SessionReadings::new(self.session)));
+        let annotators: [Option<Box<dyn Annotate<LogRecords> + 'r>>; 3] = [
+            owners.map(|owners| Box::new(owners) as _),
+            self.rules.as_ref().map(|rules| Box::new(rules) as _),
+            self.entries.as_ref().map(|entries| Box::new(entries) as _),
+        ];
+        annotated(stream, annotators.into_iter().flatten())
+    }
+}

@@ -327,7 +327,6 @@ fn mistakes_are_shown_at_their_place() {
 }
 
 #[test]
-// long: one table of cases.
 fn mistakes_in_words() {
     for (text, expected) in [
         ("qqqq = 1", "1: unknown field `qqqq`; `netwren sockets --columns help` lists them"),
@@ -367,6 +366,14 @@ fn mistakes_in_words() {
         ),
         ("process ~ \"(\"", "11: bad regular expression: unclosed group"),
         ("process ~ \"(a{1000}){1000}\"", "11: bad regular expression: it compiles to more than 1048576 bytes"),
+    ] {
+        assert_eq!(message(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn mistakes_in_numbers_and_addresses() {
+    for (text, expected) in [
         ("local_port = 70000", "14: ports end at 65535"),
         ("local_port = https", "14: a port is a number from 0 to 65535, or a name from /etc/services"),
         ("local_port in (1, 9-3)", "19: this range ends before it starts"),

@@ -191,7 +191,7 @@ fn root_what_conntrack_tells_and_no_more() {
     ours.read_until("we have told of every end", |lines| gone(lines, "destroy"));
     theirs.read_until("so has conntrack", |lines| gone(lines, "[DESTROY]"));
     let (ours, ran) = ours.end();
-    ran.says(0, &["new entries", "ended"]);
+    ran.says(0, &["new entries", "destroyed"]);
     let (theirs, _) = theirs.end();
     assert_same(counted(ours), counted(theirs).iter().map(|line| in_our_words(line)).collect());
 }
@@ -241,7 +241,7 @@ fn root_a_session_log_has_bytes_and_duration() {
         flush(&lab);
         log.read_until("the end of it", |lines| !lines.is_empty());
         let (lines, ran) = log.end();
-        ran.says(0, &[events, "4 ended"]);
+        ran.says(0, &[events, "4 destroyed"]);
         let cells: Vec<&str> = lines[0].split('\t').collect();
         assert_eq!((lines.len(), cells[0], cells[1]), (1, "destroy", address.to_string().as_str()), "{lines:?}");
         let number = |index: usize| cells[index].parse::<u64>().unwrap();

@@ -1,6 +1,7 @@
 //! Comparison of a host with a recording from when it was well. Start reading at [`compare`].
 
-use crate::checks::{Moved, SETTINGS, Sample};
+use crate::checks::SETTINGS;
+use crate::seen::{Moved, Sample};
 use record::rows::{BaselineChange, BaselineVerb, ChangedThing, CounterKind, CounterSource, Finding};
 use std::collections::BTreeMap;
 

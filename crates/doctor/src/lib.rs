@@ -7,4 +7,5 @@
 pub mod baseline;
 pub mod checks;
 pub mod nat;
+pub mod seen;
 pub mod stateless;

@@ -60,6 +60,14 @@ impl<T: Table> Source<T> for Asked<'_, T> {
     }
 }
 
+/// Calls `then` with a source; in a recording or replay with one that notes or compares the demanded fields.
+pub fn with_asked<T: Table, R>(host: &Host, source: &dyn Source<T>, then: impl FnOnce(&dyn Source<T>) -> R) -> R {
+    match host.mode() {
+        Mode::Live => then(source),
+        _ => then(&Asked::new(source, host, |_, demanded| demanded)),
+    }
+}
+
 /// The `need` bits that a recording of sockets contains.
 pub fn of_sockets(interface: &str, demanded: u64) -> u64 {
     // The walk copies single members of `tcp_info`: only those requested by name. It always has the interface, and

@@ -1,6 +1,6 @@
 //! Listens for hosts that send ARP with one of this host's IPv4 addresses.
 
-use doctor::checks::{Conflict, Sample};
+use doctor::seen::{Conflict, Sample};
 use host::Links;
 use host::arp_claims::{self, ArpClaim, ArpWatch};
 use record::rows::{Link, LinkAddr};

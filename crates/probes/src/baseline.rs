@@ -1,7 +1,8 @@
 //! Changes of a host since a recording of it.
 
 use doctor::baseline::{BaselineSide, Describe, compare, is_of_machine};
-use doctor::checks::{Sample, diagnose};
+use doctor::checks::diagnose;
+use doctor::seen::Sample;
 use engine::{OneRound, Plan};
 use lookups::asked;
 use lookups::enrich::Enrichment;

@@ -1,6 +1,6 @@
 //! FTP and TFTP control connections without a conntrack helper.
 
-use doctor::checks::{CONTROLS_MAX, Control, ControlKind, DropSeen, Sample};
+use doctor::seen::{CONTROLS_MAX, Control, ControlKind, DropSeen, Sample};
 use record::Accounting;
 use record::rows::{Conntrack, CtTuple, ip_proto};
 

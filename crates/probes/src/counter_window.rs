@@ -1,8 +1,8 @@
 //! Two readings of the kernel's counters: the base of each sample, because the time between them is the window.
 
 use counters::{CounterMemory, CounterTable, NextReading};
-use doctor::checks::Sample;
-use lookups::asked::Asked;
+use doctor::seen::Sample;
+use lookups::asked::with_asked;
 use lookups::kernel_counters::counter_reader;
 use lookups::long_work;
 use lookups::session::Session;
@@ -12,7 +12,7 @@ use runtime::messages::say;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use sys::{Mode, clock};
+use sys::clock;
 
 /// Samples by namespace; the host's has the key `None`.
 pub(crate) type Samples = BTreeMap<Option<u64>, Sample>;
@@ -94,10 +94,7 @@ impl CounterWindow {
         let reader = counter_reader(session, namespaces.as_deref(), self.drivers);
         let next = || self.next(session);
         let source = CounterTable::of_two(reader, &self.memory, &next).changed_only(self.changed_only);
-        match session.host().mode() {
-            Mode::Live => then(&source),
-            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
-        }
+        with_asked(session.host(), &source, then)
     }
 
     /// Makes a sample of each namespace and of the host from the two readings.

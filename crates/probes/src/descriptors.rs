@@ -1,6 +1,6 @@
 //! Open files of processes with waiting connections.
 
-use doctor::checks::{Descriptors, Holder, Queue};
+use doctor::seen::{Descriptors, Holder, Queue};
 use host::processes::Identity;
 use record::Accounting;
 use sys::{Errno, Host, SysError};

@@ -1,7 +1,7 @@
 //! One pass over the conntrack table, for probes and for advice.
 
 use conntrack::{AllNetnsConntrack, Chains, ConntrackSource, Options};
-use doctor::checks::Sample;
+use doctor::seen::Sample;
 use lookups::session::Session;
 use record::rows::{Conntrack, CounterSource, Nat};
 use record::{Accounting, Demand, Each, Next, Scan, Schema, SourceError, field_index};

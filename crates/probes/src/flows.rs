@@ -1,6 +1,6 @@
 //! Tracked flows: those without a reply, and DNS queries.
 
-use doctor::checks::{DESTINATIONS_MAX, FlowCensus, Sample};
+use doctor::seen::{DESTINATIONS_MAX, FlowCensus, Sample};
 use record::Accounting;
 use record::rows::{Conntrack, CtState, CtStatus, ip_proto};
 

@@ -2,7 +2,7 @@
 //!
 //! A check of `doctor` names the probes that it needs. [`Watch`] takes their steps in an order that is the same for all
 //! of them: first reading, window, second reading, and then what these readings call for. Each probe is a file that
-//! implements `ProbeReader`; the data that it reads has its types in `doctor::checks`. Start reading at
+//! implements `ProbeReader`; the data that it reads has its types in `doctor::seen`. Start reading at
 //! [`Watch::samples`].
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ pub mod baseline;
 mod controls;
 mod counter_window;
 mod descriptors;
-mod drop_watch;
+mod drops;
 mod entries;
 mod flows;
 pub mod home;
@@ -29,5 +29,5 @@ mod watch;
 
 pub use counter_window::CounterWindow;
 pub use descriptors::forgive_missing;
-pub use drop_watch::{DropWatch, drop_scope};
+pub use drops::{DropWatch, drop_scope};
 pub use watch::{Watch, begun_ns, save};

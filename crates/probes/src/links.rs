@@ -1,6 +1,6 @@
 //! Interfaces: their state, speed and duplex, and IPv6 addresses that another host also has.
 
-use doctor::checks::{LinkSeen, ModeSeen, Sample};
+use doctor::seen::{LinkSeen, ModeSeen, Sample};
 use host::HostError;
 use host::link_modes::{self, LINK_MODES_MAX, LinkMode};
 use host::links::LINKS_MAX;

@@ -1,6 +1,6 @@
 //! Finds rules that log to a group without a reader.
 
-use doctor::checks::{Moved, Sample, UnreadRule};
+use doctor::seen::{Moved, Sample, UnreadRule};
 use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES, RULES_MAX};
 use record::Accounting;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Neighbours that do not answer requests for their hardware address.
 
-use doctor::checks::{NeighbourSeen, Sample};
+use doctor::seen::{NeighbourSeen, Sample};
 use host::neighbours::{self, NEIGHBOURS_MAX, SilentNeighbour};
 use record::Accounting;
 use std::collections::BTreeMap;

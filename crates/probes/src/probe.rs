@@ -1,6 +1,6 @@
 //! The steps of a probe, and what it reads with.
 
-use doctor::checks::Sample;
+use doctor::seen::Sample;
 use host::{HostError, Links};
 use lookups::session::Session;
 use record::{Accounting, Lookups};
@@ -16,29 +16,19 @@ use crate::settings::NetSettings;
 /// what earlier steps of other probes put into the samples; if those probes were not chosen, that is empty.
 pub(crate) trait ProbeReader {
     /// Takes a first reading in a network namespace, which the calling thread is in.
-    fn first(&mut self, netns: &InNetns<'_>, stats: &mut Accounting) {
-        let _ = (netns, stats);
-    }
+    fn first(&mut self, _netns: &InNetns<'_>, _stats: &mut Accounting) {}
 
     /// Begins the window for the whole host.
-    fn begin(&mut self, round: &Round<'_>, stats: &mut Accounting) {
-        let _ = (round, stats);
-    }
+    fn begin(&mut self, _round: &Round<'_>, _stats: &mut Accounting) {}
 
     /// Ends the window for the whole host.
-    fn end(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
-        let _ = (round, samples, stats);
-    }
+    fn end(&mut self, _round: &Round<'_>, _samples: &mut Samples, _stats: &mut Accounting) {}
 
     /// Takes the second reading in a network namespace, which the calling thread is in.
-    fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
-        let _ = (netns, sample, stats);
-    }
+    fn second(&mut self, _netns: &InNetns<'_>, _sample: &mut Sample, _stats: &mut Accounting) {}
 
     /// Reads what is only needed because of the data in the samples.
-    fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
-        let _ = (round, samples, stats);
-    }
+    fn follow(&mut self, _round: &Round<'_>, _samples: &mut Samples, _stats: &mut Accounting) {}
 
     /// For a recording of everything: reads data of a network namespace that no table of the recording has.
     fn save(&mut self, netns: &InNetns<'_>, stats: &mut Accounting) {

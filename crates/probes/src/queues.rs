@@ -1,6 +1,6 @@
 //! Packet queues for programs, as listed by nfnetlink_queue.
 
-use doctor::checks::{Moved, NfQueue, Sample};
+use doctor::seen::{Moved, NfQueue, Sample};
 use record::Accounting;
 use std::collections::BTreeMap;
 use sys::{Errno, Host};

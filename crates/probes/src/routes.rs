@@ -1,6 +1,6 @@
 //! Next hops, and routes that reject packets.
 
-use doctor::checks::DropSeen;
+use doctor::seen::DropSeen;
 use host::NetnsSource;
 use record::rows::{Route, Routes};
 use record::{Accounting, Demand, Next, Source};

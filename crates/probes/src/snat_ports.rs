@@ -1,7 +1,7 @@
 //! Counts the source ports in use where connections were refused for lack of a free port.
 
-use doctor::checks::Sample;
 use doctor::nat::PortCensus;
+use doctor::seen::Sample;
 use record::Accounting;
 use record::rows::{Conntrack, CounterSource};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! TCP, UDP, netlink and packet sockets, read in one pass at the beginning and one at the end of the window.
 
-use doctor::checks::{Holder, SOCKETS_MAX, SocketCensus};
+use doctor::seen::{Holder, SOCKETS_MAX, SocketCensus};
 use lookups::lazy_ifaces::NumberedIfaces;
 use lookups::pillars;
 use record::rows::{Socket, Sockets};

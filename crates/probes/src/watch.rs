@@ -1,6 +1,7 @@
 //! Observes the host in rounds: the steps of all probes, in their order.
 
-use doctor::checks::{Probe, Sample};
+use doctor::checks::Probe;
+use doctor::seen::Sample;
 use lookups::session::Session;
 use record::{Accounting, Lookups, SourceError};
 use std::cell::{Cell, RefCell};
@@ -12,7 +13,7 @@ use crate::arp::ArpReader;
 use crate::controls::ControlReader;
 use crate::counter_window::CounterWindow;
 use crate::descriptors::DescriptorReader;
-use crate::drop_watch::{DropReader, DropWatch};
+use crate::drops::{DropReader, DropWatch};
 use crate::flows::FlowReader;
 use crate::links::LinkReader;
 use crate::log_groups::LogGroupReader;

@@ -7,12 +7,11 @@ use crate::request::{Repeat, TableRequest};
 use crate::rounds;
 use conntrack::stats::{StatMemory, StatOptions, StatSource};
 use engine::Run;
-use lookups::asked::Asked;
+use lookups::asked::with_asked;
 use lookups::session::Session;
 use record::rows::NatStats;
 use record::{Accounting, Lookups, Sink, Source};
 use std::cell::RefCell;
-use sys::Mode;
 
 /// Reads the counters and settings of a request into a sink.
 pub fn read_stats(session: &Session, request: &TableRequest<'_>, sink: &mut dyn Sink) -> Result<Run, TableError> {
@@ -46,9 +45,6 @@ impl SourceProvider<NatStats> for StatsProvider {
         let namespaces = session.namespaces();
         let ways = session.ways(namespaces.as_deref());
         let source = StatSource::new(session.host(), ways, self.options, self.memory.as_ref());
-        match session.host().mode() {
-            Mode::Live => then(&source),
-            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
-        }
+        with_asked(session.host(), &source, then)
     }
 }

@@ -7,10 +7,9 @@ use crate::request::TableRequest;
 use crate::rounds;
 use engine::Run;
 use host::{NetnsSource, NetnsTable};
-use lookups::asked::Asked;
+use lookups::asked::with_asked;
 use lookups::session::Session;
 use record::{Accounting, Lookups, Sink, Source};
-use sys::Mode;
 
 /// Reads a table of the session's namespaces.
 pub struct NetnsProvider;
@@ -25,10 +24,7 @@ impl<T: NetnsTable> SourceProvider<T> for NetnsProvider {
     ) -> R {
         let namespaces = session.namespaces();
         let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
-        match session.host().mode() {
-            Mode::Live => then(&source),
-            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
-        }
+        with_asked(session.host(), &source, then)
     }
 }
 

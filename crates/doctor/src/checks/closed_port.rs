@@ -4,8 +4,8 @@ use record::Proto;
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
-use super::surroundings::DropSeen;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::DropSeen;
 
 /// Fewest packets for a finding; fewer are normal noise.
 const SOME: u64 = 10;

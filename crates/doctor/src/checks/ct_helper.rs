@@ -16,9 +16,9 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::surroundings::{Control, ControlKind, DropSeen};
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::{Control, ControlKind, DropSeen};
 
 /// Fewest packets for a finding.
 const FEW: u64 = 3;

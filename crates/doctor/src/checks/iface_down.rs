@@ -3,9 +3,9 @@
 use record::rows::CounterSource::Snmp;
 use record::rows::{Confidence, Severity};
 
-use super::surroundings::{LinkSeen, SET_DOWN};
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::{LinkSeen, SET_DOWN};
 
 /// Fewest packets without a route that a downed interface explains.
 const SOME: u64 = 3;

@@ -3,9 +3,9 @@
 use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
 
-use super::surroundings::{LinkSeen, ModeSeen};
 use super::words::{argument, of_object, state};
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::{LinkSeen, ModeSeen};
 
 /// Interface counters that grow if one end of a link is half duplex and the other is not.
 const MISMATCH: &[&str] = &["collisions", "tx_window_errors", "tx_aborted_errors", "rx_crc_errors"];

@@ -4,7 +4,8 @@ use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
 use super::words::state;
-use super::{Check, Findings, Probe, Queue, Sample};
+use super::{Check, Findings, Probe, Sample};
+use crate::seen::Queue;
 
 pub(super) const CHECK: Check = Check {
     id: "listen-overflow",
@@ -29,8 +30,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let title = format!("{} does not accept connections: its accept queue is full", listener.words());
         found
             .add(Severity::Warning, Confidence::Certain, title)
-            .object(listener.name.clone())
-            .holder(&listener.owner)
+            .socket(listener)
             .proof([state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))])
             .cost("nothing while no client connects; the next connections are lost")
             .remedy("", "find out why the program does not accept: it may be stopped, or out of file descriptors", "");
@@ -44,9 +44,9 @@ fn is_full(listener: &Queue) -> bool {
 
 fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue]) {
     let worst = full.iter().max_by_key(|one| one.queue);
-    let (title, object) = match worst {
-        Some(one) => (format!("{} accepts too slowly: its accept queue is full", one.words()), one.name.clone()),
-        None => ("an accept queue overflows: its program accepts too slowly".to_owned(), String::new()),
+    let title = match worst {
+        Some(one) => format!("{} accepts too slowly: its accept queue is full", one.words()),
+        None => "an accept queue overflows: its program accepts too slowly".to_owned(),
     };
     let limit_of_all = sample.setting("core/somaxconn", 0);
     let is_capped = worst.is_some_and(|one| one.limit.map(i64::from) == limit_of_all);
@@ -57,8 +57,7 @@ fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue
     let proof = ["TcpExtListenOverflows", "TcpExtListenDrops"].map(|name| sample.evidence(Netstat, name, None));
     let draft = found
         .add(Severity::Critical, Confidence::Certain, title)
-        .object(object)
-        .holder(worst.map(|one| &one.owner))
+        .socket(worst.copied())
         .proof(proof.into_iter().flatten())
         .proof(queues)
         .lost(lost, "connections not accepted")

@@ -1,8 +1,7 @@
 //! Sockets whose own drop count grew.
 
+use crate::seen::Queue;
 use record::rows::Evidence;
-
-use super::census::Queue;
 
 /// A socket that dropped packets or messages within the window.
 pub(super) struct Loser<'s> {

@@ -5,8 +5,6 @@
 
 mod asymmetric_route;
 mod bridge_nf;
-mod cause;
-mod census;
 mod checksum;
 mod close_wait;
 mod closed_port;
@@ -19,6 +17,7 @@ mod ct_invalid;
 mod ct_unreplied;
 mod dad_failed;
 mod dns_silent;
+mod dropped;
 mod fd_limit;
 mod forwarding_off;
 mod iface_down;
@@ -29,7 +28,6 @@ mod link_mode;
 mod listen_overflow;
 mod losers;
 mod martian;
-mod moved;
 mod mtu;
 mod mtu_mismatch;
 mod neigh_failed;
@@ -58,12 +56,10 @@ mod retransmits;
 mod route_refuses;
 mod rp_filter;
 mod rule_drop;
-mod sample;
 mod snat_ports;
 mod socket_filter;
 mod softnet_drop;
 mod softnet_squeeze;
-mod surroundings;
 mod syn_cookies;
 mod syn_retrans;
 mod tc_xdp_drop;
@@ -74,17 +70,9 @@ mod udp_rcvbuf;
 mod unread_queue;
 mod words;
 
-pub use census::{
-    Holder, LateReader, NameOwner, PeerHost, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed,
-};
-pub use moved::Moved;
 pub use probe::{Probe, probes_of};
-pub use sample::{Descriptors, Sample};
-pub use surroundings::{
-    CONTROLS_MAX, Conflict, Control, ControlKind, DESTINATIONS_MAX, DropSeen, FlowCensus, LinkSeen, ModeSeen,
-    NeighbourSeen, NfQueue, RuleSeen, Surroundings, UnreadRule,
-};
 
+use crate::seen::{Holder, Queue, Sample};
 use record::rows::{Confidence, Evidence, Finding, Remedy, Severity};
 
 /// A check: its rule, and the texts that explain it.
@@ -258,6 +246,14 @@ impl FindingBuilder<'_> {
                 finding.confidence = Confidence::Likely;
             }
         })
+    }
+
+    /// States that the finding is about a socket and names its owner; `None` if the socket is unknown.
+    fn socket<'q>(self, socket: impl Into<Option<&'q Queue>>) -> Self {
+        match socket.into() {
+            Some(socket) => self.object(&*socket.name).holder(&socket.owner),
+            None => self,
+        }
     }
 
     /// Sets the socket, interface or table that the finding is about.

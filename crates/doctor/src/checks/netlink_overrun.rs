@@ -31,8 +31,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     };
     found
         .add(Severity::Warning, Confidence::Certain, title)
-        .object(all.first().map_or(String::new(), |one| one.socket.name.clone()))
-        .holder(all.first().map(|one| &one.socket.owner))
+        .socket(all.first().map(|one| one.socket))
         .proof(all.iter().take(8).map(Loser::evidence))
         .proof(dropped.evidence())
         .lost(lost.max(dropped.count), "messages missed")

@@ -7,9 +7,9 @@ use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Evidence, Severity};
 use std::collections::BTreeMap;
 
-use super::surroundings::UnreadRule;
 use super::words::{argument, state};
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::UnreadRule;
 
 pub(super) const CHECK: Check = Check {
     id: "nflog-nobody",

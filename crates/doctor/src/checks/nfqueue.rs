@@ -2,8 +2,8 @@
 
 use record::rows::{Confidence, Evidence, Severity};
 
-use super::surroundings::NfQueue;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::{Moved, NfQueue};
 
 pub(super) const CHECK: Check = Check {
     id: "nfqueue",
@@ -33,7 +33,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         None => "a rule queues packets to a queue that no program reads, or that is full".to_owned(),
     };
     let proof = queues.iter().flat_map(|queue| {
-        let of = |name: &str, moved: super::Moved| Evidence {
+        let of = |name: &str, moved: Moved| Evidence {
             counter: format!("{name} of queue {}", queue.number),
             before: moved.before,
             after: moved.after,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::words::{argument, of_object};
 use super::{Check, Findings, Sample};
+use crate::seen::Moved;
 
 pub(super) const CHECK: Check = Check {
     id: "nic-errors",
@@ -23,7 +24,7 @@ const ERRORS: &[&str] =
     &["rx_errors", "tx_errors", "rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "rx_crc_errors"];
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let mut ifaces: BTreeMap<&[u8], Vec<(&str, super::Moved)>> = BTreeMap::new();
+    let mut ifaces: BTreeMap<&[u8], Vec<(&str, Moved)>> = BTreeMap::new();
     for name in ERRORS {
         for (iface, moved) in sample.objects(Iface, name).filter(|(_, moved)| moved.grown() > 0) {
             ifaces.entry(iface).or_default().push((name, moved));

@@ -4,8 +4,8 @@ use record::Addr;
 use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
-use super::surroundings::DropSeen;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::DropSeen;
 
 pub(super) const CHECK: Check = Check {
     id: "no-route",

@@ -3,9 +3,9 @@
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
-use super::cause::VAGUE;
-use super::surroundings::DropSeen;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::DropSeen;
+use crate::seen::cause::VAGUE;
 
 /// Fewest packets for a finding; fewer are normal noise.
 const SOME: u64 = 5;

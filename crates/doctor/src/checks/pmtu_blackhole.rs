@@ -2,9 +2,9 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::census::Stuck;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::Stuck;
 
 /// Fewest waiting bytes for a large packet: more than a segment with the smallest usual MTU.
 const LARGE: u32 = 1200;

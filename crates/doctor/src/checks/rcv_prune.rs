@@ -39,8 +39,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     };
     found
         .add(Severity::Warning, Confidence::Likely, title)
-        .object(worst.map_or_else(String::new, |one| one.name.clone()))
-        .holder(worst.map(|one| &one.owner))
+        .socket(worst)
         .proof(proof)
         .lost(lost, "segments discarded")
         .remedy("netwren sockets 'proto = tcp' --sort recv_q --limit 10", "shows the processes that do not read", "")

@@ -4,9 +4,9 @@ use record::Proto;
 use record::rows::CounterSource::{Conntrack, Snmp, Snmp6};
 use record::rows::{Confidence, NetfilterHook, Severity};
 
-use super::surroundings::DropSeen;
 use super::words::percent;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::DropSeen;
 
 /// Fewest drops for a warning, which must also be 1 % of the packets; fewer are normal noise.
 const SOME: u64 = 5;

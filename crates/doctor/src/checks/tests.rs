@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
+use crate::seen::{
+    Conflict, Control, ControlKind, Descriptors, DropSeen, FlowCensus, LateReader, LinkSeen, ModeSeen, Moved,
+    NeighbourSeen, NfQueue, PortsInUse, Stuck, Unclosed, UnreadRule,
+};
 use record::rows::CounterSource::{self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet};
 
 type Row = (CounterSource, &'static str, &'static str, i64, i64);

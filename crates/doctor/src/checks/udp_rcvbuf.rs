@@ -39,8 +39,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     ];
     found
         .add(Severity::Critical, Confidence::Certain, title)
-        .object(losers.first().map_or_else(String::new, |one| one.socket.name.clone()))
-        .holder(losers.first().map(|one| &one.socket.owner))
+        .socket(losers.first().map(|one| one.socket))
         .proof(of_all.into_iter().flatten())
         .proof(of_sockets)
         .lost(lost, "datagrams dropped")

@@ -23,8 +23,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let title = format!("{who} does not read from {}: {} KiB are waiting", one.name, one.queue / 1024);
         found
             .add(Severity::Warning, Confidence::Likely, title)
-            .object(one.name.clone())
-            .holder(who)
+            .socket(one)
             .proof([Evidence {
                 counter: format!("recv_q of {}", one.name),
                 before: Some(before.queue.into()),

@@ -1,8 +1,7 @@
 //! Words for sentences and commands, and evidence.
 
+use crate::seen::Moved;
 use record::rows::Evidence;
-
-use super::moved::Moved;
 
 /// A name from outside as an argument of a displayed command. Returns `generic` (`IFACE`) instead if a shell would
 /// read the name as more than one word, so that a copied command cannot execute it.

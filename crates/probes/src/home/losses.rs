@@ -1,7 +1,7 @@
 //! Drops from the kernel's own counters, if no BPF program can count them.
 
 use super::{LIST_MAX, netns};
-use doctor::checks::Sample;
+use doctor::seen::Sample;
 use drops::{LOSSES, LossCounter};
 use record::rows::{CounterSource, HomeScreen};
 use record::{Lookups, OwnedObject, Value};

@@ -4,7 +4,7 @@ mod losses;
 
 pub use losses::losses_of;
 
-use doctor::checks::Sample;
+use doctor::seen::Sample;
 use record::rows::{CounterSource, Finding, HomeScreen};
 use record::{Accounting, Columns, Key, LookupId, Lookups, Member, Next, OwnedObject, Round, Sink, SinkError, Value};
 

@@ -5,7 +5,7 @@ use super::super::table;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use lookups::asked::Asked;
+use lookups::asked::with_asked;
 use lookups::long_work;
 use lookups::session::Session;
 use profile::{ProfileError, StageProbe, StageSource};
@@ -15,7 +15,6 @@ use runtime::messages::say;
 use runtime::outcome::Outcome;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
-use sys::Mode;
 use tables::{Repeat, RoundTime, SourceProvider, Windows};
 
 /// Default duration of the measurement.
@@ -92,9 +91,6 @@ impl SourceProvider<PathStages> for StageProvider {
         then: impl FnOnce(&dyn Source<PathStages>) -> R,
     ) -> R {
         let source = StageSource::new(session.host(), session.netns_id(), self.all, &self.probe);
-        match session.host().mode() {
-            Mode::Live => then(&source),
-            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
-        }
+        with_asked(session.host(), &source, then)
     }
 }

@@ -5,7 +5,7 @@ use super::super::{plan, table};
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use lookups::asked::Asked;
+use lookups::asked::with_asked;
 use lookups::long_work;
 use lookups::session::Session;
 use profile::{ChainSource, ProfileError, SampleOptions, SampleSource, Sampler, SamplerBackend};
@@ -15,7 +15,6 @@ use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::cell::RefCell;
 use std::time::Duration;
-use sys::Mode;
 use tables::{Repeat, RoundTime, SourceProvider, Windows};
 
 /// Default duration of sampling.
@@ -119,14 +118,6 @@ impl SampleProvider {
         self.sampler.replace(Some(sampler));
         Ok(if goes_on { over } else { RoundTime::LastInterval })
     }
-
-    /// Calls `then` with the source, wrapped for recordings and replays to report missing fields.
-    fn through<T: Table, R>(session: &Session, source: &dyn Source<T>, then: impl FnOnce(&dyn Source<T>) -> R) -> R {
-        match session.host().mode() {
-            Mode::Live => then(source),
-            _ => then(&Asked::new(source, session.host(), |_, demanded| demanded)),
-        }
-    }
 }
 
 impl SourceProvider<CpuGroups> for SampleProvider {
@@ -141,7 +132,7 @@ impl SourceProvider<CpuGroups> for SampleProvider {
         _: &mut Accounting,
         then: impl FnOnce(&dyn Source<CpuGroups>) -> R,
     ) -> R {
-        SampleProvider::through(session, &SampleSource::new(session.host(), self.options, &self.sampler), then)
+        with_asked(session.host(), &SampleSource::new(session.host(), self.options, &self.sampler), then)
     }
 }
 
@@ -157,7 +148,7 @@ impl SourceProvider<CallChains> for SampleProvider {
         _: &mut Accounting,
         then: impl FnOnce(&dyn Source<CallChains>) -> R,
     ) -> R {
-        SampleProvider::through(session, &ChainSource::new(session.host(), self.options, &self.sampler), then)
+        with_asked(session.host(), &ChainSource::new(session.host(), self.options, &self.sampler), then)
     }
 }
 

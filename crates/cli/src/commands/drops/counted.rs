@@ -3,7 +3,7 @@
 use crate::command::SaveRound;
 use crate::commands::saved;
 use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
-use lookups::asked::Asked;
+use lookups::asked::{Asked, with_asked};
 use lookups::long_work;
 use lookups::losses::{OpenLosses, OtherLosses, save_mark};
 use lookups::rules::{DroppingRules, OpenRules};
@@ -193,9 +193,6 @@ impl SourceProvider<Drops> for DropProvider {
         let drops = DropSource::new(session.host(), options, &self.drops.counter);
         let ruled = Annotated::new(&drops, DroppingRules::new(session, &self.drops.rules));
         let source = Annotated::new(ruled, OtherLosses::new(&self.losses, self.via));
-        match session.host().mode() {
-            Mode::Live => then(&source),
-            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
-        }
+        with_asked(session.host(), &source, then)
     }
 }

@@ -14,7 +14,7 @@ use asked::NatAdvise;
 use doctor::nat::{Evidence, Judged, advise};
 use lookups::pillars;
 use lookups::session::{Session, SessionTarget};
-use probes::nat::{self, ApplyOptions, Sampling};
+use probes::nat::{self, ApplyOptions};
 use record::Accounting;
 use record::rows::NatAdvices;
 use runtime::exit::Exit;
@@ -48,32 +48,27 @@ Examples:
 ";
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let asked = NatAdvise::of(words)?;
     let request = Request::of(words)?;
-    if asked.apply && !request.shown.filter.is_empty() {
-        return Err("a filter selects rows to show, not settings to change: leave it out with --apply".to_owned());
-    }
-    let rows = MadeRows::<NatAdvices>::plan(request)?;
+    let asked = NatAdvise::of(words, &request)?;
     let target = SessionTarget {
-        netns: asked.netns.clone(),
+        netns: request.netns.clone(),
         // The limit, the buckets and the memory belong to the host. A run in the host's first namespace judges them for
         // all namespaces, a run in another namespace for that namespace only. A recording has the namespaces it was
         // made from.
-        all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none() && nat::is_first_netns(),
-        record: asked.record.clone(),
-        replay: asked.replay.clone(),
+        all_netns: request.all_netns || request.netns.is_none() && request.replay.is_none() && nat::is_first_netns(),
+        record: request.record.clone(),
+        replay: request.replay.clone(),
         ..SessionTarget::default()
     };
+    let rows = MadeRows::<NatAdvices>::plan(request)?;
     let session = match Session::open(target) {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
     let mut stats = Accounting::default();
     pillars::find_namespaces(&session, true, &mut stats);
-    let NatAdvise { samples, interval, memory_bytes: memory_bytes_max, .. } = asked;
-    let gathered = nat::gather(&session, &Sampling { samples, interval, memory_bytes_max }, &mut stats);
-    let outcome = match gathered {
-        Ok(found) => tell(&session, &asked, &rows, found, &mut stats),
+    let outcome = match nat::gather(&session, &asked.sampling, &mut stats) {
+        Ok(found) => tell(&session, asked.apply, &rows, found, &mut stats),
         Err(error) => Outcome::because(Exit::Failed, error),
     };
     session.finish(&mut stats);
@@ -87,7 +82,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
 
 fn tell(
     session: &Session,
-    asked: &NatAdvise,
+    options: Option<ApplyOptions>,
     rows: &MadeRows<NatAdvices>,
     found: Vec<(u64, Evidence)>,
     stats: &mut Accounting,
@@ -102,9 +97,8 @@ fn tell(
         true => print::print_prose(&show::words(&judged)).into(),
         false => rows.write(&show::AdviceRows::of(&judged).rows()),
     };
-    if shown.exit != Exit::Ok || !asked.apply {
-        return shown;
+    match options.filter(|_| shown.exit == Exit::Ok) {
+        Some(options) => nat::apply(session, &judged, options),
+        None => shown,
     }
-    let NatAdvise { yes, timeouts, all_netns, .. } = *asked;
-    nat::apply(session, &judged, ApplyOptions { yes, timeouts, all_netns })
 }

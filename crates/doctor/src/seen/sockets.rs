@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Most sockets of each kind, and most destinations, that are recorded.
 ///
-/// Bound: sockets of each kind that `doctor` remembers for a namespace (`census::census_is_bounded`). Beyond: further
+/// Bound: sockets of each kind that `doctor` remembers for a namespace (`sockets::census_is_bounded`). Beyond: further
 /// sockets are not checked, counted (exit code 3). This also affects other users; the checks of counters are complete.
 /// By: anyone who may make sockets there.
 pub const SOCKETS_MAX: usize = 65_536;
@@ -149,13 +149,13 @@ pub struct Holder {
     /// Its process ID.
     pub pid: Option<u32>,
     /// True if other processes also have the socket open. Which of them uses it is then a guess, see
-    /// [`FindingBuilder::holder`](super::FindingBuilder::holder).
+    /// `FindingBuilder::holder`.
     pub is_shared: bool,
 }
 
 impl Holder {
     /// False if it is unknown.
-    pub(super) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         !self.name.is_empty()
     }
 }

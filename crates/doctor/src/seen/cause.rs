@@ -57,11 +57,11 @@ const REASONS: &[(&str, &[&str])] = &[
 const FOREIGN: &[&str] = &["UNHANDLED_PROTO", "NOT_DROPPED_YET"];
 
 /// Reasons without a meaning of their own.
-pub(super) const VAGUE: &[&str] = &["NOT_SPECIFIED", ""];
+pub(crate) const VAGUE: &[&str] = &["NOT_SPECIFIED", ""];
 
 /// Returns the check that explains packets of the protocol `proto` dropped for `reason` in the function `place`:
 /// `packet-drop` if no other check does, `` for packets that need no finding.
-pub(super) fn cause_of(reason: &str, place: &str, proto: &str) -> &'static str {
+pub(crate) fn cause_of(reason: &str, place: &str, proto: &str) -> &'static str {
     // Before Linux 5.17 there are no reasons. Then a place decides if it drops packets for only one reason.
     let is_it = |of: &str| of == reason || reason.is_empty() && ["NOT_SPECIFIED", "NETFILTER_DROP"].contains(&of);
     if let Some((.., id)) = AT_PLACES.iter().find(|(of, at, _)| is_it(of) && *at == place) {
@@ -85,8 +85,8 @@ pub(super) fn cause_of(reason: &str, place: &str, proto: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CHECKS;
     use super::*;
+    use crate::checks::CHECKS;
 
     #[test]
     fn places_and_reasons() {

@@ -1,7 +1,7 @@
 //! Counts drops by reason and location during the window.
 
 use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsError, DropsVia};
-use doctor::checks::{DropSeen, RuleSeen, Surroundings};
+use doctor::seen::{DropSeen, RuleSeen, Surroundings};
 use lookups::rules::{DroppingRules, OpenRules};
 use lookups::session::Session;
 use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};

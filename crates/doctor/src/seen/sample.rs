@@ -3,8 +3,9 @@
 use record::rows::{Counter, CounterSource, Evidence};
 use std::collections::BTreeMap;
 
-use super::census::{Holder, SocketCensus};
+use super::descriptors::Descriptors;
 use super::moved::Moved;
+use super::sockets::SocketCensus;
 use super::surroundings::Surroundings;
 
 /// Two readings of one network namespace or of the host, with its surroundings at the second.
@@ -28,19 +29,6 @@ pub struct Sample {
 
 /// A counter's source, name and object; the object is empty for a counter of the namespace.
 type CounterOf = (u8, Box<str>, Box<[u8]>);
-
-/// The number of open file descriptors of a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Descriptors {
-    /// The process.
-    pub owner: Holder,
-    /// Its process ID.
-    pub pid: u32,
-    /// Open descriptors.
-    pub used: u64,
-    /// Limit of open descriptors.
-    pub limit: u64,
-}
 
 impl Sample {
     /// An empty sample of a network namespace, or of the host.

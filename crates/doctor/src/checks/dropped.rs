@@ -1,0 +1,50 @@
+//! The drops that a check explains.
+
+use record::rows::Evidence;
+
+use super::words::state;
+use crate::seen::cause::cause_of;
+use crate::seen::{DropSeen, Surroundings};
+
+/// Drops that one check explains.
+pub(super) struct Dropped<'s> {
+    /// The drops, the most frequent first.
+    pub(super) all: Vec<&'s DropSeen>,
+    /// Number of packets.
+    pub(super) count: u64,
+}
+
+/// Most drops and packets that a finding names.
+const SHOWN_MAX: usize = 4;
+
+impl<'s> Dropped<'s> {
+    /// Returns the drops for which `is_it` is true.
+    fn of(drops: &'s [DropSeen], is_it: impl Fn(&DropSeen) -> bool) -> Dropped<'s> {
+        let mut all: Vec<&DropSeen> = drops.iter().filter(|one| is_it(one)).collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.count));
+        let count = all.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count));
+        Dropped { all, count }
+    }
+
+    /// Returns their numbers as evidence.
+    pub(super) fn evidence(&self) -> Vec<Evidence> {
+        let of = |one: &&DropSeen| {
+            let packet = one.packet().map_or(String::new(), |packet| format!(", such as {packet}"));
+            state(format!("drops: {}{packet}", one.at()), i64::try_from(one.count).unwrap_or(i64::MAX), None)
+        };
+        self.all.iter().take(SHOWN_MAX).map(of).collect()
+    }
+
+    /// Returns the first packet of the most frequent drop as part of a sentence: `: 10.0.0.1 to 10.0.0.2 (icmp)`.
+    pub(super) fn example(&self) -> String {
+        let packet = self.all.iter().find_map(|one| one.packet());
+        packet.map_or(String::new(), |packet| format!(", such as {packet}"))
+    }
+}
+
+impl Surroundings {
+    /// Returns the drops that the check `id` explains.
+    pub(super) fn dropped(&self, id: &str) -> Dropped<'_> {
+        Dropped::of(self.drops.as_deref().unwrap_or_default(), |one| cause_of(&one.reason, &one.place, one.proto) == id)
+    }
+}

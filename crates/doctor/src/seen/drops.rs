@@ -1,0 +1,76 @@
+//! Packets that the kernel dropped, by reason and place.
+
+use record::Addr;
+use record::rows::NetfilterHook;
+
+use super::cause::cause_of;
+use super::controls::ControlKind;
+
+/// Packets that the kernel dropped for one reason at one place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DropSeen {
+    /// The kernel's name for the reason.
+    pub reason: String,
+    /// The function that dropped them.
+    pub place: String,
+    /// The netfilter hook, if they were dropped in one.
+    pub hook: Option<NetfilterHook>,
+    /// Index of the interface that they came in through or would have left by; 0 without one.
+    pub ifindex: u32,
+    /// The protocol: `tcp`; empty if it is unknown.
+    pub proto: &'static str,
+    /// Addresses of the first packet.
+    pub ends: Option<(Addr, Addr)>,
+    /// Ports of the first packet.
+    pub ports: Option<(u16, u16)>,
+    /// Number of packets.
+    pub count: u64,
+    /// The rule that dropped them; `None` if no rule did or the rule is unknown.
+    pub rule: Option<RuleSeen>,
+    /// A sentence about the reason; empty without one.
+    pub meaning: &'static str,
+    /// Advice on the next step; empty without one.
+    pub remedy: &'static str,
+}
+
+/// The rule or rules that dropped packets. The texts come from the owner of the rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleSeen {
+    /// Place and text: `inet filter input handle 4: tcp dport 80 drop`; for several rules `one of 2: ...`.
+    pub text: String,
+    /// Family, table and chain; `None` for several rules.
+    pub chain: Option<String>,
+    /// True if no other rule can have dropped them, or if the rule's counter confirms it.
+    pub is_certain: bool,
+}
+
+impl DropSeen {
+    /// True if it was dropped where the kernel refuses a destination: the routes then show the cause.
+    pub fn is_refused(&self) -> bool {
+        cause_of(&self.reason, &self.place, self.proto) == "route-refuses"
+    }
+
+    /// True if rules dropped it, and a control connection may have negotiated its ports.
+    pub fn may_be_data(&self) -> bool {
+        let is_of = |kind: ControlKind| self.proto == kind.proto();
+        let is_agreed = self.ports.is_some_and(|(_, to)| to >= 1024);
+        is_agreed
+            && ControlKind::ALL.into_iter().any(is_of)
+            && cause_of(&self.reason, &self.place, self.proto) == "rule-drop"
+    }
+
+    /// The first packet: `192.0.2.1 to 192.0.2.9 port 80 (tcp)`.
+    pub(crate) fn packet(&self) -> Option<String> {
+        let (from, to) = self.ends?;
+        let port = self.ports.map_or(String::new(), |(_, port)| format!(" port {port}"));
+        let proto = if self.proto.is_empty() { String::new() } else { format!(" ({})", self.proto) };
+        Some(format!("{} to {}{port}{proto}", from.unmapped(), to.unmapped()))
+    }
+
+    /// Reason, place and hook in words: `NETFILTER_DROP at nft_do_chain in forward`.
+    pub(crate) fn at(&self) -> String {
+        let hook = self.hook.map_or(String::new(), |hook| format!(" in {}", hook.name()));
+        let place = if self.place.is_empty() { "an unknown place" } else { &*self.place };
+        format!("{} at {place}{hook}", self.reason)
+    }
+}

@@ -1,0 +1,53 @@
+//! Interfaces.
+
+/// An interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinkSeen {
+    /// Its index.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// `IFF_…` (include/uapi/linux/if.h).
+    pub flags: u32,
+    /// Size of the largest packet, in bytes.
+    pub mtu: u32,
+    /// True if it has an address beyond its own link.
+    pub has_address: bool,
+    /// True if it is a port of a bridge.
+    pub is_bridge_port: bool,
+    /// Speed and duplex; `None` if the driver does not report both.
+    pub mode: Option<ModeSeen>,
+}
+
+/// Speed and duplex of an interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModeSeen {
+    /// Speed in Mb/s.
+    pub mbps: u32,
+    /// True if it is half duplex.
+    pub is_half: bool,
+    /// True if both are negotiated.
+    pub is_negotiated: bool,
+    /// Speed of the fastest full-duplex BASE-T mode that the interface supports, in Mb/s.
+    pub supported_mbps: Option<u32>,
+    /// Speed of the fastest such mode that both ends offer, in Mb/s.
+    pub common_mbps: Option<u32>,
+}
+
+// include/uapi/linux/if.h
+const IFF_UP: u32 = 1;
+const IFF_LOWER_UP: u32 = 0x1_0000;
+
+/// The title about an interface that an administrator set down.
+pub(crate) const SET_DOWN: &str = "is set down";
+
+impl LinkSeen {
+    /// Describes why it is down; `None` if it is up.
+    pub(crate) fn down(&self) -> Option<&'static str> {
+        match (self.flags & IFF_UP, self.flags & IFF_LOWER_UP) {
+            (0, _) => Some(SET_DOWN),
+            (_, 0) => Some("has no carrier"),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What probes saw of a host: the data that checks look at. Each probe has a file here, which the file of the same name
+//! in the crate `probes` fills.
+//!
+//! Start reading at [`Sample`].
+
+mod arp;
+pub(crate) mod cause;
+mod controls;
+mod descriptors;
+mod drops;
+mod flows;
+mod links;
+mod log_groups;
+mod moved;
+mod neighbours;
+mod queues;
+mod sample;
+mod sockets;
+mod surroundings;
+
+pub use arp::Conflict;
+pub use controls::{CONTROLS_MAX, Control, ControlKind};
+pub use descriptors::Descriptors;
+pub use drops::{DropSeen, RuleSeen};
+pub use flows::{DESTINATIONS_MAX, FlowCensus};
+pub(crate) use links::SET_DOWN;
+pub use links::{LinkSeen, ModeSeen};
+pub use log_groups::UnreadRule;
+pub use moved::Moved;
+pub use neighbours::NeighbourSeen;
+pub use queues::NfQueue;
+pub use sample::Sample;
+pub use sockets::{
+    Holder, LateReader, NameOwner, PeerHost, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed,
+};
+pub use surroundings::Surroundings;

@@ -1,0 +1,53 @@
+//! Everything in a sample that is neither a counter, a setting nor a socket.
+
+use crate::nat::Ports;
+use record::Addr;
+
+use super::arp::Conflict;
+use super::controls::Control;
+use super::drops::DropSeen;
+use super::flows::FlowCensus;
+use super::links::LinkSeen;
+use super::log_groups::UnreadRule;
+use super::neighbours::NeighbourSeen;
+use super::queues::NfQueue;
+
+/// Surroundings of the counters and sockets of a network namespace.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    /// Packets that the kernel dropped within the window; `None` if drops were not counted.
+    pub drops: Option<Vec<DropSeen>>,
+    /// Interfaces at the second reading.
+    pub links: Vec<LinkSeen>,
+    /// IPv6 addresses that another host also has, with their interface.
+    pub duplicates: Vec<(String, Addr)>,
+    /// Hosts that have an IPv4 address of this host.
+    pub conflicts: Vec<Conflict>,
+    /// Neighbours that did not answer requests within the window.
+    pub neighbours: Vec<NeighbourSeen>,
+    /// Next hops of routes.
+    pub gateways: Vec<Addr>,
+    /// Destinations that a route refuses, as text: `203.0.113.0/24`, with the route's type.
+    pub refused: Vec<(String, &'static str)>,
+    /// Queues of packets that rules pass to programs.
+    pub queues: Vec<NfQueue>,
+    /// Rules that log to groups without a reader at either reading.
+    pub unread: Vec<UnreadRule>,
+    /// Control connections that no helper follows; gathered only if rules dropped packets that may be their data.
+    pub controls: Vec<Control>,
+    /// Counts of connection-tracking entries.
+    pub flows: FlowCensus,
+    /// Source ports in use by source NAT; `None` if no check needed a pass over the table, or if the pass failed.
+    pub snat_ports: Option<Ports>,
+}
+
+impl Surroundings {
+    /// Returns the name of an interface, or `if3` if it is unknown; empty for the index 0.
+    pub(crate) fn iface(&self, ifindex: u32) -> String {
+        match self.links.iter().find(|link| link.index == ifindex) {
+            Some(link) => link.name.clone(),
+            None if ifindex == 0 => String::new(),
+            None => format!("if{ifindex}"),
+        }
+    }
+}

@@ -19,6 +19,7 @@ pub mod packet_delays;
 pub mod packet_entries;
 pub mod pillars;
 mod process_cache;
+pub mod record_annotators;
 pub mod recording_file;
 mod refreshing_lookups;
 pub mod rules;

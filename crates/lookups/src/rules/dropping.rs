@@ -39,6 +39,7 @@ record::reasons! {
 }
 
 /// The rules, and the packets that were compared with them.
+#[derive(Default)]
 struct DropHistory {
     namespaces: NetnsRules<DropRules>,
     kinds: HashMap<PacketKind, Option<Rc<FoundRule>>>,
@@ -54,28 +55,18 @@ struct DropHistory {
 pub struct OpenRules(RefCell<DropHistory>);
 
 impl OpenRules {
-    /// Lists the rules of the session's own namespace, before packets are counted, so that its counters' increase
-    /// corresponds to the drops of the run. An error is reported for packets that need the rules.
+    /// Lists the rules of the session's own namespace, if no rules are listed yet. Must be called before packets are
+    /// counted, so that its counters' increase corresponds to the drops of the run. An error is reported for packets
+    /// that need the rules.
     pub fn open(&self, session: &Session) {
-        self.0.borrow_mut().open_own(session);
-    }
-}
-
-impl Default for DropHistory {
-    fn default() -> DropHistory {
-        let (kinds, misses) = Default::default();
-        DropHistory { namespaces: NetnsRules::new(true), kinds, misses, failed: 0, blocks: 0 }
+        let namespaces = &mut self.0.borrow_mut().namespaces;
+        if namespaces.histories.is_empty() && namespaces.trouble.is_none() {
+            namespaces.open(session, session.netns_id());
+        }
     }
 }
 
 impl DropHistory {
-    /// Lists the rules of the session's own namespace, if no rules are listed yet.
-    fn open_own(&mut self, session: &Session) {
-        if self.namespaces.histories.is_empty() && self.namespaces.trouble.is_none() {
-            self.namespaces.open(session, session.netns_id());
-        }
-    }
-
     /// Lists the rules of a namespace for the first time.
     fn open(&mut self, session: &Session, netns_id: u64) {
         self.namespaces.open(session, netns_id);
@@ -178,7 +169,7 @@ fn is_by_rule(row: &PacketDrop<'_>) -> bool {
 /// The rules that dropped packets.
 pub struct DroppingRules<'a> {
     session: &'a Session,
-    history: &'a RefCell<DropHistory>,
+    rules: &'a OpenRules,
     /// True if the demand includes rules.
     is_needed: bool,
     /// True before the first event of a batch.
@@ -188,7 +179,7 @@ pub struct DroppingRules<'a> {
 impl<'a> DroppingRules<'a> {
     /// Adds rules of the session's namespaces. They are listed when the first round begins, unless they are open.
     pub fn new(session: &'a Session, rules: &'a OpenRules) -> DroppingRules<'a> {
-        DroppingRules { session, history: &rules.0, is_needed: false, is_first: false }
+        DroppingRules { session, rules, is_needed: false, is_first: false }
     }
 }
 
@@ -196,8 +187,8 @@ impl Annotate<Drops> for DroppingRules<'_> {
     fn begin(&mut self, need: u64, _: &mut Each<'_, Drops>) -> Next {
         self.is_needed = need & drop_need::RULE != 0;
         if self.is_needed {
-            let mut history = self.history.borrow_mut();
-            history.open_own(self.session);
+            self.rules.open(self.session);
+            let mut history = self.rules.0.borrow_mut();
             history.namespaces.tried.clear();
             history.kinds.clear();
         }
@@ -207,7 +198,7 @@ impl Annotate<Drops> for DroppingRules<'_> {
     fn row(&mut self, row: &PacketDrop<'_>, each: &mut Each<'_, Drops>) -> Next {
         let mut found = None;
         if self.is_needed && is_by_rule(row) {
-            let mut history = self.history.borrow_mut();
+            let mut history = self.rules.0.borrow_mut();
             history.list_once(self.session, row.netns_id);
             found = history.find(row, false);
         }
@@ -216,7 +207,7 @@ impl Annotate<Drops> for DroppingRules<'_> {
     }
 
     fn close(&mut self, stats: &mut Accounting) {
-        self.history.borrow_mut().report(stats);
+        self.rules.0.borrow_mut().report(stats);
     }
 }
 
@@ -231,7 +222,7 @@ impl Annotate<DropEvents> for DroppingRules<'_> {
     }
 
     fn row(&mut self, event: &DropEvent<'_>, each: &mut Each<'_, DropEvents>) -> Next {
-        let (packet, mut history) = (&event.packet, self.history.borrow_mut());
+        let (packet, mut history) = (&event.packet, self.rules.0.borrow_mut());
         if std::mem::take(&mut self.is_first) {
             history.refresh(self.session);
         }
@@ -248,6 +239,6 @@ impl Annotate<DropEvents> for DroppingRules<'_> {
     }
 
     fn close(&mut self, stats: &mut Accounting) {
-        self.history.borrow_mut().report(stats);
+        self.rules.0.borrow_mut().report(stats);
     }
 }

@@ -31,6 +31,12 @@ pub(super) struct NetnsRules<R> {
     pub(super) trouble: Option<SysError>,
 }
 
+impl<R: RuleSet> Default for NetnsRules<R> {
+    fn default() -> NetnsRules<R> {
+        NetnsRules::new(true)
+    }
+}
+
 impl<R: RuleSet> NetnsRules<R> {
     /// Lists nothing yet.
     pub(super) fn new(with_texts: bool) -> NetnsRules<R> {

@@ -1,6 +1,5 @@
 //! `netwren log`: shows packets that rules log, as they arrive.
 
-mod annotators;
 pub(crate) mod check;
 mod missing_group;
 pub(crate) mod setup;
@@ -17,11 +16,11 @@ use crate::config::Config;
 use crate::flags::comment::ship_notes;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use annotators::RecordAnnotators;
 use engine::{Plan, RunError};
 use export::{Format, Target};
 use lookups::log_groups;
 use lookups::packet_entries::RecordEntries;
+use lookups::record_annotators::RecordAnnotators;
 use lookups::session::Session;
 use nflog::{AskedParts, FollowLog, LogStream, Preview};
 use record::rows::LogRecords;

@@ -3,7 +3,6 @@
 //! The plan is a table with groups; its source is the stream of records, read until the time is over.
 
 use super::Log;
-use super::annotators::RecordAnnotators;
 use crate::command::{Command, ParsedWords};
 use crate::commands::finish::finish;
 use crate::commands::plan::of_request;
@@ -15,6 +14,7 @@ use lookups::enrich::Enrichment;
 use lookups::log_groups::name_holder;
 use lookups::long_work;
 use lookups::names::{self, DnsNames};
+use lookups::record_annotators::RecordAnnotators;
 use lookups::session::Session;
 use nflog::LogStream;
 use record::rows::LogRecords;

@@ -1,27 +1,27 @@
 //! The annotators of log records: processes, rules and conntrack entries, as far as columns and filter require them.
 
-use lookups::owners::readings::SessionReadings;
-use lookups::packet_entries::RecordEntries;
-use lookups::rules::LoggingRules;
-use lookups::session::Session;
+use crate::owners::readings::SessionReadings;
+use crate::packet_entries::RecordEntries;
+use crate::rules::LoggingRules;
+use crate::session::Session;
 use owners::SocketOwners;
 use record::rows::{LogRecords, log_need};
 use record::{Annotate, Demand, Stream, annotated};
 use std::time::Duration;
 
 /// The readings in addition to records.
-pub(super) struct RecordAnnotators<'s> {
+pub struct RecordAnnotators<'s> {
     session: &'s Session,
     rules: Option<LoggingRules<'s>>,
-    /// They must see the records of a batch before they are handed out.
-    pub(super) entries: Option<RecordEntries<'s>>,
+    /// The conntrack entries. They must see the records of a batch before they are handed out.
+    pub entries: Option<RecordEntries<'s>>,
     needs_owners: bool,
 }
 
 impl<'s> RecordAnnotators<'s> {
     /// Reads the data required by `demand`. Must be called before groups are bound, so that no change of rules is
     /// missed.
-    pub(super) fn open(session: &'s Session, demand: &Demand<LogRecords>, latency: Duration) -> RecordAnnotators<'s> {
+    pub fn open(session: &'s Session, demand: &Demand<LogRecords>, latency: Duration) -> RecordAnnotators<'s> {
         RecordAnnotators {
             session,
             rules: LoggingRules::open(session, demand, latency),
@@ -31,7 +31,7 @@ impl<'s> RecordAnnotators<'s> {
     }
 
     /// Reads changed data again. Must be called several times per second.
-    pub(super) fn refresh(&self) {
+    pub fn refresh(&self) {
         if self.session.take_found() {
             self.rules.iter().for_each(LoggingRules::find_namespaces);
             self.entries.iter().for_each(|entries| entries.find_namespaces(self.session));
@@ -40,7 +40,7 @@ impl<'s> RecordAnnotators<'s> {
     }
 
     /// The records of `stream` with owners, rules and entries.
-    pub(super) fn annotate<'r>(&'r self, stream: &'r mut dyn Stream<LogRecords>) -> Box<dyn Stream<LogRecords> + 'r> {
+    pub fn annotate<'r>(&'r self, stream: &'r mut dyn Stream<LogRecords>) -> Box<dyn Stream<LogRecords> + 'r> {
         let owners = self.needs_owners.then(|| SocketOwners::new(SessionReadings::new(self.session)));
         let annotators: [Option<Box<dyn Annotate<LogRecords> + 'r>>; 3] = [
             owners.map(|owners| Box::new(owners) as _),

@@ -99,32 +99,12 @@ pub(super) enum Refusal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
-    All,
-    Listening,
-    Tcp,
-    Udp,
-    Raw,
-    UdpLite,
-    Sctp,
+    /// Bits of [`Given::on`].
+    On(u32),
     Family(&'static str),
     Families,
-    Numeric,
-    NumericHosts,
-    NumericPorts,
-    NumericUsers,
-    Programs,
     Extend,
-    Timers,
-    Wide,
-    Continuous,
-    Statistics,
-    Interfaces,
-    Routes,
-    Groups,
-    Masquerade,
-    Fib,
-    Cache,
-    Symbolic,
+    Listing(Listing),
     Context,
     /// Has no effect here.
     Nothing,
@@ -133,6 +113,35 @@ enum Switch {
     Usage,
     Version,
 }
+
+/// A listing other than sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listing {
+    Statistics,
+    Interfaces,
+    Routes,
+    Masquerade,
+}
+
+const ALL: u32 = 1;
+const LISTENING: u32 = 1 << 1;
+const TCP: u32 = 1 << 2;
+const UDP: u32 = 1 << 3;
+const UDPLITE: u32 = 1 << 4;
+const RAW: u32 = 1 << 5;
+const SCTP: u32 = 1 << 6;
+const NUMERIC_HOSTS: u32 = 1 << 7;
+const NUMERIC_PORTS: u32 = 1 << 8;
+const NUMERIC_USERS: u32 = 1 << 9;
+const PROGRAMS: u32 = 1 << 10;
+const TIMERS: u32 = 1 << 11;
+const WIDE: u32 = 1 << 12;
+const CONTINUOUS: u32 = 1 << 13;
+const GROUPS: u32 = 1 << 14;
+const FIB: u32 = 1 << 15;
+const CACHE: u32 = 1 << 16;
+const SYMBOLIC: u32 = 1 << 17;
+const NUMERIC: u32 = NUMERIC_HOSTS | NUMERIC_PORTS | NUMERIC_USERS;
 
 const fn switch(letter: u8, long: &'static str, what: Switch) -> Spec<Switch> {
     Spec { letter, long, value: false, what }
@@ -150,53 +159,36 @@ const SWITCHES: &[Spec<Switch>] = &[
     family("appletalk", "ddp"), family("netrom", "netrom"), switch(b'4', "inet", Switch::Family("inet")),
     switch(b'6', "inet6", Switch::Family("inet6")), family("ddp", "ddp"), family("rose", "rose"),
     switch(b'x', "unix", Switch::Family("unix")), family("bluetooth", "bluetooth"), family("tcpip", "inet"),
-    switch(b'V', "version", Switch::Version), switch(b'i', "interfaces", Switch::Interfaces),
-    switch(b'h', "help", Switch::Help), switch(b'?', "", Switch::Usage), switch(b'r', "route", Switch::Routes),
-    switch(b'M', "masquerade", Switch::Masquerade),
-    Spec { letter: b'A', long: "protocol", value: true, what: Switch::Families }, switch(b't', "tcp", Switch::Tcp),
-    switch(b'S', "sctp", Switch::Sctp), switch(b'u', "udp", Switch::Udp), switch(b'U', "udplite", Switch::UdpLite),
-    switch(b'w', "raw", Switch::Raw), switch(b'2', "l2cap", Switch::NotHere("-2", BLUETOOTH)),
-    switch(b'f', "rfcomm", Switch::NotHere("-f", BLUETOOTH)), switch(b'l', "listening", Switch::Listening),
-    switch(b'a', "all", Switch::All), switch(b'o', "timers", Switch::Timers),
-    switch(b'c', "continuous", Switch::Continuous), switch(b'e', "extend", Switch::Extend),
-    switch(b'p', "programs", Switch::Programs), switch(b'v', "verbose", Switch::Nothing),
-    switch(b's', "statistics", Switch::Statistics), switch(b'W', "wide", Switch::Wide),
-    switch(b'n', "numeric", Switch::Numeric), switch(0, "numeric-hosts", Switch::NumericHosts),
-    switch(0, "numeric-ports", Switch::NumericPorts), switch(0, "numeric-users", Switch::NumericUsers),
-    switch(b'N', "symbolic", Switch::Symbolic), switch(b'd', "", Switch::Nothing), switch(b'C', "cache", Switch::Cache),
-    switch(b'F', "fib", Switch::Fib), switch(b'g', "groups", Switch::Groups), switch(b'Z', "context", Switch::Context),
+    switch(b'V', "version", Switch::Version), switch(b'i', "interfaces", Switch::Listing(Listing::Interfaces)),
+    switch(b'h', "help", Switch::Help), switch(b'?', "", Switch::Usage),
+    switch(b'r', "route", Switch::Listing(Listing::Routes)),
+    switch(b'M', "masquerade", Switch::Listing(Listing::Masquerade)),
+    Spec { letter: b'A', long: "protocol", value: true, what: Switch::Families }, switch(b't', "tcp", Switch::On(TCP)),
+    switch(b'S', "sctp", Switch::On(SCTP)), switch(b'u', "udp", Switch::On(UDP)),
+    switch(b'U', "udplite", Switch::On(UDPLITE)), switch(b'w', "raw", Switch::On(RAW)),
+    switch(b'2', "l2cap", Switch::NotHere("-2", BLUETOOTH)), switch(b'f', "rfcomm", Switch::NotHere("-f", BLUETOOTH)),
+    switch(b'l', "listening", Switch::On(LISTENING)), switch(b'a', "all", Switch::On(ALL)),
+    switch(b'o', "timers", Switch::On(TIMERS)), switch(b'c', "continuous", Switch::On(CONTINUOUS)),
+    switch(b'e', "extend", Switch::Extend), switch(b'p', "programs", Switch::On(PROGRAMS)),
+    switch(b'v', "verbose", Switch::Nothing), switch(b's', "statistics", Switch::Listing(Listing::Statistics)),
+    switch(b'W', "wide", Switch::On(WIDE)), switch(b'n', "numeric", Switch::On(NUMERIC)),
+    switch(0, "numeric-hosts", Switch::On(NUMERIC_HOSTS)), switch(0, "numeric-ports", Switch::On(NUMERIC_PORTS)),
+    switch(0, "numeric-users", Switch::On(NUMERIC_USERS)), switch(b'N', "symbolic", Switch::On(SYMBOLIC)),
+    switch(b'd', "", Switch::Nothing), switch(b'C', "cache", Switch::On(CACHE)), switch(b'F', "fib", Switch::On(FIB)),
+    switch(b'g', "groups", Switch::On(GROUPS)), switch(b'Z', "context", Switch::Context),
 ];
 
 /// The given switches, before they are checked against each other.
 #[derive(Default)]
 struct Given {
-    all: bool,
-    listening: bool,
-    tcp: bool,
-    udp: bool,
-    raw: bool,
-    udplite: bool,
-    sctp: bool,
+    /// The switches that are only on or off, as bits.
+    on: u32,
     /// Families in the order given, including duplicates.
     families: Vec<&'static str>,
-    numeric_hosts: bool,
-    numeric_ports: bool,
-    numeric_users: bool,
-    programs: bool,
     /// Number of times `-e` was given.
     extended: u32,
-    timers: bool,
-    wide: bool,
-    continuous: bool,
-    groups: bool,
-    fib: bool,
-    cache: bool,
-    symbolic: bool,
-    /// Number of times each listing other than sockets was requested; more than one in total is an error.
-    statistics: u32,
-    interfaces: u32,
-    routes: u32,
-    masquerade: u32,
+    /// More than one is an error.
+    listings: Vec<Listing>,
     not_here: Option<(&'static str, &'static str)>,
 }
 
@@ -217,22 +209,14 @@ pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, 
     }
     // netstat ignores operands.
     let _ignored = getopt.into_rest();
-    if given.statistics + given.interfaces + given.routes + given.masquerade > 1 {
-        return Err(Refusal::Usage(None));
+    match given.listings.as_slice() {
+        [] => given.into_list(bug_compatible).map(Asked::List),
+        [Listing::Statistics] => given.into_statistics().map(Asked::Statistics),
+        [Listing::Interfaces] => Ok(Asked::Interfaces(given.into_interfaces(bug_compatible))),
+        [Listing::Routes] => given.into_routes(bug_compatible).map(Asked::Routes),
+        [Listing::Masquerade] => Err(Refusal::NoMasquerade),
+        _ => Err(Refusal::Usage(None)),
     }
-    if given.masquerade > 0 {
-        return Err(Refusal::NoMasquerade);
-    }
-    if given.statistics > 0 {
-        return given.into_statistics().map(Asked::Statistics);
-    }
-    if given.routes > 0 {
-        return given.into_routes(bug_compatible).map(Asked::Routes);
-    }
-    if given.interfaces > 0 {
-        return Ok(Asked::Interfaces(given.into_interfaces(bug_compatible)));
-    }
-    given.into_list(bug_compatible).map(Asked::List)
 }
 
 /// Parses the list of `-A inet,unix`.
@@ -251,44 +235,21 @@ fn add_families(given: &mut Given, list: &[u8]) -> Result<(), Refusal> {
 
 impl Given {
     fn take(&mut self, switch: Switch) {
-        let flag = match switch {
-            Switch::All => &mut self.all,
-            Switch::Listening => &mut self.listening,
-            Switch::Tcp => &mut self.tcp,
-            Switch::Udp => &mut self.udp,
-            Switch::Raw => &mut self.raw,
-            Switch::UdpLite => &mut self.udplite,
-            Switch::Sctp => &mut self.sctp,
-            Switch::NumericHosts => &mut self.numeric_hosts,
-            Switch::NumericPorts => &mut self.numeric_ports,
-            Switch::NumericUsers => &mut self.numeric_users,
-            Switch::Programs => &mut self.programs,
-            Switch::Timers => &mut self.timers,
-            Switch::Wide => &mut self.wide,
-            Switch::Continuous => &mut self.continuous,
-            Switch::Groups => &mut self.groups,
-            Switch::Fib => &mut self.fib,
-            Switch::Cache => &mut self.cache,
-            Switch::Symbolic => &mut self.symbolic,
-            Switch::Extend => return self.extended += 1,
-            Switch::Statistics => return self.statistics += 1,
-            Switch::Interfaces => return self.interfaces += 1,
-            Switch::Routes => return self.routes += 1,
-            Switch::Masquerade => return self.masquerade += 1,
-            Switch::Numeric => {
-                (self.numeric_hosts, self.numeric_ports, self.numeric_users) = (true, true, true);
-                return;
-            }
-            Switch::Family(name) => return self.families.push(name),
+        match switch {
+            Switch::On(bits) => self.on |= bits,
+            Switch::Family(name) => self.families.push(name),
+            Switch::Extend => self.extended += 1,
+            Switch::Listing(listing) => self.listings.push(listing),
             Switch::NotHere(switch, instead) => {
                 self.not_here.get_or_insert((switch, instead));
-                return;
             }
-            Switch::Nothing | Switch::Context | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => {
-                return;
-            }
-        };
-        *flag = true;
+            Switch::Nothing | Switch::Context | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => {}
+        }
+    }
+
+    /// True if any of the switches is on.
+    fn on(&self, bits: u32) -> bool {
+        self.on & bits != 0
     }
 
     fn has(&self, family: &str) -> bool {
@@ -296,13 +257,9 @@ impl Given {
     }
 
     fn into_statistics(self) -> Result<Statistics, Refusal> {
-        let some = self.tcp || self.udp || self.raw || self.udplite || self.sctp;
-        let counted = Counted {
-            raw: self.raw || !some,
-            tcp: self.tcp || !some,
-            udp: self.udp || !some,
-            sctp: self.sctp || !some,
-        };
+        let all = !self.on(TCP | UDP | UDPLITE | RAW | SCTP);
+        let [raw, tcp, udp, sctp] = [RAW, TCP, UDP, SCTP].map(|table| all || self.on(table));
+        let counted = Counted { raw, tcp, udp, sctp };
         match self.families.as_slice() {
             [] | ["inet"] => Ok(Statistics { counted, six: false }),
             ["inet6"] => Ok(Statistics { counted, six: true }),
@@ -311,7 +268,7 @@ impl Given {
     }
 
     fn into_interfaces(self, bug_compatible: bool) -> Interfaces {
-        Interfaces { all: self.all, long: self.extended > 0, continuous: self.continuous, bug_compatible }
+        Interfaces { all: self.on(ALL), long: self.extended > 0, continuous: self.on(CONTINUOUS), bug_compatible }
     }
 
     fn into_routes(self, bug_compatible: bool) -> Result<Routes, Refusal> {
@@ -330,34 +287,34 @@ impl Given {
         let options = RouteOptions {
             columns: route_columns(self.extended),
             // `-N` is documented to show names, but 2.10 shows numbers.
-            numeric: self.numeric_hosts || self.symbolic,
-            wide: self.wide,
+            numeric: self.on(NUMERIC_HOSTS) || self.on(SYMBOLIC),
+            wide: self.on(WIDE),
             bug_compatible,
         };
-        let fib = self.fib || !self.cache;
-        Ok(Routes { families, fib, cache: self.cache, continuous: self.continuous, options })
+        let fib = self.on(FIB) || !self.on(CACHE);
+        Ok(Routes { families, fib, cache: self.on(CACHE), continuous: self.on(CONTINUOUS), options })
     }
 
     fn into_list(self, bug_compatible: bool) -> Result<List, Refusal> {
         let known = |name: &&str| matches!(*name, "inet" | "inet6" | "unix");
         let not_here = [
             self.not_here,
-            self.sctp.then_some(("-S", "`ss -S`")),
+            self.on(SCTP).then_some(("-S", "`ss -S`")),
             self.families.iter().find(|name| !known(name)).map(|name| (*name, "nothing in netwren")),
         ];
         if let Some((switch, instead)) = not_here.into_iter().flatten().next() {
             return Err(Refusal::NotHere { switch, instead });
         }
         let (four, six, unix) = (self.has("inet"), self.has("inet6"), self.has("unix"));
-        let named = self.tcp || self.udp || self.udplite || self.raw;
+        let named = self.on(TCP | UDP | UDPLITE | RAW);
         let some = named || four || six;
-        let nothing = !some && !unix && !self.groups;
+        let nothing = !some && !unix && !self.on(GROUPS);
         let families = match (four, six) {
             (true, false) => Families::Only4,
             (false, true) => Families::Only6,
             _ => Families::Both,
         };
-        let show = match (self.all, self.listening) {
+        let show = match (self.on(ALL), self.on(LISTENING)) {
             (true, _) => Show::All,
             (false, true) => Show::Listening,
             (false, false) => Show::Connected,
@@ -365,25 +322,25 @@ impl Given {
         let options = SocketLayout {
             internet: some || nothing,
             unix: unix || nothing,
-            groups: self.groups,
+            groups: self.on(GROUPS),
             show,
             extended: self.extended > 0,
-            programs: self.programs,
-            timers: self.timers,
-            numeric_hosts: self.numeric_hosts,
-            numeric_ports: self.numeric_ports,
-            numeric_users: self.numeric_users,
-            wide: self.wide,
+            programs: self.on(PROGRAMS),
+            timers: self.on(TIMERS),
+            numeric_hosts: self.on(NUMERIC_HOSTS),
+            numeric_ports: self.on(NUMERIC_PORTS),
+            numeric_users: self.on(NUMERIC_USERS),
+            wide: self.on(WIDE),
             bug_compatible,
         };
         Ok(List {
-            tcp: options.internet && (self.tcp || !named),
-            udp: options.internet && (self.udp || !named),
-            udplite: options.internet && (self.udplite || !named),
-            raw: options.internet && (self.raw || !named),
+            tcp: options.internet && (self.on(TCP) || !named),
+            udp: options.internet && (self.on(UDP) || !named),
+            udplite: options.internet && (self.on(UDPLITE) || !named),
+            raw: options.internet && (self.on(RAW) || !named),
             unix: options.unix,
             families,
-            continuous: self.continuous,
+            continuous: self.on(CONTINUOUS),
             options,
         })
     }

@@ -4,7 +4,7 @@
 //! `tcp_info`, widths of many blocks, and states and timers that are hard to produce.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-use faces::ss::output::{Layout, Options, Writer};
+use faces::ss::output::{Layout, Options, Writer, show};
 use record::rows::{Endpoint, SkMem, Socket, TcpInfo};
 use record::{Addr, Lookups, Proto, State, Timer};
 use std::io::Write;
@@ -141,7 +141,7 @@ fn same(rows: &[Socket<'_>], args: &[&str], options: Options) {
 }
 
 fn tan() -> Options {
-    Options { netid: false, bug_compatible: true, ..Options::plain(layout()) }
+    Options { bug_compatible: true, ..Options::plain(layout()).without(show::NETID) }
 }
 
 fn random_row(dice: &mut Dice) -> Socket<'static> {
@@ -243,22 +243,22 @@ fn rows_of_every_sort() {
     let rows: Vec<Socket<'_>> = payloads.iter().map(|p| p.on(random_row(&mut dice))).collect();
     let plain = tan();
     same(&rows, &["-tan"], plain);
-    same(&rows, &["-Htan"], Options { header: false, ..plain });
-    same(&rows, &["-tano"], Options { timers: true, ..plain });
-    same(&rows, &["-tane"], Options { timers: true, details: true, ..plain });
-    let tos = Options { tos: true, cgroup: true, sockopt: true, ..plain };
+    same(&rows, &["-Htan"], plain.without(show::HEADER));
+    same(&rows, &["-tano"], plain.with(show::TIMERS));
+    same(&rows, &["-tane"], plain.with(show::TIMERS | show::DETAILS));
+    let tos = plain.with(show::TOS | show::CGROUP | show::SOCKOPT);
     same(&rows, &["-tan", "--tos", "--cgroup", "--inet-sockopt"], tos);
-    same(&rows, &["-tanO", "--inet-sockopt"], Options { sockopt: true, one_line: true, ..plain });
+    same(&rows, &["-tanO", "--inet-sockopt"], plain.with(show::SOCKOPT | show::ONE_LINE));
     // ss prints everything in the messages, even if it was not requested, so memory and info are combined here.
-    let info = Options { memory: true, info: true, ..plain };
+    let info = plain.with(show::MEMORY | show::INFO);
     same(&rows, &["-tanmi"], info);
-    same(&rows, &["-tanmiO"], Options { one_line: true, ..info });
+    same(&rows, &["-tanmiO"], info.with(show::ONE_LINE));
     // Ephemeral ports have no names in either program.
     let nameless = |row: &Socket<'_>| row.local.port > 40_000 && row.peer.port > 40_000;
     let rows: Vec<Socket<'_>> = rows.into_iter().filter(|row| nameless(row) && row.local.port < 60_000).collect();
     let rows: Vec<Socket<'_>> = rows.into_iter().filter(|row| row.peer.port < 60_000).collect();
     assert!(!rows.is_empty());
-    same(&rows, &["-tamie"], Options { numeric: false, timers: true, details: true, ..info });
+    same(&rows, &["-tamie"], info.with(show::TIMERS | show::DETAILS).without(show::NUMERIC));
 }
 
 #[test]
@@ -267,8 +267,8 @@ fn widths_of_many_blocks() {
     let mut dice = Dice(77);
     let rows: Vec<Socket<'_>> = (0..150_000).map(|_| random_row(&mut dice)).collect();
     same(&rows, &["-tan"], tan());
-    same(&rows, &["-tane"], Options { timers: true, details: true, ..tan() });
-    same(&rows, &["-Htan", "state", "established"], Options { header: false, state: false, ..tan() });
+    same(&rows, &["-tane"], tan().with(show::TIMERS | show::DETAILS));
+    same(&rows, &["-Htan", "state", "established"], tan().without(show::HEADER | show::STATE));
     // Growing rows: each block is wider than the previous one.
     let mut rows: Vec<Socket<'_>> = (0..200_000u32)
         .map(|i| {
@@ -290,5 +290,5 @@ fn widths_of_many_blocks() {
     rows.truncate(100);
     rows[99].timer = Timer(1);
     rows[99].timer_ms = 5;
-    same(&rows, &["-tano"], Options { timers: true, ..tan() });
+    same(&rows, &["-tano"], tan().with(show::TIMERS));
 }

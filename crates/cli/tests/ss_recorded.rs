@@ -5,7 +5,7 @@
 //! Recordings and how they were made: `fixtures/sock_diag/6.12`, `6.1`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use faces::ss::output::{Layout, Options, Writer};
+use faces::ss::output::{Layout, Options, Writer, show};
 use netlink::Messages;
 use record::rows::{FamilyExtras, Socket};
 use record::{Key, Lookup, LookupId, Lookups, Proto, State, Value};
@@ -63,12 +63,12 @@ fn recorded(kernel: &str, name: &str) -> String {
 }
 
 fn old() -> Options {
-    Options { netid: false, bug_compatible: true, ..Options::plain(Layout::V6_1) }
+    Options { bug_compatible: true, ..Options::plain(Layout::V6_1).without(show::NETID) }
 }
 
 /// Options for `-e`, which implies `-o`.
 fn extended() -> Options {
-    Options { timers: true, details: true, ..old() }
+    old().with(show::TIMERS | show::DETAILS)
 }
 
 const KERNELS: [&str; 2] = ["6.12", "6.1"];
@@ -80,7 +80,7 @@ fn sctp() {
         // The IPv6 socket was recorded without -m and -i, so its second line is missing.
         let plain = printed(kernel, &names, Proto::Sctp, extended());
         assert_eq!(plain, recorded(kernel, "sctp4-plain.ss"), "{kernel}");
-        let all = Options { memory: true, info: true, ..extended() };
+        let all = extended().with(show::MEMORY | show::INFO);
         let got = printed(kernel, &names[..1], Proto::Sctp, all);
         let expected = recorded(kernel, "sctp4.ss");
         let without_padding = |text: &str| text.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
@@ -100,7 +100,7 @@ fn dccp() {
 #[test]
 fn vsock() {
     for kernel in KERNELS {
-        let options = Options { netid: true, ..extended() };
+        let options = extended().with(show::NETID);
         let got = printed(kernel, &["vsock"], Proto::Vsock, options);
         assert_eq!(got, recorded(kernel, "vsock.ss"), "{kernel}");
     }
@@ -110,14 +110,14 @@ fn vsock() {
 fn tipc() {
     for kernel in KERNELS {
         assert_eq!(printed(kernel, &["tipc"], Proto::Tipc, old()), recorded(kernel, "tipc-plain.ss"), "{kernel}");
-        let got = printed(kernel, &["tipc"], Proto::Tipc, Options { info: true, ..extended() });
+        let got = printed(kernel, &["tipc"], Proto::Tipc, extended().with(show::INFO));
         assert_eq!(got, recorded(kernel, "tipc.ss"), "{kernel}");
     }
 }
 
 #[test]
 fn tipc_in_words() {
-    let options = Options { tipc: true, one_line: true, header: false, ..old() };
+    let options = old().with(show::TIPC | show::ONE_LINE).without(show::HEADER);
     let text = printed("6.12", &["tipc"], Proto::Tipc, options);
     let cells: Vec<&str> = text.lines().map(|line| line.split(" type:").nth(1).unwrap().trim_end()).collect();
     assert_eq!(
@@ -135,7 +135,7 @@ fn tipc_in_words() {
 
 #[test]
 fn xdp() {
-    let got = printed("6.12", &["xdp"], Proto::Xdp, Options { memory: true, info: true, ..extended() });
+    let got = printed("6.12", &["xdp"], Proto::Xdp, extended().with(show::MEMORY | show::INFO));
     assert_eq!(got, recorded("6.12", "xdp.ss"));
 }
 
@@ -144,7 +144,7 @@ fn xdp() {
 #[test]
 fn raw_by_raw_diag() {
     for kernel in KERNELS {
-        let got = printed(kernel, &["raw4"], Proto::Raw, Options { memory: true, info: true, ..extended() });
+        let got = printed(kernel, &["raw4"], Proto::Raw, extended().with(show::MEMORY | show::INFO));
         let lines = |text: &str| {
             let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
             lines.retain(|line| line.contains("0.0.0.0") || line.contains("127.0.0.1"));
@@ -162,7 +162,7 @@ fn raw_by_raw_diag() {
 #[test]
 fn raw_sockets_among_others() {
     let first = |bug_compatible| {
-        let options = Options { bug_compatible, header: false, ..Options::plain(Layout::V6_1) };
+        let options = Options { bug_compatible, ..Options::plain(Layout::V6_1).without(show::HEADER) };
         let text = printed("6.12", &["raw4", "raw6"], Proto::Raw, options);
         text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
     };
@@ -189,7 +189,7 @@ fn lasting(text: &str) -> Vec<String> {
 #[test]
 fn tls_dctcp_and_vegas() {
     for kernel in KERNELS {
-        let options = Options { memory: true, info: true, ..extended() };
+        let options = extended().with(show::MEMORY | show::INFO);
         let got = lasting(&printed(kernel, &["tcp4-dctcp-vegas"], Proto::Tcp, options));
         assert_eq!(got, lasting(&recorded(kernel, "tcp4-dctcp-vegas.ss")), "{kernel}");
         assert_eq!(got.iter().filter(|line| line.contains("tcp-ulp-tls")).count(), 4, "{kernel}");

@@ -42,11 +42,11 @@ fn main() {
     let only = std::env::args().nth(2);
     let four: Vec<Socket<'_>> = (0..ROWS).map(|n| socket(n, false)).collect();
     let mixed: Vec<Socket<'_>> = (0..ROWS).map(|n| socket(n, n % 4 == 0)).collect();
-    let table = ss::Options { netid: false, ..ss::Options::plain(ss::Layout::V6_1) };
+    let table = ss::Options::plain(ss::Layout::V6_1).without(ss::show::NETID);
     let runs: [(&str, &dyn Fn(Hash) -> Hash); 5] = [
         ("ss -tan, IPv4", &|to| ss(&four, table, to)),
         ("ss -tan, a quarter IPv6", &|to| ss(&mixed, table, to)),
-        ("ss -tane, a quarter IPv6", &|to| ss(&mixed, ss::Options { timers: true, details: true, ..table }, to)),
+        ("ss -tane, a quarter IPv6", &|to| ss(&mixed, table.with(ss::show::TIMERS | ss::show::DETAILS), to)),
         ("netstat -tan, IPv4", &|to| netstat(&four, to)),
         ("netstat -tan, a quarter IPv6", &|to| netstat(&mixed, to)),
     ];

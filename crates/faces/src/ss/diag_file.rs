@@ -6,6 +6,7 @@
 use super::flags::Flags;
 use super::stop::Stop;
 use super::tables::{Db, Family};
+use crate::ss::output::show;
 use lookups::session::Session;
 use netlink::{Answer, Messages};
 use record::rows::{Sockets, need};
@@ -79,10 +80,13 @@ fn families(flags: &Flags) -> impl Iterator<Item = bool> {
 
 fn write_family(session: &Session, flags: &Flags, six: bool, out: &mut Out<Box<dyn Write>>) -> Result<(), SinkError> {
     let mut outcome = Ok(());
-    let show = &flags.options;
-    let wanted =
-        [(show.memory, need::SKMEM), (show.info, need::TCP_INFO | need::CONG | need::CONG_INFO), (show.tos, need::TOS)];
-    let needs = wanted.iter().filter(|(shown, _)| *shown).fold(0, |needs, (_, bits)| needs | bits);
+    let options = &flags.options;
+    let wanted = [
+        (show::MEMORY, need::SKMEM),
+        (show::INFO, need::TCP_INFO | need::CONG | need::CONG_INFO),
+        (show::TOS, need::TOS),
+    ];
+    let needs = wanted.iter().filter(|(shown, _)| options.has(*shown)).fold(0, |needs, (_, bits)| needs | bits);
     let (host, netns) = (session.host(), session.netns_id());
     let end = sockets::dump_tcp(host, netns, six, flags.asked.states, needs, |part| {
         put_message(out.buf(), part);

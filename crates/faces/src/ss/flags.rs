@@ -6,19 +6,16 @@ use super::stop::{SINCE_6_15, Stop};
 use super::tables::{Asked, Db, FAMILIES, Family};
 use crate::getopt::{self, Getopt, Spec};
 use crate::selinux;
-use crate::ss::output::{Context, Layout, Options};
+use crate::ss::output::{Context, Layout, Options, show};
 use crate::text::printable;
 
 /// A switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Switch {
-    Numeric,
-    Resolve,
-    Timers,
-    Extended,
-    Memory,
-    Info,
-    Processes,
+    /// Bits of [`show`] to set.
+    Show(u32),
+    /// Bits of [`show`] to clear.
+    Hide(u32),
     Table(Db),
     Only(Family),
     All,
@@ -30,18 +27,9 @@ enum Switch {
     Version,
     Help,
     Net,
-    Tos,
-    Cgroup,
-    NoHeader,
-    OneLine,
-    NoQueues,
-    SockOpt,
-    Threads,
     Context(Context),
     FilterFile,
     DumpFile,
-    Tipc,
-    Filters,
     Kill,
     Events,
     /// A missing feature: the meaning of the switch, and the alternative.
@@ -52,14 +40,17 @@ const fn spec(letter: u8, long: &'static str, value: bool, what: Switch) -> Spec
     Spec { letter, long, value, what }
 }
 
+const fn shown(letter: u8, long: &'static str, bits: u32) -> Spec<Switch> {
+    spec(letter, long, false, Switch::Show(bits))
+}
+
 /// All switches of ss 6.15 in its order, because messages list them in that order.
 #[rustfmt::skip]
 const SWITCHES: &[Spec<Switch>] = &[
-    spec(b'n', "numeric", false, Switch::Numeric), spec(b'r', "resolve", false, Switch::Resolve),
-    spec(b'o', "options", false, Switch::Timers), spec(b'e', "extended", false, Switch::Extended),
-    spec(b'm', "memory", false, Switch::Memory), spec(b'i', "info", false, Switch::Info),
-    spec(b'p', "processes", false, Switch::Processes), spec(b'T', "threads", false, Switch::Threads),
-    spec(b'b', "bpf", false, Switch::Filters), spec(b'E', "events", false, Switch::Events),
+    shown(b'n', "numeric", show::NUMERIC), shown(b'r', "resolve", show::RESOLVE), shown(b'o', "options", show::TIMERS),
+    shown(b'e', "extended", show::TIMERS | show::DETAILS), shown(b'm', "memory", show::MEMORY),
+    shown(b'i', "info", show::INFO), shown(b'p', "processes", show::PROCESSES), shown(b'T', "threads", show::THREADS),
+    shown(b'b', "bpf", show::TIMERS | show::FILTERS), spec(b'E', "events", false, Switch::Events),
     spec(b'd', "dccp", false, Switch::Table(Db::Dccp)), spec(b't', "tcp", false, Switch::Table(Db::Tcp)),
     spec(b'S', "sctp", false, Switch::Table(Db::Sctp)), spec(b'u', "udp", false, Switch::Table(Db::Udp)),
     spec(b'w', "raw", false, Switch::Table(Db::Raw)), spec(b'x', "unix", false, Switch::Only(Family::Unix)),
@@ -73,11 +64,11 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'V', "version", false, Switch::Version), spec(b'v', "", false, Switch::Version),
     spec(b'h', "help", false, Switch::Help), spec(b'Z', "context", false, Switch::Context(Context::Process)),
     spec(b'z', "contexts", false, Switch::Context(Context::Socket)), spec(b'N', "net", true, Switch::Net),
-    spec(0, "tipcinfo", false, Switch::Tipc), spec(0, "tos", false, Switch::Tos),
-    spec(0, "cgroup", false, Switch::Cgroup), spec(b'K', "kill", false, Switch::Kill),
-    spec(b'H', "no-header", false, Switch::NoHeader), spec(0, "xdp", false, Switch::Only(Family::Xdp)),
-    spec(b'M', "mptcp", false, Switch::Table(Db::Mptcp)), spec(b'O', "oneline", false, Switch::OneLine),
-    spec(b'Q', "no-queues", false, Switch::NoQueues), spec(0, "inet-sockopt", false, Switch::SockOpt),
+    shown(0, "tipcinfo", show::TIPC), shown(0, "tos", show::TOS), shown(0, "cgroup", show::CGROUP),
+    spec(b'K', "kill", false, Switch::Kill), spec(b'H', "no-header", false, Switch::Hide(show::HEADER)),
+    spec(0, "xdp", false, Switch::Only(Family::Xdp)), spec(b'M', "mptcp", false, Switch::Table(Db::Mptcp)),
+    shown(b'O', "oneline", show::ONE_LINE), spec(b'Q', "no-queues", false, Switch::Hide(show::QUEUES)),
+    shown(0, "inet-sockopt", show::SOCKOPT),
     spec(0, "bpf-maps", false, Switch::Later("socket storage", "netwren has no substitute")),
     spec(0, "bpf-map-id", true, Switch::Later("socket storage", "netwren has no substitute")),
 ];
@@ -113,18 +104,20 @@ pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) ->
     let known: Vec<Spec<Switch>> =
         SWITCHES.iter().filter(|s| layout == Layout::V6_15 || !SINCE_6_15.contains(&s.long)).copied().collect();
     let mut getopt = Getopt::new(&known, args);
-    let mut reader = Reader {
+    let flags = Flags {
         asked: Asked::nothing(layout),
-        options: Options { bug_compatible, numeric: false, ..Options::plain(layout) },
-        states: 0,
-        saw_tables: false,
+        options: Options { bug_compatible, ..Options::plain(layout).without(show::NUMERIC) },
         netns: None,
         summary: false,
         kill: false,
         events: false,
-        filter_file: None,
+        table: true,
+        by_default: true,
         dump_file: None,
+        bound_is_meant: false,
+        expression: Vec::new(),
     };
+    let mut reader = Reader { flags, states: 0, saw_tables: false, filter_file: None };
     while let Some((switch, value)) = getopt.next().map_err(|says| Stop::usage(format!("ss: {says}")))? {
         reader.take(switch, &value)?;
     }
@@ -132,59 +125,38 @@ pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) ->
 }
 
 struct Reader {
-    asked: Asked,
-    options: Options,
+    flags: Flags,
     /// States selected by `-a`, `-l` or words; 0 selects the tables' default states.
     states: u32,
     saw_tables: bool,
-    netns: Option<Vec<u8>>,
-    summary: bool,
-    kill: bool,
-    events: bool,
     filter_file: Option<Vec<Vec<u8>>>,
-    dump_file: Option<Vec<u8>>,
 }
 
 impl Reader {
     fn take(&mut self, switch: Switch, value: &[u8]) -> Result<(), Stop> {
-        let show = &mut self.options;
+        let Flags { asked, options, .. } = &mut self.flags;
         match switch {
-            Switch::Numeric => show.numeric = true,
-            Switch::Resolve => show.resolve = true,
-            Switch::Timers => show.timers = true,
-            Switch::Extended => (show.timers, show.details) = (true, true),
-            Switch::Memory => show.memory = true,
-            Switch::Info => show.info = true,
-            Switch::Processes => show.processes = true,
-            Switch::Tos => show.tos = true,
-            Switch::Cgroup => show.cgroup = true,
-            Switch::NoHeader => show.header = false,
-            Switch::OneLine => show.one_line = true,
-            Switch::NoQueues => show.queues = false,
-            Switch::SockOpt => show.sockopt = true,
-            Switch::Threads => show.threads = true,
+            Switch::Show(bits) => *options = options.with(bits),
+            Switch::Hide(bits) => *options = options.without(bits),
             Switch::Context(context) => return self.context(context),
             Switch::FilterFile if self.filter_file.is_some() => {
                 return Err(Stop::fail("More than one filter file".to_owned(), 255));
             }
             Switch::FilterFile => self.filter_file = Some(filter_file::read(value)?),
-            Switch::DumpFile => self.dump_file = Some(value.to_vec()),
-            Switch::Tipc => show.tipc = true,
-            Switch::Kill => self.kill = true,
-            Switch::Events => self.events = true,
-            // ss counts this switch among the options that show timers.
-            Switch::Filters => (show.timers, show.filters) = (true, true),
-            Switch::Table(db) => self.asked.add_table(db),
-            Switch::Only(family) => self.asked.add_family(family),
-            Switch::All => self.states = states::all(show.layout),
+            Switch::DumpFile => self.flags.dump_file = Some(value.to_vec()),
+            Switch::Kill => self.flags.kill = true,
+            Switch::Events => self.flags.events = true,
+            Switch::Table(db) => asked.add_table(db),
+            Switch::Only(family) => asked.add_family(family),
+            Switch::All => self.states = states::all(options.layout),
             Switch::Listening => self.states = states::SERVERS,
             Switch::BoundInactive => self.states = states::BOUND,
             Switch::FamilyWord => return self.family(value),
             Switch::TableWords => return self.tables(value),
-            Switch::Summary => self.summary = true,
-            Switch::Version => return Err(Stop::version(show.layout, show.bug_compatible)),
+            Switch::Summary => self.flags.summary = true,
+            Switch::Version => return Err(Stop::version(options.layout, options.bug_compatible)),
             Switch::Help => return Err(Stop::help()),
-            Switch::Net => self.netns = Some(value.to_vec()),
+            Switch::Net => self.flags.netns = Some(value.to_vec()),
             Switch::Later(what, instead) => return Err(Stop::later(what, instead)),
         }
         Ok(())
@@ -194,8 +166,8 @@ impl Reader {
         if !selinux::enabled(&sys::Host::live()) {
             return Err(Stop::fail("ss: SELinux is not enabled.".to_owned(), 1));
         }
-        if self.options.context != Context::Socket {
-            self.options.context = context;
+        if self.flags.options.context != Context::Socket {
+            self.flags.options.context = context;
         }
         Ok(())
     }
@@ -205,7 +177,7 @@ impl Reader {
             return Err(Stop::help());
         }
         match FAMILIES.iter().find(|(name, _)| name.as_bytes() == word) {
-            Some((_, family)) => self.asked.add_family(*family),
+            Some((_, family)) => self.flags.asked.add_family(*family),
             None => return Err(Stop::usage(format!("ss: \"{}\" is invalid family", printable(word)))),
         }
         Ok(())
@@ -214,13 +186,13 @@ impl Reader {
     fn tables(&mut self, words: &[u8]) -> Result<(), Stop> {
         if !self.saw_tables {
             self.saw_tables = true;
-            self.asked.forget_tables();
+            self.flags.asked.forget_tables();
             if self.states == 0 {
-                self.states = states::connected(self.options.layout);
+                self.states = states::connected(self.flags.options.layout);
             }
         }
         for word in words.split(|&b| b == b',') {
-            if !self.asked.table_word(word) {
+            if !self.flags.asked.table_word(word) {
                 return Err(Stop::usage(format!("ss: \"{}\" is illegal socket table id", printable(word))));
             }
         }
@@ -228,7 +200,8 @@ impl Reader {
     }
 
     fn finish(mut self, rest: Vec<Vec<u8>>) -> Result<Flags, Stop> {
-        let table = !self.summary || !self.asked.by_default || !rest.is_empty();
+        let flags = &mut self.flags;
+        flags.table = !flags.summary || !flags.asked.by_default || !rest.is_empty();
         let mut rest = rest.into_iter().peekable();
         let mut saw_states = false;
         while let Some(exclude) = rest.peek().and_then(|word| state_word(word)) {
@@ -236,33 +209,20 @@ impl Reader {
             let Some(word) = rest.next() else {
                 return Err(Stop::fail("Command line is not complete. Try option \"help\"".to_owned(), 255));
             };
-            let Some(states) = states::by_word(&word, self.options.layout) else {
+            let Some(states) = states::by_word(&word, flags.options.layout) else {
                 return Err(Stop::fail(format!("ss: wrong state name: {}", printable(&word)), 255));
             };
             if !saw_states {
-                self.states = if exclude { states::all(self.options.layout) } else { 0 };
+                self.states = if exclude { states::all(flags.options.layout) } else { 0 };
             }
             self.states = if exclude { self.states & !states } else { self.states | states };
             saw_states = true;
         }
-        let by_default = self.asked.by_default;
-        let bound_is_meant = saw_states || self.states == states::BOUND;
-        self.asked.settle(self.states);
-        let Reader { asked, options, netns, summary, kill, events, filter_file, dump_file, .. } = self;
-        let expression = rest.chain(filter_file.into_iter().flatten()).collect();
-        Ok(Flags {
-            asked,
-            options,
-            netns,
-            summary,
-            kill,
-            events,
-            table,
-            by_default,
-            bound_is_meant,
-            dump_file,
-            expression,
-        })
+        flags.by_default = flags.asked.by_default;
+        flags.bound_is_meant = saw_states || self.states == states::BOUND;
+        flags.asked.settle(self.states);
+        flags.expression = rest.chain(self.filter_file.into_iter().flatten()).collect();
+        Ok(self.flags)
     }
 }
 

@@ -32,7 +32,7 @@ mod tests;
 mod token;
 mod translate;
 
-use crate::ss::output::Layout;
+use crate::ss::output::{Layout, show};
 use live::Live;
 use lookups::lazy_ifaces::LazyIfaces;
 use lookups::session::{OpenError, Session, SessionTarget};
@@ -67,7 +67,8 @@ fn answer(call: &super::Call, layout: Layout) -> Result<u8, Stop> {
     let mut flags = flags::parse(args, layout, call.bug_compatible)?;
     flags.options.screen = sys::term::width(sys::term::STDOUT);
     let netns = flags.netns.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
-    let target = SessionTarget { netns: netns.clone(), resolve: flags.options.resolve, ..SessionTarget::default() };
+    let target =
+        SessionTarget { netns: netns.clone(), resolve: flags.options.has(show::RESOLVE), ..SessionTarget::default() };
     let session = Session::open(target).map_err(|error| no_namespace(netns.as_deref(), &error))?;
     if flags.summary && !summary::print(&session, call.bug_compatible) {
         return Ok(1);

@@ -8,7 +8,7 @@ use super::stop::Stop;
 use super::tables::{Asked, Db, Family, PACKET, UNIX, VSOCK};
 use super::translate::expr;
 use super::{grammar, states};
-use crate::ss::output::Options;
+use crate::ss::output::{Options, show};
 use record::rows::Sockets;
 use record::{Expr, Op, Operand, Proto, field_index};
 use std::ffi::OsString;
@@ -89,7 +89,9 @@ pub(super) fn make(flags: &Flags, environment: &dyn Environment) -> Result<Reque
     }
     let condition = grammar::parse(&flags.expression, &mut asked, environment)?;
     let without_bound = drop_bound(&mut asked, flags, environment);
-    let options = Options { netid: asked.several_tables(), state: asked.several_states(), ..flags.options };
+    let hidden = [(asked.several_tables(), show::NETID), (asked.several_states(), show::STATE)];
+    let hidden = hidden.iter().filter(|(several, _)| !several).fold(0, |bits, (_, column)| bits | column);
+    let options = flags.options.without(hidden);
     let mut questions = Vec::new();
     // Sockets without a state count as unconnected.
     let stateless = asked.states & states::UNCONNECTED != 0;

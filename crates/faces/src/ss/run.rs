@@ -7,7 +7,7 @@ use super::kill::Killer;
 use super::live::Live;
 use super::request::{Question, Request, by_kernel};
 use super::tasks;
-use crate::ss::output::{Options, Writer};
+use crate::ss::output::{Options, Writer, show};
 use engine::Disposition;
 use host::{Cgroups, HostNames, Owners, Services};
 use lookups::lazy_ifaces::LazyIfaces;
@@ -39,7 +39,7 @@ struct Around {
 pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, ifaces: &LazyIfaces<'_>) -> u8 {
     let mut stats = Accounting::default();
     let mut around = read_around(session, request, &mut stats);
-    if request.options.resolve {
+    if request.options.has(show::RESOLVE) {
         around.hosts = names(session, request, live);
     }
     let outcome = write(session, request, live, ifaces, &around, &mut stats);
@@ -70,12 +70,12 @@ fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> 
     if options.owners() {
         around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
-    if options.details || options.cgroup {
+    if options.has(show::DETAILS | show::CGROUP) {
         // ss finds no cgroup inside `ip netns exec`.
         let read = if options.bug_compatible { Cgroups::read_own } else { Cgroups::read };
         around.cgroups = read(host).map_err(&mut noted).ok();
     }
-    if !options.numeric {
+    if !options.has(show::NUMERIC) {
         // If the file is missing, every port is shown as a number.
         around.services = Services::read(host).ok();
         if let (Some(services), true) = (&mut around.services, raw) {
@@ -246,23 +246,24 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         Proto::Xdp => need::XDP | need::UID | need::COOKIE,
         _ => need::SHUTDOWN | need::COOKIE | need::CGROUP | need::INODE | need::UID | need::MARK,
     };
+    // DCCP also fills in a tcp_info.
+    let info = match proto {
+        Proto::Tcp | Proto::Dccp => need::TCP_INFO | need::CONG | need::CONG_INFO,
+        Proto::Mptcp => need::ULP,
+        Proto::Sctp => need::SCTP,
+        _ => 0,
+    };
     let more = [
-        (options.details, details),
-        (options.timers, need::TIMER),
-        (options.owners(), need::INODE),
-        (options.memory, need::SKMEM),
-        (
-            // DCCP also fills in a tcp_info.
-            options.info && matches!(proto, Proto::Tcp | Proto::Dccp),
-            need::TCP_INFO | need::CONG | need::CONG_INFO,
-        ),
-        (options.info && proto == Proto::Mptcp, need::ULP),
-        (options.info && proto == Proto::Sctp, need::SCTP),
-        (options.filters && proto == Proto::Packet, need::FILTER),
-        (options.tos, need::TOS),
-        (options.sockopt, need::SOCKOPT),
-        (options.cgroup, need::CGROUP),
+        (show::DETAILS, details),
+        (show::TIMERS, need::TIMER),
+        (show::MEMORY, need::SKMEM),
+        (show::INFO, info),
+        (show::FILTERS, if proto == Proto::Packet { need::FILTER } else { 0 }),
+        (show::TOS, need::TOS),
+        (show::SOCKOPT, need::SOCKOPT),
+        (show::CGROUP, need::CGROUP),
     ];
-    more.iter().filter(|(asked, _)| *asked).for_each(|(_, bits)| needs |= bits);
+    needs |= if options.owners() { need::INODE } else { 0 };
+    more.iter().filter(|(shown, _)| options.has(*shown)).for_each(|(_, bits)| needs |= bits);
     needs
 }

@@ -5,7 +5,7 @@ use super::environment::TestEnvironment;
 use super::flags;
 use super::request::{Request, make};
 use super::stop::{Stop, Usage};
-use crate::ss::output::{Layout, Options};
+use crate::ss::output::{Layout, Options, show};
 use engine::expr_text;
 use record::rows::Sockets;
 use record::{Expr, Op, Operand, Schema};
@@ -204,31 +204,31 @@ fn what_it_means_for_unix_sockets() {
 #[test]
 fn switches_that_show() {
     let plain = |line: &str| parse(line, Layout::V6_15).unwrap().options;
-    let tcp = Options { netid: false, numeric: false, ..Options::plain(Layout::V6_15) };
+    let tcp = Options::plain(Layout::V6_15).without(show::NETID | show::NUMERIC);
     for (line, expected) in [
         ("-t", tcp),
-        ("-tn", Options { numeric: true, ..tcp }),
-        ("-t --numeric", Options { numeric: true, ..tcp }),
-        ("-tr", Options { resolve: true, ..tcp }),
-        ("-tH", Options { header: false, ..tcp }),
-        ("-tO", Options { one_line: true, ..tcp }),
-        ("-to", Options { timers: true, ..tcp }),
-        ("-te", Options { timers: true, details: true, ..tcp }),
-        ("-tm", Options { memory: true, ..tcp }),
-        ("-ti", Options { info: true, ..tcp }),
-        ("-tp", Options { processes: true, ..tcp }),
-        ("-t --tos", Options { tos: true, ..tcp }),
-        ("-t --cgroup", Options { cgroup: true, ..tcp }),
-        ("-t --inet-sockopt", Options { sockopt: true, ..tcp }),
-        ("-tQ", Options { queues: false, ..tcp }),
-        ("-tu", Options { netid: true, ..tcp }),
-        ("-x", Options { netid: true, ..tcp }),
+        ("-tn", tcp.with(show::NUMERIC)),
+        ("-t --numeric", tcp.with(show::NUMERIC)),
+        ("-tr", tcp.with(show::RESOLVE)),
+        ("-tH", tcp.without(show::HEADER)),
+        ("-tO", tcp.with(show::ONE_LINE)),
+        ("-to", tcp.with(show::TIMERS)),
+        ("-te", tcp.with(show::TIMERS | show::DETAILS)),
+        ("-tm", tcp.with(show::MEMORY)),
+        ("-ti", tcp.with(show::INFO)),
+        ("-tp", tcp.with(show::PROCESSES)),
+        ("-t --tos", tcp.with(show::TOS)),
+        ("-t --cgroup", tcp.with(show::CGROUP)),
+        ("-t --inet-sockopt", tcp.with(show::SOCKOPT)),
+        ("-tQ", tcp.without(show::QUEUES)),
+        ("-tu", tcp.with(show::NETID)),
+        ("-x", tcp.with(show::NETID)),
         ("-A u_str", tcp),
-        ("-u", Options { state: false, ..tcp }),
-        ("-t state listening", Options { state: false, ..tcp }),
+        ("-u", tcp.without(show::STATE)),
+        ("-t state listening", tcp.without(show::STATE)),
         ("-tl", tcp),
-        ("-4", Options { netid: true, ..tcp }),
-        ("", Options { netid: true, ..tcp }),
+        ("-4", tcp.with(show::NETID)),
+        ("", tcp.with(show::NETID)),
     ] {
         assert_eq!(plain(line), expected, "{line}");
     }

@@ -2,7 +2,7 @@
 
 use super::families;
 use super::item::{HexItem, Item, line_break};
-use super::options::{Layout, Options};
+use super::options::{Layout, Options, show};
 use super::rare;
 use super::security::{put_md5, put_ulp};
 use super::tcp;
@@ -22,38 +22,38 @@ pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, op
         Proto::Packet => return put_packet(out, row, lookups, options),
         Proto::Netlink => return put_netlink(out, row, options),
         Proto::Vsock => return,
-        Proto::Tipc if options.details => return put_details(out, row, lookups, options),
+        Proto::Tipc if options.has(show::DETAILS) => return put_details(out, row, lookups, options),
         Proto::Tipc => return,
         Proto::Xdp => return put_xdp(out, row, lookups, options),
         // With /proc, ss shows nothing except the owners; with netlink, a socket has a cookie.
         Proto::Raw if row.cookie == 0 => return,
         _ => {}
     }
-    if options.timers {
+    if options.has(show::TIMERS) {
         put_timer(out, row, options);
     }
-    if options.details {
+    if options.has(show::DETAILS) {
         put_details(out, row, lookups, options);
     }
-    if options.tos {
+    if options.has(show::TOS) {
         put_tos(out, row);
     }
-    if options.cgroup {
+    if options.has(show::CGROUP) {
         put_cgroup(out, row, lookups, options.bug_compatible);
     }
-    if options.sockopt {
-        put_sockopt(out, row, options.one_line);
+    if options.has(show::SOCKOPT) {
+        put_sockopt(out, row, options.has(show::ONE_LINE));
     }
-    if options.memory || (options.info && !matches!(row.proto, Proto::Udp | Proto::UdpLite)) {
+    if options.has(show::MEMORY) || (options.has(show::INFO) && !matches!(row.proto, Proto::Udp | Proto::UdpLite)) {
         put_second_line(out, row, options);
     }
 }
 
 fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &Options) {
-    if options.memory {
+    if options.has(show::MEMORY) {
         put_skmem(out, row.skmem);
     }
-    if !options.details {
+    if !options.has(show::DETAILS) {
         return;
     }
     put!(out, arrows(row.shutdown));
@@ -73,26 +73,26 @@ fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &
 /// Appends the identity, then one line each for the ring's version, the rings, the fanout group and the filter.
 fn put_packet(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
     let Some(packet) = row.extras.and_then(|rare| rare.packet) else { return };
-    if options.details {
+    if options.has(show::DETAILS) {
         put_details(out, row, lookups, options);
-        rare::put_rings(out, &packet, options.one_line);
+        rare::put_rings(out, &packet, options.has(show::ONE_LINE));
     }
-    if options.filters {
-        rare::put_filter(out, packet.filter, options.one_line);
+    if options.has(show::FILTERS) {
+        rare::put_filter(out, packet.filter, options.has(show::ONE_LINE));
     }
-    if options.memory {
+    if options.has(show::MEMORY) {
         put_skmem(out, row.skmem);
     }
 }
 
 fn put_netlink(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     let Some(netlink) = row.extras.and_then(|rare| rare.netlink).filter(|_| options.shows_netlink()) else { return };
-    if options.details {
+    if options.has(show::DETAILS) {
         // Netlink has no addresses of the socket and of its callback, so ss prints zeros.
         put!(out, " sk=0 cb=0 groups=0x");
         rare::put_groups(out, netlink.groups);
     }
-    if options.memory {
+    if options.has(show::MEMORY) {
         put!(out, "\t");
         put_skmem(out, row.skmem);
     }
@@ -100,13 +100,13 @@ fn put_netlink(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
 
 /// Appends the identity, then one line each for the rings, the memory and the counters.
 fn put_xdp(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
-    if options.details {
+    if options.has(show::DETAILS) {
         put_details(out, row, lookups, options);
         if let Some(xdp) = row.extras.and_then(|rare| rare.xdp) {
             families::put_xdp(out, &xdp, options);
         }
     }
-    if options.memory {
+    if options.has(show::MEMORY) {
         put_skmem(out, row.skmem);
     }
 }
@@ -199,15 +199,15 @@ fn put_sockopt(out: &mut Vec<u8>, row: &Socket<'_>, one_line: bool) {
 }
 
 fn put_second_line(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
-    put!(out, when(!options.one_line, "\n\t"));
-    if options.memory {
+    put!(out, when(!options.has(show::ONE_LINE), "\n\t"));
+    if options.has(show::MEMORY) {
         put_skmem(out, row.skmem);
     }
     // ss prints the addresses even if only -m is given.
     if let Some(sctp) = row.extras.and_then(|rare| rare.sctp) {
         return families::put_sctp(out, &sctp);
     }
-    if !options.info {
+    if !options.has(show::INFO) {
         return;
     }
     if let Some(mptcp) = row.extras.and_then(|rare| rare.mptcp) {

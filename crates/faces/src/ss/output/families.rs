@@ -1,7 +1,7 @@
 //! Cells of SCTP, vsock, TIPC and AF_XDP sockets.
 
 use super::item::{HexItem, Item, line_break};
-use super::options::Options;
+use super::options::{Options, show};
 use super::state::sctp_state;
 use crate::pieces::{list, put, when};
 use record::rows::{SctpNumbers, SctpPart, SockType, TipcPart, XdpPart, XdpStats, XdpUmem, sctp_addrs};
@@ -84,19 +84,20 @@ pub(super) fn put_xdp(out: &mut Vec<u8>, xdp: &XdpPart, options: &Options) {
 }
 
 fn put_ring(out: &mut Vec<u8>, words: &str, places: Option<u32>, options: &Options) {
-    put!(out, places.map(|places| list!(line_break(options.one_line), words, "entries:", places, ")")));
+    put!(out, places.map(|places| list!(line_break(options.has(show::ONE_LINE)), words, "entries:", places, ")")));
 }
 
 fn put_umem(out: &mut Vec<u8>, umem: &XdpUmem, options: &Options) {
-    put!(out, line_break(options.one_line));
+    put!(out, line_break(options.has(show::ONE_LINE)));
     // ss prints only the letter of its `\t` if -O is given.
-    put!(out, when(options.one_line && options.bug_compatible, "t"), "umem(id:", umem.id, ",size:", umem.size);
+    let wrong = options.has(show::ONE_LINE) && options.bug_compatible;
+    put!(out, when(wrong, "t"), "umem(id:", umem.id, ",size:", umem.size);
     put!(out, ",num_pages:", umem.pages, ",chunk_size:", umem.chunk_size, ",headroom:", umem.headroom, ",ifindex:");
     put!(out, umem.ifindex, ",qid:", umem.queue, ",zc:", umem.flags & 1, ",refs:", umem.refs, ")");
 }
 
 fn put_stats(out: &mut Vec<u8>, stats: &XdpStats, options: &Options) {
-    put!(out, line_break(options.one_line));
+    put!(out, line_break(options.has(show::ONE_LINE)));
     put!(out, "stats(rx dropped:", stats.rx_dropped, ",rx invalid:", stats.rx_invalid, ",rx queue full:");
     put!(out, stats.rx_full, ",rx fill ring empty:", stats.fill_empty, ",tx invalid:", stats.tx_invalid);
     put!(out, ",tx ring empty:", stats.tx_empty, ")");

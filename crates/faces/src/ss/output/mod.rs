@@ -25,7 +25,7 @@ mod tests;
 mod widths;
 mod writer;
 
-pub use options::{Context, Layout, Options, Processes, Services, Tasks};
+pub use options::{Context, Layout, Options, Processes, Services, Tasks, show};
 pub use rare::{ethertype_of, netlink_protocol_of};
 pub use summary::{OwnTcp, SockStat, put_summary};
 pub use writer::Writer;

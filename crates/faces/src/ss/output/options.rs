@@ -22,6 +22,47 @@ pub enum Context {
     Socket,
 }
 
+/// The parts of the output that switches show and hide, as bits of [`Options::shows`].
+#[rustfmt::skip]
+pub mod show {
+    /// A heading (not `-H`).
+    pub const HEADER: u32 = 1;
+    /// The column Netid: more than one socket table was requested.
+    pub const NETID: u32 = 1 << 1;
+    /// The column State: more than one state was requested.
+    pub const STATE: u32 = 1 << 2;
+    /// Recv-Q and Send-Q (not `-Q`).
+    pub const QUEUES: u32 = 1 << 3;
+    /// Numbers instead of names (`-n`).
+    pub const NUMERIC: u32 = 1 << 4;
+    /// Names of hosts (`-r`).
+    pub const RESOLVE: u32 = 1 << 5;
+    /// One line a socket (`-O`).
+    pub const ONE_LINE: u32 = 1 << 6;
+    /// `-p`
+    pub const PROCESSES: u32 = 1 << 7;
+    /// `-T`
+    pub const THREADS: u32 = 1 << 8;
+    /// `-o`, and any switch that ss counts among the options that show timers.
+    pub const TIMERS: u32 = 1 << 9;
+    /// `-e`
+    pub const DETAILS: u32 = 1 << 10;
+    /// `-m`
+    pub const MEMORY: u32 = 1 << 11;
+    /// `-i`
+    pub const INFO: u32 = 1 << 12;
+    /// `--tos`
+    pub const TOS: u32 = 1 << 13;
+    /// `--cgroup`
+    pub const CGROUP: u32 = 1 << 14;
+    /// `--tipcinfo`
+    pub const TIPC: u32 = 1 << 15;
+    /// `--inet-sockopt`
+    pub const SOCKOPT: u32 = 1 << 16;
+    /// `-b`
+    pub const FILTERS: u32 = 1 << 17;
+}
+
 /// The requested output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -29,44 +70,10 @@ pub struct Options {
     pub layout: Layout,
     /// The old tool's known defects, and unescaped text from outside.
     pub bug_compatible: bool,
-    /// Print a heading (not `-H`).
-    pub header: bool,
-    /// Print the column Netid: more than one socket table was requested.
-    pub netid: bool,
-    /// Print the column State: more than one state was requested.
-    pub state: bool,
-    /// Print Recv-Q and Send-Q (not `-Q`).
-    pub queues: bool,
-    /// `-p`
-    pub processes: bool,
-    /// `-T`
-    pub threads: bool,
+    /// Bits of [`show`].
+    pub shows: u32,
     /// `-Z`, `-z`
     pub context: Context,
-    /// `-o`
-    pub timers: bool,
-    /// `-e`
-    pub details: bool,
-    /// `-m`
-    pub memory: bool,
-    /// `-i`
-    pub info: bool,
-    /// `--tos`
-    pub tos: bool,
-    /// `--cgroup`
-    pub cgroup: bool,
-    /// `--tipcinfo`
-    pub tipc: bool,
-    /// `--inet-sockopt`
-    pub sockopt: bool,
-    /// `-b`
-    pub filters: bool,
-    /// `-O`
-    pub one_line: bool,
-    /// `-n`
-    pub numeric: bool,
-    /// `-r`
-    pub resolve: bool,
     /// Columns of the terminal, over which the table's columns are stretched. `None` for any other output.
     pub screen: Option<usize>,
 }
@@ -74,30 +81,26 @@ pub struct Options {
 impl Options {
     /// Plain `ss` in `layout`: Netid, State, queues, addresses; numbers instead of names.
     pub fn plain(layout: Layout) -> Options {
-        Options {
-            layout,
-            bug_compatible: false,
-            header: true,
-            netid: true,
-            state: true,
-            queues: true,
-            processes: false,
-            threads: false,
-            context: Context::None,
-            timers: false,
-            details: false,
-            memory: false,
-            info: false,
-            tos: false,
-            cgroup: false,
-            tipc: false,
-            sockopt: false,
-            filters: false,
-            one_line: false,
-            numeric: true,
-            resolve: false,
-            screen: None,
-        }
+        let shows = show::HEADER | show::NETID | show::STATE | show::QUEUES | show::NUMERIC;
+        Options { layout, bug_compatible: false, shows, context: Context::None, screen: None }
+    }
+
+    /// True if any of `bits` is shown.
+    #[inline]
+    pub fn has(&self, bits: u32) -> bool {
+        self.shows & bits != 0
+    }
+
+    /// Shows `bits` also.
+    #[must_use]
+    pub fn with(self, bits: u32) -> Options {
+        Options { shows: self.shows | bits, ..self }
+    }
+
+    /// Hides `bits`.
+    #[must_use]
+    pub fn without(self, bits: u32) -> Options {
+        Options { shows: self.shows & !bits, ..self }
     }
 
     /// True if owners have a separate cell.
@@ -108,8 +111,8 @@ impl Options {
     /// True if owners are shown.
     pub fn owners(&self) -> bool {
         // 6.15 looks up threads, but shows them only if `-p` requests the column.
-        let threads = self.threads && !self.lacks_a_column();
-        self.processes || threads || self.context != Context::None
+        let threads = if self.lacks_a_column() { 0 } else { show::THREADS };
+        self.has(show::PROCESSES | threads) || self.context != Context::None
     }
 
     /// True if 6.15 omits the items that it shows next to processes, because it omits that column.
@@ -124,8 +127,8 @@ impl Options {
 
     /// True if only the fixed columns are written.
     pub(super) fn is_plain(&self) -> bool {
-        let more = self.owners() || self.timers || self.details || self.memory || self.info;
-        !(more || self.tos || self.cgroup || self.sockopt || self.filters || self.tipc)
+        const MORE: u32 = show::TIMERS | show::DETAILS | show::MEMORY | show::INFO | show::TOS | show::CGROUP;
+        !self.owners() && !self.has(MORE | show::SOCKOPT | show::FILTERS | show::TIPC)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The owners of a socket: processes, threads, security contexts.
 
-use super::options::{Context, Options, Tasks};
+use super::options::{Context, Options, Tasks, show};
 use crate::pieces::{Face, put};
 use crate::quoted::put_quoted;
 use record::rows::Socket;
@@ -51,7 +51,7 @@ fn put_process(
     tasks: Option<&dyn Tasks>,
 ) {
     let Some(pid) = owners.first().map(|owner| owner.pid) else { return };
-    let threads = tasks.filter(|_| options.threads);
+    let threads = tasks.filter(|_| options.has(show::THREADS));
     if let Some(tasks) = threads {
         let mut threads: Vec<Task> = Vec::new();
         tasks.threads(pid, inode, &mut |tid, name, fd| threads.push(Task { pid, tid, name, fd }));
@@ -82,7 +82,7 @@ impl Task {
     fn put(&self, out: &mut Vec<u8>, options: &Options, tasks: Option<&dyn Tasks>) {
         put!(out, "(\"");
         put_name(out, self.name.as_bytes(), options.bug_compatible);
-        put!(out, "\",pid=", self.pid, options.threads.then_some((",tid=", self.tid)));
+        put!(out, "\",pid=", self.pid, options.has(show::THREADS).then_some((",tid=", self.tid)));
         if options.context != Context::None {
             put!(out, ",proc_ctx=");
             put_context(out, options, |out| tasks.is_some_and(|tasks| tasks.put_context(self.tid, out)));
@@ -155,7 +155,8 @@ mod tests {
     }
 
     fn owners(threads: bool, context: Context) -> String {
-        let options = Options { processes: true, threads, context, ..Options::plain(Layout::V6_1) };
+        let shows = if threads { show::PROCESSES | show::THREADS } else { show::PROCESSES };
+        let options = Options { context, ..Options::plain(Layout::V6_1).with(shows) };
         let known = known();
         let lookups = Lookups::none().with(LookupId::Owners, &known);
         let row = Socket { inode: 5, ..Socket::EMPTY };

@@ -4,7 +4,7 @@
 
 use super::block::{octets_len, port_len};
 use super::chunks::HEAD;
-use super::options::{Layout, Options};
+use super::options::{Layout, Options, show};
 use super::state::state_name;
 use super::widths::Widths;
 
@@ -33,11 +33,11 @@ pub(super) struct Plain {
 impl Plain {
     pub(super) fn new(options: &Options) -> Plain {
         let lane = |shown: bool| if shown { 0xff } else { 0 };
-        let queue = lane(options.queues);
-        let lanes = [lane(options.state), queue, queue, 0xff, 0xff, 0xff, 0xff, 0];
+        let queue = lane(options.has(show::QUEUES));
+        let lanes = [lane(options.has(show::STATE)), queue, queue, 0xff, 0xff, 0xff, 0xff, 0];
         let cells = lanes.iter().filter(|lane| **lane != 0).count();
         // A name of three letters takes four bytes; a cell for owners is empty.
-        let netid = if options.netid { HEAD + 4 } else { 0 };
+        let netid = if options.has(show::NETID) { HEAD + 4 } else { 0 };
         let owners = if options.owners_apart() { HEAD } else { 0 };
         Plain {
             widest: [0; 8],
@@ -46,7 +46,7 @@ impl Plain {
             // 6.1 has an empty cell after the cell Process.
             closing: if options.layout == Layout::V6_1 { 2 * HEAD } else { HEAD },
             states: std::array::from_fn(|state| state_name(state as u8).len() as u8),
-            numbers: options.numeric && !options.resolve,
+            numbers: options.has(show::NUMERIC) && !options.has(show::RESOLVE),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rendering of lines from rows and widths.
 
 use super::block::{DecodedRow, Host, Netid, Port, octets_len, port_len};
-use super::options::{Layout, Options};
+use super::options::{Layout, Options, show};
 use super::state::sctp_state;
 use super::state::state_name;
 use super::template::Template;
@@ -36,7 +36,7 @@ impl BlockLayout {
             false => layout.lead(name, state_name(state)),
         };
         layout.leads = lines.map(lead).collect();
-        if options.queues {
+        if options.has(show::QUEUES) {
             put_left(&mut layout.zeros, b"0", widths.recv_q, true);
             put_left(&mut layout.zeros, b"0", widths.send_q, true);
         }
@@ -46,10 +46,10 @@ impl BlockLayout {
 
     fn lead(&self, netid: &str, state: &str) -> Vec<u8> {
         let mut lead = Vec::new();
-        if self.options.netid {
+        if self.options.has(show::NETID) {
             put_left(&mut lead, netid.as_bytes(), self.widths.netid, true);
         }
-        if self.options.state {
+        if self.options.has(show::STATE) {
             put_left(&mut lead, state.as_bytes(), self.widths.state, true);
         }
         lead
@@ -58,7 +58,7 @@ impl BlockLayout {
     pub(super) fn put_header(&self, out: &mut Vec<u8>) {
         let widths = &self.widths;
         out.extend_from_slice(&self.lead("Netid", "State"));
-        if self.options.queues {
+        if self.options.has(show::QUEUES) {
             put_left(out, b"Recv-Q", widths.recv_q, true);
             put_left(out, b"Send-Q", widths.send_q, true);
         }
@@ -107,7 +107,7 @@ impl BlockLayout {
     }
 
     fn put_queues(&self, out: &mut Vec<u8>, (recv, send): (u32, u32)) {
-        if !self.options.queues {
+        if !self.options.has(show::QUEUES) {
             return;
         }
         for (n, width) in [(recv, self.widths.recv_q), (send, self.widths.send_q)] {

@@ -5,7 +5,7 @@
 
 use super::float::{put_general, put_rate, put_tenths, put_thousandths};
 use super::item::Item;
-use super::options::{Layout, Options};
+use super::options::{Layout, Options, show};
 use crate::pieces::{Face, Put, put, when};
 use record::State;
 use record::rows::{Socket, TcpInfo};
@@ -29,8 +29,8 @@ pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, optio
     put_negotiated(out, row, info, options);
     put_path(out, info);
     put_volume(out, info);
-    put_congestion(out, row, options.numeric);
-    put_rates(out, row, info, options.numeric);
+    put_congestion(out, row, options.has(show::NUMERIC));
+    put_rates(out, row, info, options.has(show::NUMERIC));
     put_limits(out, info);
     put_losses(out, row, info);
     put_receiver(out, info, options.layout);
@@ -51,7 +51,7 @@ impl Put<Vec<u8>> for Milliseconds {
 fn put_negotiated(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, options: &Options) {
     let bits = info.options().unwrap_or(0);
     let shown = OPTIONS.iter().filter(|(bit, _)| *bit != USEC_TS || options.layout == Layout::V6_15);
-    for (_, word) in shown.filter(|(bit, _)| (options.timers || options.details) && bits & bit != 0) {
+    for (_, word) in shown.filter(|(bit, _)| options.has(show::TIMERS | show::DETAILS) && bits & bit != 0) {
         put!(out, *word);
     }
     if let Some(name) = row.cong.filter(|name| !name.is_empty()) {

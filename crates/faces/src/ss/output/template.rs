@@ -4,7 +4,7 @@
 //! its blanks and an empty queue's zeros, plus six stores, costs a third of building the line.
 
 use super::block::{DecodedRow, Hosts, Netid, Ports, octets_len};
-use super::options::Options;
+use super::options::{Options, show};
 use super::widths::Widths;
 use record::text::{place_number, place_v4};
 
@@ -36,9 +36,9 @@ impl Template {
     pub(super) fn new(options: &Options, widths: &Widths, leads: &[Vec<u8>]) -> Option<Template> {
         // A longer lead belongs to a state that no row of the block has.
         let column = |shown: bool, width: usize| if shown { width + 1 } else { 0 };
-        let recv = column(options.netid, widths.netid) + column(options.state, widths.state);
+        let recv = column(options.has(show::NETID), widths.netid) + column(options.has(show::STATE), widths.state);
         let send = recv + widths.recv_q + 1;
-        let addresses = if options.queues { send + widths.send_q + 1 } else { recv };
+        let addresses = if options.has(show::QUEUES) { send + widths.send_q + 1 } else { recv };
         let local = addresses + widths.local.checked_sub(1)?;
         let peer = local + 1 + widths.local_port + 1 + widths.peer.checked_sub(1)?;
         let owners = if options.owners_apart() { widths.owners } else { 0 };
@@ -46,7 +46,8 @@ impl Template {
         if end + SLACK > SIZE {
             return None;
         }
-        let mut template = Template { lines: Vec::new(), queues: options.queues, recv, send, local, peer, end };
+        let mut template =
+            Template { lines: Vec::new(), queues: options.has(show::QUEUES), recv, send, local, peer, end };
         template.lines = leads.iter().take(TABLES * STATES).map(|lead| template.line(lead)).collect();
         Some(template)
     }

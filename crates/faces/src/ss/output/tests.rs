@@ -1,7 +1,7 @@
 //! Lines that the tools printed, and our own deviations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::{Layout, Options, Writer};
+use super::{Layout, Options, Writer, show};
 use record::rows::{
     Endpoint, FamilyExtras, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, SkMem, Socket, TcpInfo,
     UnixPart, UnixType,
@@ -69,7 +69,7 @@ fn tcp(state: State, local: &str, peer: &str) -> Socket<'static> {
 }
 
 fn tan(layout: Layout) -> Options {
-    Options { netid: false, ..Options::plain(layout) }
+    Options::plain(layout).without(show::NETID)
 }
 
 fn four() -> [Socket<'static>; 4] {
@@ -105,18 +105,18 @@ fn the_table_of_6_1_has_seven_columns_more() {
 #[test]
 fn without_heading_and_rows() {
     for layout in [Layout::V6_1, Layout::V6_15] {
-        let none = Options { header: false, ..tan(layout) };
+        let none = tan(layout).without(show::HEADER);
         assert_eq!(print(none, &[]), "");
         let one = print(none, &four()[..1]);
         assert_eq!(one, "LISTEN 0      5      0.0.0.0%c0:7002 0.0.0.0:*\n");
-        let single = print(Options { state: false, ..none }, &four()[1..2]);
+        let single = print(none.without(show::STATE), &four()[1..2]);
         assert_eq!(single, "0      0      192.0.2.10:43844 198.51.100.20:80\n");
     }
     let alone = print(Options::plain(Layout::V6_15), &[]);
     assert_eq!(alone, "Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port\n");
     let alone = print(Options::plain(Layout::V6_1), &[]);
     assert_eq!(alone, "Netid State Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\n");
-    let no_queues = print(Options { queues: false, ..tan(Layout::V6_15) }, &four()[1..2]);
+    let no_queues = print(tan(Layout::V6_15).without(show::QUEUES), &four()[1..2]);
     assert_eq!(
         no_queues,
         "State Local Address:Port   Peer Address:Port\nESTAB    192.0.2.10:43844 198.51.100.20:80  \n"
@@ -147,7 +147,7 @@ fn extended() -> [Socket<'static>; 3] {
 
 #[test]
 fn owners_and_extras_in_both_layouts() {
-    let options = |layout| Options { processes: true, timers: true, details: true, header: false, ..tan(layout) };
+    let options = |layout| tan(layout).with(show::PROCESSES | show::TIMERS | show::DETAILS).without(show::HEADER);
     let owners = [r#" users:(("srv1",pid=10850,fd=19))"#, r#" users:(("srv1",pid=10850,fd=8))"#, ""];
     let extras = [
         " ino:1164073 sk:36909 fwmark:0x7 cgroup:/ <->",
@@ -167,7 +167,7 @@ fn owners_and_extras_in_both_layouts() {
 fn several_owners_newest_first_and_their_names_defused() {
     let row = Socket { inode: 7, ..tcp(State::ESTABLISHED, "192.0.2.10:1", "192.0.2.10:2") };
     let line = |bug_compatible| {
-        let options = Options { processes: true, header: false, bug_compatible, ..tan(Layout::V6_15) };
+        let options = Options { bug_compatible, ..tan(Layout::V6_15).with(show::PROCESSES).without(show::HEADER) };
         print(options, &[row])
     };
     assert!(
@@ -179,8 +179,8 @@ fn several_owners_newest_first_and_their_names_defused() {
 #[test]
 fn cgroup_without_a_path() {
     let row = Socket { cgroup_id: Some(0x1f), ..tcp(State::ESTABLISHED, "192.0.2.10:1", "192.0.2.10:2") };
-    let line =
-        |bug_compatible| print(Options { cgroup: true, header: false, bug_compatible, ..tan(Layout::V6_15) }, &[row]);
+    let cgroup = tan(Layout::V6_15).with(show::CGROUP).without(show::HEADER);
+    let line = |bug_compatible| print(Options { bug_compatible, ..cgroup }, &[row]);
     assert_eq!(line(false), "ESTAB 0      0      192.0.2.10:1 192.0.2.10:2\n");
     assert_eq!(line(true), "ESTAB 0      0      192.0.2.10:1 192.0.2.10:2 cgroup:unreachable:1f\n");
 }
@@ -211,7 +211,7 @@ fn services_and_unix() {
     let expected = "\
 u_str LISTEN 0      4      /run/x/sock1 1164065             * 0   \n\
 tcp   ESTAB  0      0        192.0.2.10:43844   198.51.100.20:http\n";
-    let options = Options { numeric: false, header: false, ..Options::plain(Layout::V6_15) };
+    let options = Options::plain(Layout::V6_15).without(show::NUMERIC | show::HEADER);
     assert_eq!(print(options, &rows), expected);
 }
 
@@ -231,12 +231,12 @@ fn second_line() {
         skmem: Some(SkMem::new(&mem)),
         ..tcp(State::ESTABLISHED, "192.0.2.10:43844", "198.51.100.20:80")
     };
-    let options = Options { memory: true, info: true, details: true, header: false, ..tan(Layout::V6_15) };
+    let options = tan(Layout::V6_15).with(show::MEMORY | show::INFO | show::DETAILS).without(show::HEADER);
     let expected = "ESTAB 0      0      192.0.2.10:43844 198.51.100.20:80 ino:0 sk:0\n\t \
         skmem:(r0,rb131072,t0,tb69120,f0,w0,o0,bl0,d0) ts sack bbr wscale:10,10 rto:200 rtt:0.066/0.033 mss:1448 \
         cwnd:10 send 1755151515bps rcv_wnd:64512\n";
     assert_eq!(print(options, &[row]), expected);
-    let one_line = print(Options { one_line: true, ..options }, &[row]);
+    let one_line = print(options.with(show::ONE_LINE), &[row]);
     assert_eq!(one_line, expected.replace("\n\t", ""));
     let old = print(Options { layout: Layout::V6_1, ..options }, &[row]);
     assert_eq!(old, expected.replace(" rcv_wnd:64512", ""));
@@ -320,7 +320,7 @@ fn every_item_of_tcp_info_in_order() {
         bbr: Some(&bbr),
         ..tcp(State::ESTABLISHED, "192.0.2.10:1", "192.0.2.20:2")
     };
-    let options = Options { info: true, timers: true, one_line: true, header: false, ..tan(Layout::V6_15) };
+    let options = tan(Layout::V6_15).with(show::INFO | show::TIMERS | show::ONE_LINE).without(show::HEADER);
     let expected: String = ITEMS.iter().map(|(.., text)| *text).collect();
     let line = print(options, &[row]);
     assert_eq!(line, format!("ESTAB 0      0      192.0.2.10:1 192.0.2.20:2{expected}\n"));
@@ -394,7 +394,7 @@ fn packet_netlink_and_raw_sockets() {
         other(Proto::Packet, &cooked),
         icmp,
     ];
-    let plain = Options { numeric: false, ..Options::plain(Layout::V6_15) };
+    let plain = Options::plain(Layout::V6_15).without(show::NUMERIC);
     let expected = "\
 Netid State  Recv-Q Send-Q Local Address:Port      Peer Address:Port\n\
 nl    UNCONN 0      0             uevent:23314                2:0   \n\
@@ -416,7 +416,7 @@ raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
     assert_eq!(squeezed(&printed), squeezed(expected));
     // The longest cell determines the position of a column.
     assert!(printed.lines().all(|line| line.len() == printed.lines().next().unwrap().len()), "{printed}");
-    let numeric = Options { header: false, details: true, ..Options::plain(Layout::V6_1) };
+    let numeric = Options::plain(Layout::V6_1).with(show::DETAILS).without(show::HEADER);
     let line = |row: &Socket<'_>| print(numeric, &[*row]);
     assert!(line(&rows[0]).starts_with("nl UNCONN 0      0      15:23314 2:0 sk=0 cb=0 groups=0x00000001"));
     let tapped = line(&rows[2]);
@@ -473,9 +473,9 @@ fn the_short_ways_print_the_same() {
     let [old, new] = [Layout::V6_1, Layout::V6_15].map(Options::plain);
     for options in [
         old,
-        Options { queues: false, netid: false, ..old },
-        Options { netid: false, ..new },
-        Options { state: false, header: false, ..new },
+        old.without(show::QUEUES | show::NETID),
+        new.without(show::NETID),
+        new.without(show::STATE | show::HEADER),
     ] {
         let (fast, slow) = (all(options, false), all(options, true));
         let differs = fast.iter().zip(&slow).position(|(a, b)| a != b);

@@ -1,6 +1,6 @@
 //! Widths of the columns.
 
-use super::options::{Layout, Options};
+use super::options::{Layout, Options, show};
 
 /// Number of columns of the table.
 const COLUMNS: usize = 10;
@@ -56,11 +56,11 @@ impl Widths {
     /// remainder to the last ones. Columns that do not fit begin the next line. This equals `render_calc_width` of ss.
     pub(super) fn on_screen(mut self, options: &Options) -> Widths {
         let Some(screen) = options.screen.filter(|screen| *screen > 0) else { return self };
-        let Options { netid, state, queues, .. } = *options;
+        let queues = options.has(show::QUEUES);
         // Whether the column is shown, and the blanks before it.
         let mut columns = [
-            (&mut self.netid, netid, 0),
-            (&mut self.state, state, 1),
+            (&mut self.netid, options.has(show::NETID), 0),
+            (&mut self.state, options.has(show::STATE), 1),
             (&mut self.recv_q, queues, 1),
             (&mut self.send_q, queues, 1),
             (&mut self.local, true, 1),
@@ -99,10 +99,10 @@ impl Widths {
                 used += 1;
             }
         };
-        add(options.netid, self.netid);
-        add(options.state, self.state);
-        add(options.queues, self.recv_q);
-        add(options.queues, self.send_q);
+        add(options.has(show::NETID), self.netid);
+        add(options.has(show::STATE), self.state);
+        add(options.has(show::QUEUES), self.recv_q);
+        add(options.has(show::QUEUES), self.send_q);
         add(true, self.local);
         add(true, self.local_port);
         add(true, self.peer);

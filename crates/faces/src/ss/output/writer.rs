@@ -5,7 +5,7 @@ use super::block::{Block, DecodedRow, Hosts, Netid, Ports, octets_len, port_len}
 use super::chunks::Chunks;
 use super::extras;
 use super::families;
-use super::options::{Layout, Options, Processes, Services, Tasks};
+use super::options::{Layout, Options, Processes, Services, Tasks, show};
 use super::owners;
 use super::plain::Plain;
 use super::rare;
@@ -60,7 +60,7 @@ impl<'s, W: Write> Writer<'s, W> {
         let mut writer = Writer {
             options,
             plain: options.is_plain().then(|| Plain::new(&options)),
-            style: Style { raw: options.bug_compatible, resolve: options.resolve },
+            style: Style { raw: options.bug_compatible, resolve: options.has(show::RESOLVE) },
             services,
             processes: None,
             tasks: None,
@@ -68,7 +68,7 @@ impl<'s, W: Write> Writer<'s, W> {
             block: Block::default(),
             chunks: Chunks::default(),
             widths: Widths::default(),
-            header_waits: options.header,
+            header_waits: options.has(show::HEADER),
             open: Open::Nothing,
             local: Vec::new(),
             peer: Vec::new(),
@@ -79,7 +79,7 @@ impl<'s, W: Write> Writer<'s, W> {
             sorted: Vec::new(),
             sctp_inode: 0,
         };
-        if options.header {
+        if options.has(show::HEADER) {
             writer.header();
         }
         writer
@@ -164,7 +164,7 @@ impl<'s, W: Write> Writer<'s, W> {
         if matches!(row.proto, Proto::Sctp | Proto::Dccp | Proto::Raw) {
             return false;
         }
-        if row.ifindex != 0 || !row.is_inet() || !self.options.numeric || self.options.resolve {
+        if row.ifindex != 0 || !row.is_inet() || !self.options.has(show::NUMERIC) || self.options.has(show::RESOLVE) {
             return false;
         }
         let queues = (row.rqueue, row.wqueue.unwrap_or(0));
@@ -254,7 +254,7 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn name_packet(&mut self, row: &Socket<'_>, packet: &PacketPart<'_>, lookups: &Lookups<'_>) -> bool {
-        rare::put_ethertype(&mut self.local, packet.ethertype, self.options.numeric);
+        rare::put_ethertype(&mut self.local, packet.ethertype, self.options.has(show::NUMERIC));
         match row.ifindex {
             0 => self.local_port.push(b'*'),
             index => put_iface(&mut self.local_port, row.netns_id, index, lookups, self.style.raw),
@@ -301,8 +301,8 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn name_netlink(&mut self, netlink: &NetlinkPart<'_>) -> bool {
-        rare::put_protocol(&mut self.local, netlink.protocol, self.options.numeric);
-        let processes = self.processes.filter(|_| !self.options.numeric);
+        rare::put_protocol(&mut self.local, netlink.protocol, self.options.has(show::NUMERIC));
+        let processes = self.processes.filter(|_| !self.options.has(show::NUMERIC));
         rare::put_portid(&mut self.local_port, netlink.portid, processes, self.options.bug_compatible);
         if (netlink.dst_portid, netlink.dst_group) != (0, 0) {
             put_u64(&mut self.peer, netlink.dst_group.into());
@@ -315,7 +315,7 @@ impl<'s, W: Write> Writer<'s, W> {
     fn name_inet(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> bool {
         put_local(&mut self.local, row, lookups, self.style);
         put_peer(&mut self.peer, row, lookups, self.style);
-        if self.options.numeric {
+        if self.options.has(show::NUMERIC) {
             return false;
         }
         let name = |end: &Endpoint| if end.port == 0 { None } else { (self.services)(row.proto, end.port) };
@@ -348,7 +348,9 @@ impl<'s, W: Write> Writer<'s, W> {
         let apart = row.proto == Proto::Netlink && self.options.owners_apart();
         match row.extras.and_then(|rare| rare.tipc) {
             _ if apart => extras::put(&mut self.owners, row, lookups, &self.options),
-            Some(tipc) if self.options.tipc => families::put_tipc(&mut self.extras, &tipc, self.options.one_line),
+            Some(tipc) if self.options.has(show::TIPC) => {
+                families::put_tipc(&mut self.extras, &tipc, self.options.has(show::ONE_LINE))
+            }
             _ if early => {}
             _ => extras::put(&mut self.extras, row, lookups, &self.options),
         }

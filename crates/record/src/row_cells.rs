@@ -2,28 +2,14 @@
 
 use crate::Value;
 
-/// The planned cells of one row. A writer that needs only a few of them does not pay for the others.
+/// The planned cells of one row. A writer that does not need them does not pay for them.
 pub trait RowCells {
-    /// The number of cells.
-    fn count(&self) -> usize;
-
-    /// The cell of the planned column `index`; null if `index` is out of range. Each call computes the cell again.
-    fn cell(&self, index: usize) -> Value<'_>;
-
-    /// All cells, in the order of the columns. They are computed once.
+    /// All cells, in the order of the columns. They are computed at the first call.
     fn all(&mut self) -> &[Value<'_>];
 }
 
 /// Cells that were computed earlier.
 impl RowCells for &[Value<'_>] {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    fn cell(&self, index: usize) -> Value<'_> {
-        self.get(index).copied().unwrap_or(Value::Null)
-    }
-
     fn all(&mut self) -> &[Value<'_>] {
         self
     }

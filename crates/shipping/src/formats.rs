@@ -1,10 +1,10 @@
 //! Selects the writer for each table and format.
 
-use super::alike::AlikeWriter;
 use super::gate::{RepeatRequest, RowGate};
 use super::pending_batch::PendingBatch;
 use super::repeats::KeyedGate;
 use super::row_writer::{RowWriter, Shipped};
+use super::text_cache::CachingWriter;
 use super::tuning::UlogdTuning;
 use super::ulogd::OfGroup;
 use crate::packet_notes::{ConnectionNotes, NoteFields};
@@ -12,9 +12,9 @@ use engine::ReadRows;
 use export::{Format, Target};
 use record::rows::{
     CapturedPacket, CapturedPackets, DropEvent, DropEvents, FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent,
-    NatEvents, SocketEvent, SocketEvents, is_log_address, largest_log_number,
+    NatEvents, SocketEvent, SocketEvents,
 };
-use record::{Columns, Likeness, LookupId, Lookups, NANOS, NUMBERS, Next, RowCells, RowShape, ShapeColumn, Varying};
+use record::{Columns, LookupId, Lookups, NANOS, NUMBERS, Next, NumberKind, RowCells, RowShape, ShapeColumn};
 use sinks::JsonRows;
 use sinks::packets::{CapturedPcapNg, CookedPcap, PacketNotes, Pcap, PcapNg};
 
@@ -75,14 +75,6 @@ impl Shipped for LogRecords {
         row.hook_name()
     }
 
-    fn likeness<'r>(row: &'r LogRecord<'_>) -> Option<Likeness<'r>> {
-        row.likeness()
-    }
-
-    fn varying(column: &str) -> Varying {
-        LogRecord::varying(column)
-    }
-
     #[inline]
     fn shape<'r>(row: &'r LogRecord<'_>) -> Option<RowShape<'r>> {
         row.shape()
@@ -92,12 +84,8 @@ impl Shipped for LogRecords {
         LogRecord::shape_column(column)
     }
 
-    fn is_address(number: usize) -> bool {
-        is_log_address(number)
-    }
-
-    fn largest_number(number: usize) -> u32 {
-        largest_log_number(number)
+    fn number_kind(number: usize) -> NumberKind {
+        LogRecord::number_kind(number)
     }
 
     fn varied(
@@ -212,7 +200,7 @@ pub(crate) fn writer<T: Shipped>(
     comment: Option<&str>,
 ) -> Result<Box<dyn RowWriter<T>>, String> {
     let common = || match target.format {
-        Format::Json => Some(Box::new(JsonRows::of_alike(columns, T::varying)) as Box<dyn RowWriter<T>>),
+        Format::Json => Some(Box::new(JsonRows::new(columns)) as Box<dyn RowWriter<T>>),
         Format::Syslog | Format::Syslog5424 | Format::Syslog3164 => {
             Some(super::syslog::writer(target, tuning, columns))
         }
@@ -225,8 +213,8 @@ pub(crate) fn writer<T: Shipped>(
     let writer = T::own_writer(target.format, tuning, notes).or_else(common);
     let writer = writer.map(|writer| match target.format {
         // LOGEMU shows no cells.
-        Format::Logemu => AlikeWriter::over(writer, &Columns(Vec::new())),
-        Format::Json => AlikeWriter::over(writer, columns),
+        Format::Logemu => CachingWriter::wrap(writer, &Columns(Vec::new())),
+        Format::Json => CachingWriter::wrap(writer, columns),
         _ => writer,
     });
     let writer = writer.map(|writer| match tuning {
@@ -243,8 +231,8 @@ pub(crate) fn writer<T: Shipped>(
 }
 
 impl<T: Shipped> RowWriter<T> for JsonRows {
-    fn write(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
-        self.put_alike(T::likeness(row), cells, out);
+    fn write(&mut self, _: &T::Row<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
+        self.put(cells.all(), out);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Ships rows of a stream to receivers (`--to`): each output gets messages in its own format.
 #![forbid(unsafe_code)]
 
-mod alike;
 mod check;
 mod database;
 mod formats;
@@ -16,6 +15,7 @@ mod request;
 mod row_writer;
 pub mod service;
 mod syslog;
+mod text_cache;
 mod tuning;
 mod ulogd;
 

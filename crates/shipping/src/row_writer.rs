@@ -6,7 +6,7 @@ use super::tuning::UlogdTuning;
 use crate::packet_notes::NoteFields;
 use engine::ReadRows;
 use export::Format;
-use record::{Likeness, LookupId, Lookups, NUMBERS, RowCells, RowShape, ShapeColumn, Table, Varying};
+use record::{LookupId, Lookups, NUMBERS, NumberKind, RowCells, RowShape, ShapeColumn, Table};
 
 /// Writes rows as messages.
 pub trait RowWriter<T: Table> {
@@ -76,19 +76,6 @@ pub trait Shipped: Table {
     /// The kind of row, which is the MSGID of its syslog message.
     fn msgid(row: &Self::Row<'_>) -> &'static str;
 
-    /// The values that it may share with other rows, for writers that cache the text of constant parts; `None` if
-    /// caching is not worthwhile.
-    fn likeness<'r>(row: &'r Self::Row<'_>) -> Option<Likeness<'r>> {
-        let _ = row;
-        None
-    }
-
-    /// How the cells of a column vary among rows with the same likeness.
-    fn varying(column: &str) -> Varying {
-        let _ = column;
-        Varying::Freely
-    }
-
     /// The values that it shares with rows that differ only in numbers; `None` for an uncommon row.
     fn shape<'r>(row: &'r Self::Row<'_>) -> Option<RowShape<'r>> {
         let _ = row;
@@ -101,16 +88,10 @@ pub trait Shipped: Table {
         ShapeColumn::Other
     }
 
-    /// True if this number is an address.
-    fn is_address(number: usize) -> bool {
+    /// The kind of a number of its shape.
+    fn number_kind(number: usize) -> NumberKind {
         let _ = number;
-        false
-    }
-
-    /// The largest value of a number.
-    fn largest_number(number: usize) -> u32 {
-        let _ = number;
-        0
+        NumberKind::Decimal { largest: 0 }
     }
 
     /// Hands out a copy of the row, which has a shape, with other numbers; `memory` is a buffer for its packet.

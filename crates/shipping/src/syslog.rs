@@ -1,10 +1,10 @@
 //! Writes rows as syslog messages, with the framing of their transport.
 
-use super::alike::AlikeMessages;
 use super::row_writer::{RowWriter, Shipped};
+use super::text_cache::TextCache;
 use super::tuning::UlogdTuning;
 use export::{Address, Format, Target};
-use record::{Columns, Likeness, Lookups, RowCells};
+use record::{Columns, Lookups, RowCells};
 use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, SEQUENCE_ID_MAX, frame_line, frame_octets};
 use sinks::{Civil, Clock};
 
@@ -27,15 +27,9 @@ enum SyslogForm {
 
 impl SyslogForm {
     #[inline]
-    fn put(
-        &mut self,
-        message: &Message<'_>,
-        cells: &mut dyn RowCells,
-        likeness: Option<&Likeness<'_>>,
-        out: &mut Vec<u8>,
-    ) {
+    fn put(&mut self, message: &Message<'_>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
         match self {
-            SyslogForm::New(form) => form.put_alike(message, cells, likeness, out),
+            SyslogForm::New(form) => form.put_cells(message, cells, out),
             SyslogForm::Old(form) => form.put_cells(message, cells, out),
         }
     }
@@ -52,8 +46,8 @@ pub(super) struct SyslogWriter<T: Shipped> {
     /// The text's [`RowWriter::writes_lines`].
     is_line: bool,
     line: Vec<u8>,
-    /// The cache of shared text, if the columns allow one.
-    alike: Option<AlikeMessages>,
+    /// The cache of shared texts, if the columns allow one.
+    cache: Option<TextCache>,
 }
 
 /// The writer for a target with a syslog format.
@@ -62,15 +56,15 @@ pub(super) fn writer<T: Shipped>(
     tuning: Option<&UlogdTuning>,
     columns: &Columns,
 ) -> Box<dyn RowWriter<T>> {
-    Box::new(writer_with(target, tuning, columns, AlikeMessages::new::<T>(columns)))
+    Box::new(writer_with(target, tuning, columns, TextCache::new::<T>(columns)))
 }
 
-/// Like [`writer`], with the given cache; without `alike` every message is made individually.
+/// Like [`writer`], with the given cache; without `cache` every message is rendered in full.
 pub(super) fn writer_with<T: Shipped>(
     target: &Target,
     tuning: Option<&UlogdTuning>,
     columns: &Columns,
-    alike: Option<AlikeMessages>,
+    cache: Option<TextCache>,
 ) -> SyslogWriter<T> {
     let priority = tuning.map_or(Priority::default(), |tuning| tuning.priority);
     let is_local = matches!(target.address, Address::UnixDatagrams(_));
@@ -85,7 +79,7 @@ pub(super) fn writer_with<T: Shipped>(
     SyslogWriter {
         form: match is_old {
             true => SyslogForm::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
-            false => SyslogForm::New(Box::new(Rfc5424::of_alike(&origin, T::NAME, columns, T::varying))),
+            false => SyslogForm::New(Box::new(Rfc5424::new(&origin, T::NAME, columns))),
         },
         framing: match target.framing {
             _ if is_datagram => Framing::Datagram,
@@ -97,7 +91,7 @@ pub(super) fn writer_with<T: Shipped>(
         is_line: text.as_ref().is_some_and(|text| text.writes_lines()),
         text,
         line: Vec::new(),
-        alike,
+        cache,
     }
 }
 
@@ -105,11 +99,11 @@ impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
     #[inline]
     fn write(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         self.count();
-        let SyslogWriter { form, framing, written, text, is_line, line, alike } = self;
+        let SyslogWriter { form, framing, written, text, is_line, line, cache } = self;
         let mut body = Body { form, text, is_line: *is_line, line };
-        framed(*framing, out, |out| match alike {
+        framed(*framing, out, |out| match cache {
             None => body.put(row, cells, lookups, *written, out),
-            Some(alike) => alike.put::<T>(row, cells, *written, out, &mut |row, cells, number, out| {
+            Some(cache) => cache.put::<T>(row, cells, *written, out, &mut |row, cells, number, out| {
                 body.put(row, cells, lookups, number, out);
             }),
         });
@@ -125,8 +119,7 @@ impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
     ) {
         self.put_text(row, cells, lookups);
         put_words(&mut self.line, words);
-        // A row that stands for others has more columns, so its likeness does not apply.
-        self.put(row, cells, None, out);
+        self.put(row, cells, out);
     }
 }
 
@@ -148,20 +141,19 @@ impl<T: Shipped> Body<'_, T> {
         number: u64,
         out: &mut Vec<u8>,
     ) {
-        let likeness = T::likeness(row);
         let (SyslogForm::New(form), Some(writer)) = (&mut *self.form, &mut *self.text) else {
             self.line.clear();
             if let Some(text) = &mut *self.text {
                 text.write(row, cells, lookups, self.line);
             }
             let message = message_of::<T>(row, number, self.text.is_some().then_some(&*self.line));
-            return self.form.put(&message, cells, likeness.as_ref(), out);
+            return self.form.put(&message, cells, out);
         };
         let message = message_of::<T>(row, number, None);
         let text = |cells: &mut dyn RowCells, out: &mut Vec<u8>| writer.write(row, cells, lookups, out);
         match self.is_line {
-            true => _ = form.put_with_line(&message, cells, likeness.as_ref(), out, text),
-            false => form.put_with(&message, cells, likeness.as_ref(), out, text),
+            true => _ = form.put_with_line(&message, cells, out, text),
+            false => form.put_with(&message, cells, out, text),
         }
     }
 }
@@ -184,11 +176,11 @@ impl<T: Shipped> SyslogWriter<T> {
 
     /// Appends the message; its human-readable text must have been made.
     #[inline]
-    fn put(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, likeness: Option<Likeness<'_>>, out: &mut Vec<u8>) {
+    fn put(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
         self.count();
         let message = message_of::<T>(row, self.written, self.text.is_some().then_some(&self.line));
         let form = &mut self.form;
-        framed(self.framing, out, |out| form.put(&message, cells, likeness.as_ref(), out));
+        framed(self.framing, out, |out| form.put(&message, cells, out));
     }
 }
 

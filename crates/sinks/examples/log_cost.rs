@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 use record::rows::{LogRecord, LogRecords, PacketHeaders, TcpHeader, Transport};
-use record::{Addr, Column, Columns, Field, Key, Lookup, LookupId, Lookups, RowCells, Show, Table as _, Value};
+use record::{Addr, Column, Columns, Key, Lookup, LookupId, Lookups, Show, Table as _, Value};
 use sinks::JsonRows;
 use sinks::packets::{Pcap, PcapNg};
 use sinks::syslog::{Message, Origin, Priority, Rfc5424, frame_octets};
@@ -69,47 +69,6 @@ fn report(format: &str, mut run: impl FnMut(&mut Vec<u8>)) {
     println!("{format}: {best:.1} ns a record, {} bytes", out.len() / ROWS);
 }
 
-/// Writes records like `log --to`: most of the text is the same as in the record before.
-fn alike(records: &[LogRecord<'_>], fields: &[&'static Field<LogRecords>], columns: &Columns, lookups: &Lookups<'_>) {
-    let mut json = JsonRows::of_alike(columns, LogRecord::varying);
-    let origin = Origin { hostname: "fw1.example", pid: 7, priority: Priority::default() };
-    let mut syslog = Rfc5424::of_alike(&origin, "log", columns, LogRecord::varying);
-    let of = |row| Cells { row, fields, lookups, cells: Vec::new() };
-    report("json, from the record", |out| {
-        records.iter().for_each(|row| json.put_alike(row.likeness(), &mut of(row), out));
-    });
-    report("rfc5424, from the record", |out| {
-        for row in records {
-            let message =
-                Message { time_ns: row.time_ns, sequence_id: 1, msgid: row.hook_name(), cells: &[], text: Some(TEXT) };
-            frame_octets(out, |out| syslog.put_alike(&message, &mut of(row), row.likeness().as_ref(), out));
-        }
-    });
-}
-
-/// The cells of a record, made one by one.
-struct Cells<'c, 'r> {
-    row: &'r LogRecord<'r>,
-    fields: &'c [&'static Field<LogRecords>],
-    lookups: &'c Lookups<'r>,
-    cells: Vec<Value<'r>>,
-}
-
-impl RowCells for Cells<'_, '_> {
-    fn count(&self) -> usize {
-        self.fields.len()
-    }
-
-    fn cell(&self, index: usize) -> Value<'_> {
-        self.fields.get(index).map_or(Value::Null, |field| field.cell(self.row, self.lookups))
-    }
-
-    fn all(&mut self) -> &[Value<'_>] {
-        self.cells = self.fields.iter().map(|field| field.cell(self.row, self.lookups)).collect();
-        &self.cells
-    }
-}
-
 fn main() {
     let payload = [&[0x45, 0, 0, 60][..], &[0; 56]].concat();
     let records: Vec<LogRecord<'_>> = (0..ROWS).map(|n| record(n, &payload)).collect();
@@ -130,7 +89,6 @@ fn main() {
             }
         });
     }
-    alike(&records, &fields, &columns, &lookups);
     let mut pcap = Pcap::new();
     report("pcap", |out| records.iter().for_each(|row| pcap.write(row, &lookups, out)));
     let mut pcapng = PcapNg::new();

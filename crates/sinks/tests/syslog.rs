@@ -72,7 +72,7 @@ fn a_text_that_is_appended_is_the_same_as_one_that_is_copied() {
         let (mut copied, mut appended) = (Vec::from(b"before"), Vec::from(b"before"));
         writer.put(&message(&cells, Some(text)), &mut copied);
         let put = |_: &mut dyn RowCells, out: &mut Vec<u8>| out.extend_from_slice(text);
-        writer.put_with(&message(&cells, None), &mut &cells[..], None, &mut appended, put);
+        writer.put_with(&message(&cells, None), &mut &cells[..], &mut appended, put);
         assert_eq!(String::from_utf8_lossy(&appended), String::from_utf8_lossy(&copied));
     }
 }
@@ -93,8 +93,8 @@ proptest! {
             let put = |_: &mut dyn RowCells, out: &mut Vec<u8>| logemu.write_message(&row, &Lookups::none(), out);
             let (message, cells) = (message(&cells, None), &mut &cells[..]);
             match is_line {
-                true => _ = writer.put_with_line(&message, cells, None, &mut out, put),
-                false => writer.put_with(&message, cells, None, &mut out, put),
+                true => _ = writer.put_with_line(&message, cells, &mut out, put),
+                false => writer.put_with(&message, cells, &mut out, put),
             }
             out
         };

@@ -26,12 +26,12 @@ pub(super) fn recycled(cells: Vec<Value<'_>>) -> Vec<Value<'static>> {
     cells.into_iter().map(|_| Value::Null).collect()
 }
 
-/// The cells of one row for a reader that may want some, all or none of them.
+/// The cells of one row for a reader that may not need them.
 pub(super) struct CellsOnDemand<'c, 'r, 'b, T: Table> {
     plan: &'c [Get<T>],
     row: &'r T::Row<'b>,
     lookups: &'c Lookups<'r>,
-    /// Empty until all cells are requested.
+    /// Empty until the cells are requested.
     cells: Vec<Value<'r>>,
     /// The memory for them.
     spare: &'c mut Vec<Value<'static>>,
@@ -59,16 +59,6 @@ impl<'c, 'r, 'b, T: Table> CellsOnDemand<'c, 'r, 'b, T> {
 }
 
 impl<T: Table> RowCells for CellsOnDemand<'_, '_, '_, T> {
-    #[inline]
-    fn count(&self) -> usize {
-        self.plan.len()
-    }
-
-    #[inline]
-    fn cell(&self, index: usize) -> Value<'_> {
-        self.plan.get(index).map_or(Value::Null, |get| get.cell(self.row, self.lookups))
-    }
-
     fn all(&mut self) -> &[Value<'_>] {
         if self.cells.is_empty() {
             self.cells = mem::take(self.spare);

@@ -3,7 +3,7 @@
 use super::conntrack::ip_proto;
 use super::log_record::LogRecord;
 use super::packet::Transport;
-use crate::{Addr, NUMBERS, RowShape, ShapeColumn};
+use crate::{Addr, NUMBERS, NumberKind, RowShape, ShapeColumn};
 
 /// Size of an IPv4 header without options.
 const HEADER: usize = 20;
@@ -163,19 +163,16 @@ impl<'b> LogRecord<'b> {
             place.copy_from_slice(value);
         }
     }
-}
 
-/// The largest value that a number can have.
-pub fn largest_log_number(number: usize) -> u32 {
-    match number {
-        number::TTL => u8::MAX.into(),
-        number::SRC | number::DST | number::TCP_SEQ | number::TCP_ACK => u32::MAX,
-        number::NANOS => 999_999_999,
-        _ => u16::MAX.into(),
+    /// The kind of the number at an index.
+    pub fn number_kind(number: usize) -> NumberKind {
+        let largest = match number {
+            number::SRC | number::DST => return NumberKind::Address,
+            number::NANOS => return NumberKind::Nanoseconds,
+            number::TTL => u8::MAX.into(),
+            number::TCP_SEQ | number::TCP_ACK => u32::MAX,
+            _ => u16::MAX.into(),
+        };
+        NumberKind::Decimal { largest }
     }
-}
-
-/// True for numbers that are IPv4 addresses.
-pub fn is_log_address(number: usize) -> bool {
-    matches!(number, number::SRC | number::DST)
 }

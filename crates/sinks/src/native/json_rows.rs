@@ -1,42 +1,16 @@
 //! Rows as JSON, one object per line, for output to a terminal or a pipe and for the exports.
 
 use super::fixed_text::{FixedText, put_piece};
-use super::templates::{Around, CellForm, CellPen, Templates};
 use super::value::{put_endpoint, put_json_value};
 use record::text::{Cursor, Line};
-use record::{Columns, Likeness, RowCells, Value, Varying, text};
+use record::{Columns, Value, text};
 use std::ops::Range;
 
 /// Writes rows as JSON objects, one per line, into any buffer: numbers are numbers (including marks), addresses text,
 /// owners a list of objects; unknown values are null. Allocates only in the buffer.
 pub struct JsonRows {
     keys: Vec<JsonKey>,
-    /// Templates, if the caller says which rows are alike.
-    templates: Option<Templates>,
     line: Line,
-}
-
-/// Writes single cells with their keys.
-#[derive(Clone, Copy)]
-struct JsonPen<'k>(&'k [JsonKey]);
-
-impl CellPen for JsonPen<'_> {
-    #[inline(always)]
-    fn put_cell(&mut self, column: usize, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
-        if let Some(key) = self.0.get(column) {
-            key.put_with(cell, line, out);
-        }
-    }
-
-    fn around(&self, column: usize, cell: &Value<'_>) -> Option<Around<'_>> {
-        let key = self.0.get(column)?;
-        let around = |form, before, behind| Some(Around { form, before: [before, b""], behind });
-        match cell {
-            Value::U64(_) => around(CellForm::Number, key.plain.text(), None),
-            Value::Addr(_) => around(CellForm::Addr, key.quoted.text(), Some(b'"')),
-            _ => None,
-        }
-    }
 }
 
 /// The text before a column's cells: one store for the punctuation, the name, and the beginning of the cell.
@@ -92,25 +66,7 @@ impl JsonRows {
     /// A writer of rows with these columns.
     pub fn new(columns: &Columns) -> JsonRows {
         let keys = columns.0.iter().enumerate().map(|(i, column)| JsonKey::new(&column.name, i == 0)).collect();
-        JsonRows { keys, templates: None, line: Line::new() }
-    }
-
-    /// A writer for rows of which many are alike; `varying` returns how the cells of a column then vary.
-    pub fn of_alike(columns: &Columns, varying: fn(&str) -> Varying) -> JsonRows {
-        JsonRows { templates: Some(Templates::new(columns, varying)), ..JsonRows::new(columns) }
-    }
-
-    /// Appends the object of one row and a newline to `out`. With a likeness, formats only the cells that vary.
-    #[inline]
-    pub fn put_alike(&mut self, likeness: Option<Likeness<'_>>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
-        if let (Some(likeness), Some(templates)) = (&likeness, &mut self.templates) {
-            if templates.put(likeness, cells, &mut JsonPen(&self.keys), &mut self.line, out) {
-                let is_empty = self.keys.is_empty() || cells.count() == 0;
-                self.line.short(if is_empty { b"{}\n" } else { b"}\n" });
-                return self.line.drain(out);
-            }
-        }
-        self.put(cells.all(), out);
+        JsonRows { keys, line: Line::new() }
     }
 
     /// Appends the object of one row and a newline to `out`.

@@ -1,9 +1,9 @@
 //! The cells of a row with their names: parameters of an element, or `key=value` for people.
 
 use super::words;
-use crate::native::{Around, CellForm, CellPen, FixedText, Form, Templates, put_piece};
+use crate::native::{FixedText, Form, put_piece};
 use record::text::{Cursor, Line, is_plain_but};
-use record::{Column, Columns, Kind, Likeness, RowCells, Value, Varying};
+use record::{Column, Columns, Kind, RowCells, Value};
 
 /// The notation of names and values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,8 +24,6 @@ pub(super) struct Pairs {
     columns: Vec<Pair>,
     /// A rare cell as text, before it is escaped for the style.
     scratch: Vec<u8>,
-    /// Templates, if the caller says which rows are alike.
-    templates: Option<Templates>,
 }
 
 struct Pair {
@@ -56,6 +54,28 @@ impl Pair {
         }
         self.key.put(line, out);
     }
+
+    #[inline(always)]
+    fn put_value(
+        &self,
+        style: Style,
+        cell: &Value<'_>,
+        scratch: &mut Vec<u8>,
+        line: &mut Cursor<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        match *cell {
+            Value::U64(n) if !self.hex => line.decimal(n),
+            Value::U64(n) => {
+                line.short(b"0x");
+                line.hex(n);
+            }
+            Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
+            Value::Addr(addr) => line.addr(addr),
+            Value::Bytes(text) if text.len() <= Line::SHORT && style.takes(text) => line.short(text),
+            rare => line.with_line(|line| put_rare(self, style, scratch, line, out, rare)),
+        }
+    }
 }
 
 impl Pairs {
@@ -64,103 +84,27 @@ impl Pairs {
         let forms = Form::of(columns, |_| "-");
         let pairs = columns.0.iter().zip(forms);
         let columns = pairs.map(|(column, form)| Pair::new(style, rename(column), column, form)).collect();
-        Pairs { style, columns, scratch: Vec::new(), templates: None }
+        Pairs { style, columns, scratch: Vec::new() }
     }
 
-    /// Prepares for rows of which many are alike; `varying` returns how the cells of a column then vary.
-    pub(super) fn alike(self, columns: &Columns, varying: fn(&str) -> Varying) -> Pairs {
-        Pairs { templates: Some(Templates::new(columns, varying)), ..self }
-    }
-
-    /// Appends all cells that are set to `line`, or to `out` after it. With a likeness, formats only the cells that
-    /// vary.
+    /// Appends all cells that are set to `line`, or to `out` after it.
     #[inline]
-    pub(super) fn put(
-        &mut self,
-        line: &mut Line,
-        out: &mut Vec<u8>,
-        cells: &mut dyn RowCells,
-        likeness: Option<&Likeness<'_>>,
-    ) {
-        let Pairs { style, columns, scratch, templates } = self;
-        let mut pen = PairPen { style: *style, columns, scratch: &mut *scratch, is_first: true };
-        if let (Some(likeness), Some(templates)) = (likeness, templates) {
-            if templates.put(likeness, cells, &mut pen, line, out) {
-                return pen.end(line);
-            }
-        }
-        pen.is_first = true;
+    pub(super) fn put(&mut self, line: &mut Line, out: &mut Vec<u8>, cells: &mut dyn RowCells) {
+        let Pairs { style, columns, scratch } = self;
         let mut cursor = Cursor::new(line);
-        for (column, cell) in cells.all().iter().enumerate() {
-            pen.put_cell(column, cell, &mut cursor, out);
+        let mut is_first = true;
+        for (pair, cell) in columns.iter().zip(cells.all()) {
+            if cell.is_null() || pair.key.is_empty() {
+                continue;
+            }
+            pair.put_key(&mut cursor, out, is_first);
+            pair.put_value(*style, cell, scratch, &mut cursor, out);
+            is_first = false;
         }
         cursor.done();
-        pen.end(line);
-    }
-}
-
-/// Writes single cells with their names.
-struct PairPen<'p> {
-    style: Style,
-    columns: &'p [Pair],
-    scratch: &'p mut Vec<u8>,
-    /// True before the first cell.
-    is_first: bool,
-}
-
-impl PairPen<'_> {
-    /// Closes the last value.
-    #[inline(always)]
-    fn end(&self, line: &mut Line) {
-        if self.style == Style::Params && !self.is_first {
+        if *style == Style::Params && !is_first {
             line.byte(b'"');
         }
-    }
-}
-
-impl CellPen for PairPen<'_> {
-    #[inline(always)]
-    fn put_cell(&mut self, column: usize, cell: &Value<'_>, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
-        let Some(pair) = self.columns.get(column).filter(|pair| !cell.is_null() && !pair.key.is_empty()) else {
-            return;
-        };
-        pair.put_key(line, out, self.is_first);
-        self.is_first = false;
-        match *cell {
-            Value::U64(n) if !pair.hex => line.decimal(n),
-            Value::U64(n) => {
-                line.short(b"0x");
-                line.hex(n);
-            }
-            Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
-            Value::Addr(addr) => line.addr(addr),
-            Value::Bytes(text) if text.len() <= Line::SHORT && self.style.takes(text) => line.short(text),
-            rare => line.with_line(|line| put_rare(pair, self.style, self.scratch, line, out, rare)),
-        }
-    }
-
-    fn around(&self, column: usize, cell: &Value<'_>) -> Option<Around<'_>> {
-        let pair = self.columns.get(column).filter(|pair| !pair.key.is_empty())?;
-        let (form, prefix): (_, &[u8]) = match cell {
-            Value::Addr(_) => (CellForm::Addr, b""),
-            Value::U64(_) if pair.hex => (CellForm::Hex, b"0x"),
-            Value::U64(_) => (CellForm::Number, b""),
-            _ => return None,
-        };
-        Some(Around { form, before: [pair.key.text(), prefix], behind: None })
-    }
-
-    fn leaves_out(&self, column: usize) -> bool {
-        self.columns.get(column).is_none_or(|pair| pair.key.is_empty())
-    }
-
-    /// The first pair is written without the end of a previous value.
-    fn may_be_first(&self, column: usize) -> bool {
-        !self.leaves_out(column)
-    }
-
-    fn go_on(&mut self) {
-        self.is_first = false;
     }
 }
 

@@ -68,7 +68,7 @@ impl<C: Clock> Rfc3164<C> {
         put_piece(line, out, &self.time);
         put_piece(line, out, &self.behind_time);
         if message.text.is_none() {
-            self.text.put(line, out, cells, None);
+            self.text.put(line, out, cells);
         }
         line.drain(out);
         put_line_of_text(out, message.text.unwrap_or_default());

@@ -5,7 +5,7 @@ use super::words::{name, put_line_of_text, settle_text};
 use super::{APP_NAME, Message, Origin};
 use crate::native::put_piece;
 use record::text::{Line, TimestampWriter};
-use record::{Column, Columns, Likeness, RowCells, Varying};
+use record::{Column, Columns, RowCells};
 
 /// Enterprise number in the names of our elements: the one that RFC 5612 reserves for documentation, because netwren
 /// has no number.
@@ -76,29 +76,16 @@ impl Rfc5424 {
         }
     }
 
-    /// A writer for rows of which many are alike; `varying` returns how the cells of a column then vary.
-    pub fn of_alike(origin: &Origin<'_>, table: &str, columns: &Columns, varying: fn(&str) -> Varying) -> Rfc5424 {
-        let plain = Rfc5424::new(origin, table, columns);
-        Rfc5424 { params: plain.params.alike(columns, varying), ..plain }
-    }
-
     /// Appends one message to `out`, without an end marker.
     #[inline]
     pub fn put(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
-        self.put_alike(message, &mut &*message.cells, None, out);
+        self.put_cells(message, &mut &*message.cells, out);
     }
 
-    /// Appends one message with these cells in place of the message's. With a likeness, formats only the cells that
-    /// vary.
+    /// Appends one message with these cells in place of the message's.
     #[inline]
-    pub fn put_alike(
-        &mut self,
-        message: &Message<'_>,
-        cells: &mut dyn RowCells,
-        likeness: Option<&Likeness<'_>>,
-        out: &mut Vec<u8>,
-    ) {
-        self.put_head(message, cells, likeness, out);
+    pub fn put_cells(&mut self, message: &Message<'_>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
+        self.put_head(message, cells, out);
         let line = &mut self.line;
         match message.text {
             Some([] | [b'\n']) => line.drain(out),
@@ -109,7 +96,7 @@ impl Rfc5424 {
             }
             None => {
                 line.byte(b' ');
-                self.text.put(line, out, cells, None);
+                self.text.put(line, out, cells);
                 line.drain(out);
             }
         }
@@ -121,11 +108,10 @@ impl Rfc5424 {
         &mut self,
         message: &Message<'_>,
         cells: &mut dyn RowCells,
-        likeness: Option<&Likeness<'_>>,
         out: &mut Vec<u8>,
         text: impl FnOnce(&mut dyn RowCells, &mut Vec<u8>),
     ) {
-        let begin = self.put_with_line(message, cells, likeness, out, text);
+        let begin = self.put_with_line(message, cells, out, text);
         settle_text(out, begin);
     }
 
@@ -136,11 +122,10 @@ impl Rfc5424 {
         &mut self,
         message: &Message<'_>,
         cells: &mut dyn RowCells,
-        likeness: Option<&Likeness<'_>>,
         out: &mut Vec<u8>,
         text: impl FnOnce(&mut dyn RowCells, &mut Vec<u8>),
     ) -> usize {
-        self.put_head(message, cells, likeness, out);
+        self.put_head(message, cells, out);
         self.line.byte(b' ');
         self.line.drain(out);
         let begin = out.len();
@@ -150,13 +135,7 @@ impl Rfc5424 {
 
     /// Appends everything before the blank and the text.
     #[inline]
-    fn put_head(
-        &mut self,
-        message: &Message<'_>,
-        cells: &mut dyn RowCells,
-        likeness: Option<&Likeness<'_>>,
-        out: &mut Vec<u8>,
-    ) {
+    fn put_head(&mut self, message: &Message<'_>, cells: &mut dyn RowCells, out: &mut Vec<u8>) {
         let (second, us) = (message.time_ns / 1_000_000_000, (message.time_ns / 1000 % 1_000_000) as u32);
         if self.head.second != Some(second) || !std::ptr::eq(self.head.msgid, message.msgid) {
             self.make_head(second, message);
@@ -167,7 +146,7 @@ impl Rfc5424 {
             *place = six_digits(us);
         }
         let line = &mut self.line;
-        self.params.put(line, out, cells, likeness);
+        self.params.put(line, out, cells);
         put_piece(line, out, b"][meta sequenceId=\"");
         line.decimal(message.sequence_id.wrapping_sub(1) % SEQUENCE_ID_MAX + 1);
         line.short(b"\"]");

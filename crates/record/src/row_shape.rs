@@ -1,34 +1,9 @@
-//! Similar rows: most of their cells are known before the rows are rendered.
-
-/// The values that similar rows have in common. Rows with equal values have the same cells in columns that are
-/// [`Varying::Never`], and the same set of non-null columns among those that are [`Varying::InValue`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Likeness<'r> {
-    /// The values that are numbers.
-    pub numbers: [u64; 4],
-    /// The value that is text.
-    pub text: &'r [u8],
-}
-
-/// How the cells of a column differ among similar rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Varying {
-    /// They are equal.
-    Never,
-    /// Their values differ, but they are null either in all rows or in no row.
-    InValue,
-    /// Null if the cell of this column is null, arbitrary otherwise. That column has one of the variants above.
-    OnlyWith(&'static str),
-    /// They differ in any way.
-    #[default]
-    Freely,
-}
+//! Shapes of rows: what rows share that differ only in numbers.
 
 /// The maximum count of numbers in which rows of one shape may differ.
 pub const NUMBERS: usize = 16;
 /// Index of the number that holds the nanoseconds within the row's second.
 pub const NANOS: usize = 14;
-
 /// Index of a message's number among the messages of its output; rows leave this slot free.
 pub const MESSAGE: usize = 15;
 
@@ -55,4 +30,18 @@ pub enum ShapeColumn {
     Number(usize),
     /// Something else.
     Other,
+}
+
+/// The kind of a number in a shape, which determines its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberKind {
+    /// A decimal number.
+    Decimal {
+        /// The largest possible value.
+        largest: u32,
+    },
+    /// An IPv4 address.
+    Address,
+    /// Nanoseconds within a second.
+    Nanoseconds,
 }

@@ -28,7 +28,7 @@ use flags::{command, parser};
 use lookups::owners;
 use lookups::packet_entries::remote;
 use registry::COMMANDS;
-use runtime::{messages, packet_files};
+use runtime::messages;
 use shipping::ShipRequest;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The process itself: exit codes, messages, standard output, rights, the service manager, files of packets.
+//! The process itself: exit codes, messages, standard output, rights, helper processes, the service manager.
 #![forbid(unsafe_code)]
 
 pub mod ascii;
@@ -9,7 +9,6 @@ pub mod local_time;
 pub mod messages;
 pub mod notifier;
 pub mod outcome;
-pub mod packet_files;
 pub mod print;
 pub mod rights;
 pub mod run_state;

@@ -7,16 +7,16 @@ use super::row_writer::{RowWriter, Shipped};
 use super::text_cache::CachingWriter;
 use super::tuning::UlogdTuning;
 use super::ulogd::OfGroup;
-use crate::packet_notes::{ConnectionNotes, NoteFields};
 use engine::ReadRows;
 use export::{Format, Target};
+use packet_files::formats::{CapturedPcapNg, CookedPcap, PacketNotes, Pcap, PcapNg};
+use packet_files::notes::{ConnectionNotes, NoteFields};
 use record::rows::{
     CapturedPacket, CapturedPackets, DropEvent, DropEvents, FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent,
     NatEvents, SocketEvent, SocketEvents,
 };
 use record::{Columns, LookupId, Lookups, NANOS, NUMBERS, Next, NumberKind, RowCells, RowShape, ShapeColumn};
 use sinks::JsonRows;
-use sinks::packets::{CapturedPcapNg, CookedPcap, PacketNotes, Pcap, PcapNg};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 

@@ -7,7 +7,6 @@ mod formats;
 mod gate;
 mod notes;
 pub mod packer;
-pub mod packet_notes;
 mod pending_batch;
 mod reload;
 mod repeats;

@@ -3,9 +3,9 @@
 use super::gate::{RepeatRequest, RowGate};
 use super::pending_batch::PendingBatch;
 use super::tuning::UlogdTuning;
-use crate::packet_notes::NoteFields;
 use engine::ReadRows;
 use export::Format;
+use packet_files::notes::NoteFields;
 use record::{LookupId, Lookups, NUMBERS, NumberKind, RowCells, RowShape, ShapeColumn, Table};
 
 /// Writes rows as messages.

@@ -1,4 +1,4 @@
-//! The final writers: table, text, JSON, CSV, pcap, pcapng, syslog and the formats of ulogd2.
+//! The final writers: table, text, JSON, CSV, syslog and the formats of ulogd2.
 //!
 //! They take cells or typed rows and write bytes through one buffer. The crate knows no source, no plan and no flag,
 //! and reads nothing. Start reading at [`Text`], the simplest writer, and [`Out`], the buffer that all use.
@@ -10,7 +10,6 @@ mod home;
 mod log_tail;
 mod native;
 mod out;
-pub mod packets;
 pub mod screen;
 pub mod syslog;
 pub mod ulogd;

@@ -46,7 +46,13 @@ const HOUSE: &[Place] = &[
         ours: &["record", "sys"],
         theirs: &["crc32fast", "ruzstd", "rusqlite", "rustls", "postgres-protocol", "bytes", "fallible-iterator"],
     },
-    Place { name: "runtime", layer: 5, ours: &["record", "sys", "capture", "host", "sinks", "export"], theirs: &[] },
+    Place { name: "runtime", layer: 5, ours: &["record", "sys", "host", "sinks"], theirs: &[] },
+    Place {
+        name: "packet_files",
+        layer: 6,
+        ours: &["record", "sys", "pcapfilter", "capture", "engine", "sinks", "export", "runtime"],
+        theirs: &[],
+    },
     Place {
         name: "lookups",
         layer: 6,
@@ -74,7 +80,7 @@ const HOUSE: &[Place] = &[
     Place {
         name: "shipping",
         layer: 7,
-        ours: &["record", "sys", "packet", "nflog", "engine", "sinks", "export", "runtime"],
+        ours: &["record", "sys", "packet", "nflog", "engine", "sinks", "export", "runtime", "packet_files"],
         theirs: &[],
     },
     Place {
@@ -110,6 +116,7 @@ const HOUSE: &[Place] = &[
             "sinks",
             "export",
             "runtime",
+            "packet_files",
             "lookups",
             "shipping",
         ],

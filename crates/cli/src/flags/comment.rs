@@ -2,7 +2,7 @@
 
 use super::request::Request;
 use export::Format;
-use shipping::packet_notes::with_columns;
+use packet_files::notes::with_columns;
 
 /// Adds `fields` to the packet notes of pcapng targets; they become columns of all outputs. Fails without such a
 /// target.

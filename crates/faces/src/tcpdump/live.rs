@@ -11,15 +11,15 @@ use capture::{CapturePlace, CaptureReport, Delivery, FollowPackets, Pacing, Pack
 use host::LinksReader;
 use host::users::Account;
 use packet::put_untagged;
+use packet_files::formats::{LOOPBACK, cook, cook_first};
+use packet_files::is_ours;
 use pcapfilter::{Metadata, Origin, Packet};
 use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType};
 use record::{Demand, Next, SinkError, SourceError, SourceFault, Stream, StreamState};
-use runtime::packet_files::is_ours;
 use runtime::rights::{NeededRights, account};
 use runtime::stdout::Stdout;
 use shipping::zone;
 use sinks::Out;
-use sinks::packets::{LOOPBACK, cook, cook_first};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

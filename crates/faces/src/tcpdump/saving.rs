@@ -2,11 +2,11 @@
 
 use super::save_switches::SaveSwitches;
 use super::say;
-use record::rows::{CapturedPacket, LinkType};
-use runtime::packet_files::{
-    BegunFile, CommandRequest, FileCommands, FileSeries, NextName, OutputFile, folder_of, words_of,
+use packet_files::formats::{CapturedPcap, CapturedPcapNg, IfaceStatistics};
+use packet_files::{
+    BegunFile, CommandRequest, FileCommands, FileSeries, NextName, OutputFile, PacketFormat, folder_of, words_of,
 };
-use sinks::packets::{CapturedPcap, CapturedPcapNg};
+use record::rows::{CapturedPacket, LinkType};
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -25,11 +25,6 @@ pub(super) enum Saved {
     Closed,
 }
 
-enum SaveFormat {
-    Pcap(CapturedPcap),
-    Pcapng(CapturedPcapNg),
-}
-
 /// The header fields of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SavedKind {
@@ -40,15 +35,13 @@ pub(super) struct SavedKind {
 }
 
 impl SavedKind {
-    /// The format by the file's extension. libpcap's numbers for raw IP are replaced by the number used in files.
-    fn format(self, path: &Path, buffer: &mut Vec<u8>) -> SaveFormat {
+    /// The format by the file's extension.
+    fn format(self, path: &Path) -> PacketFormat {
         if path.extension().is_some_and(|ending| ending == "pcapng") {
-            return SaveFormat::Pcapng(CapturedPcapNg::new());
+            return PacketFormat::Pcapng(CapturedPcapNg::new());
         }
         let pcap = CapturedPcap::new().cut_to(self.snaplen);
-        let mut pcap = if self.nanoseconds { pcap } else { pcap.in_microseconds() };
-        pcap.begin(self.link_type, buffer);
-        SaveFormat::Pcap(pcap)
+        PacketFormat::Pcap(if self.nanoseconds { pcap } else { pcap.in_microseconds() })
     }
 }
 
@@ -133,8 +126,8 @@ impl Series {
 /// The files of a run.
 pub(super) struct Saver {
     file: OutputFile,
-    kind: SavedKind,
-    format: SaveFormat,
+    link_type: LinkType,
+    format: PacketFormat,
     path: PathBuf,
     /// `None` for a single file.
     series: Option<Series>,
@@ -174,8 +167,8 @@ impl Saver {
         };
         let mut saver = Saver {
             file,
-            kind,
-            format: SaveFormat::Pcapng(CapturedPcapNg::new()),
+            link_type: kind.link_type,
+            format: kind.format(switches.path.as_deref().unwrap_or(&path)),
             path,
             end: end_of_stdout(switches).filter(|_| series.is_none()),
             series,
@@ -184,7 +177,7 @@ impl Saver {
             not_written: 0,
             is_closed: false,
         };
-        saver.format = kind.format(switches.path.as_deref().unwrap_or(&saver.path), &mut saver.file.buffer);
+        saver.begin_file();
         Ok(Some(saver))
     }
 
@@ -220,14 +213,7 @@ impl Saver {
                 }
             })?;
         }
-        let has_place = match &mut self.format {
-            SaveFormat::Pcap(pcap) => pcap.write(&row.captured(), &mut self.file.buffer),
-            SaveFormat::Pcapng(pcapng) => {
-                pcapng.write(&row.captured(), &mut self.file.buffer);
-                true
-            }
-        };
-        if !has_place {
+        if !self.format.write(&row.captured(), &mut self.file.buffer) {
             self.refuse(1, "a pcap file has a single link type");
         } else if self.file.end_packet() {
             self.write_out();
@@ -284,17 +270,18 @@ impl Saver {
         self.file.replace(file, path.display().to_string());
         let before = std::mem::replace(&mut self.path, path);
         series.files.completed(&before);
-        self.format = match &self.format {
-            SaveFormat::Pcap(_) => self.kind.format(Path::new("pcap"), &mut self.file.buffer),
-            SaveFormat::Pcapng(_) => SaveFormat::Pcapng(CapturedPcapNg::new()),
-        };
+        self.begin_file();
         Ok(())
     }
 
+    /// Begins a file. In pcap it has a header even without packets.
+    fn begin_file(&mut self) {
+        self.format.begin_file();
+        self.format.begin(self.link_type, &mut self.file.buffer);
+    }
+
     fn end_file(&mut self) {
-        if let SaveFormat::Pcapng(pcapng) = &mut self.format {
-            pcapng.finish(clock::wall_ns(), None, &mut self.file.buffer);
-        }
+        self.format.end_file(self.link_type, &|_| IfaceStatistics::default(), &mut self.file.buffer);
         self.write_out();
     }
 
@@ -306,15 +293,9 @@ impl Saver {
         let (_, failure) = self.file.write_out();
         let Some(failure) = failure else { return };
         self.is_closed = failure.is_closed;
-        if let SaveFormat::Pcapng(pcapng) = &mut self.format {
-            // The data that was not written may contain interface blocks.
-            pcapng.begin_section();
-        }
-        if self.file.is_empty() {
-            self.format = match &self.format {
-                SaveFormat::Pcap(_) => self.kind.format(Path::new("pcap"), &mut self.file.buffer),
-                SaveFormat::Pcapng(_) => SaveFormat::Pcapng(CapturedPcapNg::new()),
-            };
+        match self.file.is_empty() {
+            true => self.begin_file(),
+            false => self.format.continue_file(),
         }
         self.refuse(failure.packets, &failure.why);
     }

@@ -1,21 +1,19 @@
 //! `netwren capture cut`: copies a part of a packet file, with all its metadata.
 
-use super::copying::CopyWriter;
 use super::filter::{JoinedFilter, OwnTest, own_test};
 use super::program::Programs;
 use crate::command::{Command, ParsedWords, Positional};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use capture::{FileError, FileRecord, PacketFile, UnreadFile, complete};
+use capture::{PacketFile, UnreadFile, complete};
 use lookups::long_work::Ticker;
 use lookups::session::Session;
+use packet_files::{CopyWriter, CutRequest, cannot_write, is_same};
 use record::Lookups;
 use record::rows::CapturedPacket;
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
-use runtime::packet_files::{is_same, words_of};
 use runtime::rights::NeededRights;
-use std::path::Path;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -38,8 +36,6 @@ Examples:
 
 /// The error for a field that files do not have.
 const LOOKED_UP: &str = "is looked up on this host, but files can be filtered only by the contents of packets";
-/// Number of packets between checks whether the run must end.
-const BATCH: u64 = 4096;
 
 /// The part of a file to copy.
 struct FilePart {
@@ -67,7 +63,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     };
     let writer = match CopyWriter::create(output) {
         Ok(writer) => writer,
-        Err(error) => return Ok(cannot_write(output, &error)),
+        Err(error) => return Ok(Outcome::because(Exit::Failed, cannot_write(output, &error))),
     };
     let needed = NeededRights::default();
     needed.drop_capabilities(None, None)?;
@@ -76,11 +72,6 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         Ok(mut file) => part.cut(&mut file, writer, &|| session.interrupted()),
         Err(error) => Outcome::because(Exit::Failed, error),
     })
-}
-
-/// The outcome if the output cannot be opened.
-pub(super) fn cannot_write(output: &Path, error: &std::io::Error) -> Outcome {
-    Outcome::because(Exit::Failed, format!("cannot write {}: {}", output.display(), words_of(error)))
 }
 
 fn asked(words: &ParsedWords<'_>) -> Result<FilePart, String> {
@@ -110,68 +101,30 @@ fn asked(words: &ParsedWords<'_>) -> Result<FilePart, String> {
 }
 
 impl FilePart {
-    fn cut(&self, file: &mut PacketFile, mut writer: CopyWriter, stop: &dyn Fn() -> bool) -> Outcome {
+    fn cut(&self, file: &mut PacketFile, writer: CopyWriter, stop: &dyn Fn() -> bool) -> Outcome {
         let link_type = file.ifaces().first().map_or(1, |iface| iface.link_type);
         let pcap = self.filter.pcap.as_ref();
         let programs = match pcap.map(|pcap| Programs::of_file(pcap, link_type, file.is_swapped())).transpose() {
             Ok(programs) => programs,
             Err(refusal) => return Outcome::because(Exit::Usage, refusal),
         };
-        let (mut read, mut taken, mut info, mut faults) = (0, 0, Vec::new(), Vec::new());
-        let ticker = Ticker::new("cutting", None);
-        let goes_on = |read| {
-            ticker.tick(|| format!("{read} packets read"));
-            !stop()
+        let (mut info, ticker) = (Vec::new(), Ticker::new("cutting", None));
+        let cut = CutRequest {
+            is_wanted: &mut |row, is_swapped| {
+                programs.as_ref().is_none_or(|programs| programs.passes(&row, is_swapped))
+                    && self.fields.as_ref().is_none_or(|test| passes(test, row, &mut info))
+            },
+            snaplen: self.snaplen,
+            limit: self.limit,
+            goes_on: &|read| {
+                ticker.tick(|| format!("{read} packets read"));
+                !stop()
+            },
         };
-        while taken < self.limit && !writer.is_closed() && (read % BATCH != 0 || goes_on(read)) {
-            let is_swapped = file.is_swapped();
-            let record = match file.next_record() {
-                Ok(Some(record)) => record,
-                Ok(None) => break,
-                Err(error) if error.is_interrupted() => continue,
-                Err(error) => {
-                    faults.push(error);
-                    break;
-                }
-            };
-            let FileRecord::Packet(packet) = record else {
-                self.copy_beside(&record, &mut writer);
-                continue;
-            };
-            read += 1;
-            let whole = packet.row(usize::MAX);
-            let is_wanted = programs.as_ref().is_none_or(|programs| programs.passes(&whole, is_swapped))
-                && self.fields.as_ref().is_none_or(|test| passes(test, whole, &mut info));
-            if is_wanted {
-                taken += 1;
-                let row = packet.row(self.snaplen.map_or(usize::MAX, |bytes| bytes as usize));
-                writer.copy(&packet, row, packet.iface);
-            }
-        }
+        let outcome = cut.copy(file, writer);
         programs.iter().for_each(Programs::say_behind_tags);
-        finished(writer, read, taken, link_type, &faults)
+        outcome
     }
-
-    /// Copies a record other than a packet.
-    fn copy_beside(&self, record: &FileRecord<'_>, writer: &mut CopyWriter) {
-        match record {
-            FileRecord::Section(options) => writer.copy_section(*options),
-            FileRecord::Iface { iface, options, .. } => {
-                writer.iface(iface, *options, self.snaplen);
-            }
-            FileRecord::Statistics(found) => {
-                let mut options = Vec::new();
-                found.options.put_little_endian(capture::blocks::STATISTICS, &mut options);
-                writer.statistics(found.iface, found.stamp, &options);
-            }
-            FileRecord::Other(block) => writer.other(block),
-            FileRecord::Packet(_) => {}
-        }
-    }
-}
-
-fn finished(writer: CopyWriter, read: u64, taken: u64, link_type: u32, faults: &[FileError]) -> Outcome {
-    writer.finish(&format!("{read} packets read, {} filtered", read - taken), link_type, faults)
 }
 
 fn passes(test: &OwnTest, row: CapturedPacket<'_>, info: &mut Vec<u8>) -> bool {

@@ -1,10 +1,7 @@
 //! Captures packets of interfaces.
 
 use super::Capture;
-use super::figures::Figures;
-use super::opening::Opened;
 use super::program::Programs;
-use super::writing::{PacketWriter, all_written, finished, written};
 use crate::commands::all_netns::descriptors_for_netns;
 use crate::commands::follow::{self, StreamNotes, Then};
 use capture::{CapturePlace, FollowPackets, PacketStream, Passes, complete};
@@ -16,6 +13,7 @@ use lookups::owners::helper_process::{OwnerHelper, OwnerOptions, Wake};
 use lookups::packet_entries::{EntryLookups, PacketEntries, remote};
 use lookups::session::Session;
 use owners::PacketOwners;
+use packet_files::{Figures, PacketWriter, UnopenedOutput};
 use record::rows::{CapturedPacket, CapturedPackets, Link};
 use record::{Accounting, Annotate, LookupId, SourceError, SourceFault, Stream, annotated};
 use runtime::messages::say;
@@ -79,7 +77,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         if capture.request.explain {
             return then(&mut stream, StreamNotes::default());
         }
-        let output = Opened::of(capture, session.run())?;
+        let output = capture.prepare_output(session.run())?;
         announce(capture);
         let wanted: &[LookupId] =
             if output.is_some() && plan.needs_lookup(LookupId::Netns) { &[LookupId::Netns] } else { &[] };
@@ -125,16 +123,16 @@ fn programs(capture: &Capture) -> Option<Programs<'_>> {
 
 /// The writer of `-w`, opened after privileges were dropped.
 fn writer(
-    output: Opened,
+    output: UnopenedOutput,
     capture: &Capture,
     plan: &Plan<CapturedPackets>,
     figures: &Rc<Figures>,
 ) -> Result<PacketWriter, RunError> {
-    let mut writer = output.writer()?;
+    let mut writer = output.open()?;
     if let Some(snaplen) = capture.snaplen {
         writer = writer.with_header(snaplen, 0);
     }
-    writer.tell(Rc::clone(figures));
+    let writer = writer.with_figures(Rc::clone(figures));
     Ok(if capture.has_comments { writer.with_notes(plan.columns()) } else { writer })
 }
 
@@ -147,7 +145,7 @@ fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figu
     }
     match writer {
         Some(writer) => {
-            let line = finished(writer, run);
+            let line = writer.finish(run);
             say(&format!("{report}; {line}, {filtered} filtered"));
         }
         None => say(&format!("{report}; {shown} shown, {filtered} filtered")),
@@ -189,7 +187,7 @@ impl Reading<'_> {
         match self.writer_of_all(stream) {
             Some(mut writer) => {
                 self.needed.confine();
-                Ok((all_written(&mut writer, stream)?, Some(writer)))
+                Ok((writer.write_all(stream)?, Some(writer)))
             }
             None => self.read(stream, then),
         }
@@ -210,7 +208,7 @@ impl Reading<'_> {
     ) -> Result<(Run, Option<PacketWriter>), RunError> {
         let mut stream = Confined::new(stream, self.needed);
         let run = match &mut self.writer {
-            Some(writer) => written(writer, self.plan, &mut stream, self.names.lookups())?,
+            Some(writer) => writer.write_rows(self.plan, &mut stream, self.names.lookups())?,
             None => {
                 let caveat = self.capture.request.all_netns.then(|| AT_THE_START.to_owned());
                 then(&mut stream, StreamNotes { caveat, ..StreamNotes::default() })?

@@ -1,24 +1,15 @@
 //! `netwren capture merge`: merges packet files into one, by time.
-//!
-//! Each input is read in its own order, and the earliest of the next packets is written. Memory: one buffer and one
-//! packet per input, regardless of their lengths.
 
-use super::copying::{CopyWriter, ONE_LINK_TYPE, PacketCopy, each_option};
-use super::cut::cannot_write;
 use crate::command::{Command, ParsedWords, Positional};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use capture::{FileError, FileFormat, FileIface, FileOptions, FileRecord, IfaceCounts, PacketFile, UnreadFile, blocks};
+use capture::{FileError, PacketFile, UnreadFile};
 use lookups::long_work::Ticker;
 use lookups::session::Session;
-use record::rows::{CapturedPacket, LinkType, OddTime};
+use packet_files::{CopyWriter, cannot_write, check_link_types, is_same, merge};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
-use runtime::packet_files::{is_pcap, is_same};
 use runtime::rights::NeededRights;
-use sinks::packets::{CopiedPacket, put_counts};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
 use std::path::PathBuf;
 
 /// The registry's entry.
@@ -38,18 +29,6 @@ Examples:
   netwren capture merge dump.pcap dns.pcapng -w all.pcapng   the interfaces of each file stay separate
 ";
 
-/// Number of packets between checks whether the run must end.
-const BATCH: u64 = 4096;
-/// Maximum number of interfaces in the output: as many as readers remember, see `IFACES_MAX` of their section.
-///
-/// Bound: interfaces of a merged file. Beyond: packets of further interfaces are not written; counted (exit code 3).
-/// By: the author of a file.
-const IFACES_MAX: usize = 1 << 16;
-/// The number for interfaces beyond the maximum.
-const NO_PLACE: u32 = u32::MAX;
-/// Maximum number of bytes of a description that is compared with others; longer ones count as different each time.
-const DESCRIPTION_MAX: usize = 4096;
-
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let paths = words.files("files");
     let output = super::output_file(words)?;
@@ -64,256 +43,22 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         Ok(files) => files,
         Err(error) => return Ok(Outcome::because(Exit::Failed, error)),
     };
-    let mut types = files.iter().filter_map(|file| Some(file.ifaces().first()?.link_type));
-    let link_type = types.next().unwrap_or(1);
-    if is_pcap(output) && types.any(|other| other != link_type) {
-        return Err(format!("the files have packets of several link types, and {ONE_LINK_TYPE}"));
-    }
+    check_link_types(&files, output)?;
     let writer = match CopyWriter::create(output) {
         Ok(writer) => writer,
-        Err(error) => return Ok(cannot_write(output, &error)),
+        Err(error) => return Ok(Outcome::because(Exit::Failed, cannot_write(output, &error))),
     };
     let needed = NeededRights::default();
     needed.drop_capabilities(None, None)?;
     needed.confine();
-    Ok(Merging { writer, ifaces: Vec::new(), faults: Vec::new(), read: 0 }.merge(files, link_type, &session))
+    let ticker = Ticker::new("merging", None);
+    Ok(merge(files, writer, &|read| {
+        ticker.tick(|| format!("{read} packets read"));
+        !session.interrupted()
+    }))
 }
 
 /// Opens all files, or returns the error of one that cannot be read.
 fn opened(paths: &[PathBuf]) -> Result<Vec<PacketFile>, FileError> {
     paths.iter().map(|path| UnreadFile::open(path)?.read()).collect()
-}
-
-/// An input file, and its next packet.
-struct Input {
-    file: PacketFile,
-    /// Maps interface numbers of the section to numbers in the output.
-    numbers: Vec<u32>,
-    described: Descriptions,
-    /// Counts of this section, by interface number in the output.
-    counts: HashMap<u32, IfaceCounts>,
-    next: NextPacket,
-}
-
-/// The interfaces described by a file.
-#[derive(Default)]
-struct Descriptions {
-    /// The snapshot length to write for each interface: libpcap rejects files whose interfaces have different ones.
-    snaplen: u32,
-    /// Their interface numbers in the output, by description.
-    known: HashMap<Vec<u8>, u32>,
-    /// Number of times that this section contains each description.
-    in_section: HashMap<Vec<u8>, u32>,
-}
-
-/// The packet to write once it is the earliest.
-#[derive(Default)]
-struct NextPacket {
-    /// Time in ns since 1970; packets without one come first.
-    time_ns: i128,
-    odd_time: Option<OddTime>,
-    stamp: u64,
-    iface: u32,
-    link_type: u32,
-    len: u32,
-    bytes: Vec<u8>,
-    options: Vec<u8>,
-}
-
-/// An interface of the output, with its counts of lost packets.
-#[derive(Default)]
-struct MergedIface {
-    counts: IfaceCounts,
-    stamp: u64,
-}
-
-struct Merging {
-    writer: CopyWriter,
-    ifaces: Vec<MergedIface>,
-    faults: Vec<FileError>,
-    read: u64,
-}
-
-impl Merging {
-    fn merge(mut self, files: Vec<PacketFile>, link_type: u32, session: &Session) -> Outcome {
-        let snaplens = files.iter().filter_map(|file| Some(file.ifaces().first()?.snaplen));
-        // 0 means unlimited.
-        let snaplen = snaplens.max_by_key(|snaplen| snaplen.wrapping_sub(1)).unwrap_or(0);
-        let mut inputs: Vec<Input> = files.into_iter().map(|file| Input::new(file, snaplen)).collect();
-        self.begin(&mut inputs);
-        let mut heap = BinaryHeap::with_capacity(inputs.len());
-        for (place, input) in inputs.iter_mut().enumerate() {
-            if self.advance(input) {
-                heap.push(Reverse((input.next.time_ns, place)));
-            }
-        }
-        let ticker = Ticker::new("merging", None);
-        while let Some(Reverse((_, place))) = heap.pop() {
-            let Some(input) = inputs.get_mut(place) else { break };
-            match input.next.iface {
-                NO_PLACE => self.writer.refuse(1, "too many interfaces for one file"),
-                _ => self.writer.packet(&input.next.copy()),
-            }
-            self.read += 1;
-            if self.read % BATCH == 0 {
-                ticker.tick(|| format!("{} packets read", self.read));
-            }
-            if self.writer.is_closed() || self.read % BATCH == 0 && session.interrupted() {
-                break;
-            }
-            if self.advance(input) {
-                heap.push(Reverse((input.next.time_ns, place)));
-            }
-        }
-        drop(ticker);
-        inputs.iter_mut().for_each(|input| self.end_section(input));
-        self.finish(link_type)
-    }
-
-    /// Starts the only section, with the comments of each file's first section.
-    fn begin(&mut self, inputs: &mut [Input]) {
-        let mut options = Vec::new();
-        for input in inputs {
-            // In pcapng the first record is the section. If it is broken, the next record reports it again.
-            let is_pcapng = input.file.format() == FileFormat::Pcapng;
-            if let Some(Ok(Some(FileRecord::Section(found)))) = is_pcapng.then(|| input.file.next_record()) {
-                put_comments(found, &mut options);
-            }
-        }
-        self.writer.begin_section(&options);
-    }
-
-    /// Reads up to the file's next packet; false at the end.
-    fn advance(&mut self, input: &mut Input) -> bool {
-        loop {
-            let Input { file, numbers, described, counts, next } = input;
-            match file.next_record() {
-                Ok(None) => return false,
-                Err(error) if error.is_interrupted() => {}
-                Err(error) => {
-                    self.faults.push(error);
-                    return false;
-                }
-                Ok(Some(FileRecord::Packet(packet))) => {
-                    let Some(number) = numbers.get(packet.iface as usize) else { return false };
-                    next.take(&packet, *number);
-                    return true;
-                }
-                Ok(Some(FileRecord::Iface { iface, options, .. })) => {
-                    numbers.push(described.number(iface, options, &mut self.ifaces, &mut self.writer));
-                }
-                Ok(Some(FileRecord::Statistics(found))) => {
-                    // The latest counts include the earlier ones.
-                    let number = numbers.get(found.iface as usize).copied().unwrap_or(NO_PLACE);
-                    if let Some(iface) = self.ifaces.get_mut(number as usize) {
-                        iface.stamp = found.stamp;
-                        counts.insert(number, found.counts);
-                    }
-                }
-                Ok(Some(FileRecord::Other(block))) => self.writer.other(&block),
-                Ok(Some(FileRecord::Section(_))) => self.end_section(input),
-            }
-        }
-    }
-
-    /// Adds the counts of the file's section, and forgets its interfaces.
-    fn end_section(&mut self, input: &mut Input) {
-        for (number, counts) in input.counts.drain() {
-            if let Some(iface) = self.ifaces.get_mut(number as usize) {
-                iface.counts.add(&counts);
-            }
-        }
-        input.numbers.clear();
-        input.described.in_section.clear();
-    }
-
-    fn finish(mut self, link_type: u32) -> Outcome {
-        for (number, iface) in
-            self.ifaces.iter().enumerate().filter(|(_, iface)| iface.counts != IfaceCounts::default())
-        {
-            let mut options = Vec::new();
-            let IfaceCounts { received, dropped_by_iface, accepted, dropped_by_system, delivered } = iface.counts;
-            put_counts([received, dropped_by_iface, accepted, dropped_by_system, delivered], &mut options);
-            self.writer.statistics(number as u32, iface.stamp, &options);
-        }
-        self.writer.finish(&format!("{} packets read", self.read), link_type, &self.faults)
-    }
-}
-
-fn put_comments(options: FileOptions<'_>, out: &mut Vec<u8>) {
-    let mut all = Vec::new();
-    options.put_little_endian(blocks::SECTION, &mut all);
-    each_option(&all)
-        .filter(|(code, _)| *code == blocks::COMMENT)
-        .for_each(|(_, option)| out.extend_from_slice(option));
-}
-
-impl Descriptions {
-    /// The number of an interface: that of an equal description in another section of this file, or a new one.
-    /// `NO_PLACE` if there are too many.
-    fn number(
-        &mut self,
-        iface: &FileIface,
-        options: FileOptions<'_>,
-        ifaces: &mut Vec<MergedIface>,
-        writer: &mut CopyWriter,
-    ) -> u32 {
-        let mut key = [iface.link_type.to_le_bytes(), iface.snaplen.to_le_bytes()].concat();
-        options.put_little_endian(blocks::INTERFACE, &mut key);
-        let is_compared = key.len() <= DESCRIPTION_MAX;
-        if is_compared {
-            // Two equal descriptions within one section are two interfaces.
-            let nth = self.in_section.entry(key.clone()).or_default();
-            key.extend_from_slice(&nth.to_le_bytes());
-            *nth += 1;
-        }
-        if let Some(number) = self.known.get(&key) {
-            return *number;
-        }
-        if ifaces.len() >= IFACES_MAX {
-            return NO_PLACE;
-        }
-        let number = ifaces.len() as u32;
-        let mut alike = iface.clone();
-        alike.snaplen = self.snaplen;
-        writer.iface(&alike, options, None);
-        ifaces.push(MergedIface::default());
-        if is_compared {
-            self.known.insert(key, number);
-        }
-        number
-    }
-}
-
-impl Input {
-    fn new(file: PacketFile, snaplen: u32) -> Input {
-        let described = Descriptions { snaplen, ..Descriptions::default() };
-        let (counts, next) = (HashMap::new(), NextPacket::default());
-        Input { file, numbers: Vec::new(), described, counts, next }
-    }
-}
-
-impl NextPacket {
-    fn take(&mut self, packet: &capture::FilePacket<'_>, iface: u32) {
-        (self.time_ns, self.odd_time) = (packet.time().unwrap_or(i128::MIN), packet.odd_time);
-        (self.stamp, self.iface) = (packet.stamp, iface);
-        (self.link_type, self.len) = (packet.link_type, packet.len);
-        self.bytes.clear();
-        self.bytes.extend_from_slice(packet.bytes);
-        self.options.clear();
-        packet.options.put_little_endian(blocks::PACKET, &mut self.options);
-    }
-
-    fn copy(&self) -> PacketCopy<'_> {
-        let NextPacket { time_ns, odd_time, stamp, iface, link_type, len, bytes, options } = self;
-        let row = CapturedPacket {
-            time_ns: u64::try_from(*time_ns).unwrap_or(0),
-            odd_time: *odd_time,
-            link_type: u16::try_from(*link_type).map_or(LinkType::UNKNOWN, LinkType),
-            len: *len,
-            frame: bytes,
-            ..CapturedPacket::default()
-        };
-        PacketCopy { row, copied: CopiedPacket { iface: *iface, stamp: *stamp, len: *len, bytes, options } }
-    }
 }

@@ -1,22 +1,16 @@
 //! `netwren capture`: shows packets of interfaces as they arrive, and packets of files.
 
-mod copying;
 pub(crate) mod cut;
-mod figures;
 mod file;
 mod filter;
 pub(crate) mod lateness;
 mod live;
 pub(crate) mod merge;
 mod needs;
-mod opening;
 mod printed;
 mod program;
-mod read_file;
 mod rotation;
 pub(crate) mod stats;
-mod summary_text;
-mod writing;
 
 use super::all_netns::buffer_total;
 use super::plan::of_request;
@@ -25,16 +19,16 @@ use crate::flags::comment::ship_notes;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use capture::{Delivery, Pacing};
-use engine::Plan;
+use engine::{Plan, RunError};
 use export::{Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
+use packet_files::notes::check_fields;
+use packet_files::{RotationRequest, UnopenedOutput, is_pcap};
 use record::rows::{CapturedPackets, capture_need};
 use record::{Field, Kind, LookupId};
-use rotation::RotationRequest;
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
-use runtime::packet_files::is_pcap;
-use shipping::packet_notes::check_fields;
+use runtime::run_state::RunState;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::packet_ring::StampClock;
@@ -226,7 +220,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Capture, String> {
     Ok(Capture {
         output: line.file("write").map(PathBuf::from),
         has_comments: comments(line, &mut request)?,
-        rotation: RotationRequest::of(line)?,
+        rotation: rotation::parse_rotation(line)?,
         filter: joined.pcap,
         printed: Some(line.count("print-filter")).filter(|count| *count > 0),
         file,
@@ -357,6 +351,12 @@ fn latency(text: &str) -> Result<Latency, String> {
 }
 
 impl Capture {
+    /// Prepares the output of `-w`; `None` without it.
+    fn prepare_output(&self, run: &RunState) -> Result<Option<UnopenedOutput>, RunError> {
+        let prepare = |path| UnopenedOutput::prepare(path, self.rotation.as_ref(), self.user.as_deref(), run);
+        self.output.as_deref().map(prepare).transpose()
+    }
+
     /// Number of bytes to capture of each packet: whole packets if a target stores packets.
     fn live_snaplen(&self) -> u32 {
         let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);

@@ -3,9 +3,9 @@
 use super::Capture;
 use engine::Plan;
 use export::{Address, Target};
+use packet_files::{folder_of, is_ours};
 use record::LookupId;
 use record::rows::CapturedPackets;
-use runtime::packet_files::{folder_of, is_ours};
 use runtime::rights::{NeededRights, account};
 use shipping::ShipRequest;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,14 @@
 //! `netwren capture stats`: summarizes packet files, in one pass and constant memory.
 
 use super::file;
-use super::read_file::ReadFile;
-use super::summary_text::text_of;
 use crate::command::{Command, ParsedWords, Positional};
 use crate::commands::made_rows::MadeRows;
 use crate::commands::plan::of_request;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use capture::UnreadFile;
+use capture::{FileError, UnreadFile};
+use lookups::long_work::Ticker;
+use packet_files::{ReadFile, render_summary};
 use record::Accounting;
 use record::rows::{CaptureFile, CaptureFiles};
 use runtime::exit::Exit;
@@ -16,7 +16,7 @@ use runtime::messages::cost_line;
 use runtime::outcome::Outcome;
 use runtime::print;
 use runtime::rights::NeededRights;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sys::cost;
 
 /// The registry's entry.
@@ -61,11 +61,10 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let needed = NeededRights::default();
     needed.drop_capabilities(None, None)?;
     needed.confine();
-    let read: Vec<ReadFile> = files.iter().zip(opened).map(|(path, opened)| ReadFile::of(path, opened)).collect();
+    let read: Vec<ReadFile> = files.iter().zip(opened).map(|(path, opened)| read_file(path, opened)).collect();
     let rows: Vec<CaptureFile<'_>> = read.iter().filter_map(ReadFile::row).collect();
     let mut outcome = match asked.wants_text() {
-        true => print::print_prose(&read.iter().filter(|file| file.format.is_some()).map(text_of).collect::<String>())
-            .into(),
+        true => print::print_prose(&read.iter().map(render_summary).collect::<String>()).into(),
         false => asked.write(&rows),
     };
     messages.extend(read.iter().filter_map(|file| file.summary.fault.as_ref()).map(ToString::to_string));
@@ -82,6 +81,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     };
     outcome.messages.extend(messages);
     Ok(outcome)
+}
+
+fn read_file(path: &Path, opened: Result<UnreadFile, FileError>) -> ReadFile {
+    let ticker = Ticker::new(format!("reading {}", sys::escaped(path.as_os_str().as_encoded_bytes())), None);
+    ReadFile::read(path, opened, &|| ticker.tick(String::new))
 }
 
 /// `--by`: groups the packets of all files, with their bytes.

@@ -1,11 +1,11 @@
 //! `-w`: writes dropped packets to a pcapng file, each with notes on the reason and the location.
 
 use engine::{Disposition, Plan, RowSink, Run, RunError};
+use packet_files::formats::{CapturedPcapNg, PacketNotes};
+use packet_files::notes::NoteFields;
+use packet_files::{OutputFile, cannot_write};
 use record::rows::{CapturedFrame, DropEvent, DropEvents, DroppedFrame, LinkType};
 use record::{Lookups, RowCells, SourceError, SourceFault, Value};
-use runtime::packet_files::{OutputFile, words_of};
-use shipping::packet_notes::NoteFields;
-use sinks::packets::{CapturedPcapNg, PacketNotes};
 use std::path::Path;
 
 /// Default columns for comments. The first column is the interface, which is in no comment.
@@ -29,7 +29,7 @@ impl DropFile {
     /// Creates the file, or empties an existing one; `-` is standard output. The columns come from the plan.
     pub(super) fn create(path: &Path, plan: &Plan<DropEvents>) -> Result<DropFile, RunError> {
         let file = OutputFile::create_packed(path).map_err(|error| {
-            let cause = format!("cannot write {}: {}", path.display(), words_of(&error)).into();
+            let cause = cannot_write(path, &error).into();
             RunError::Source(SourceError { what: "dropped packets", fault: SourceFault::Io, cause })
         })?;
         Ok(DropFile {

@@ -5,7 +5,7 @@
 
 use super::file_commands::{CommandsReport, FileCommands};
 use super::output_file::words_of;
-use crate::messages::say;
+use runtime::messages::say;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;

@@ -3,10 +3,11 @@
 //! A process that parses packets makes the requests, and an attacker may control it. Therefore this process runs only
 //! the program named on its own command line, and only with paths that begin with the prefix given there.
 
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::rights;
-use crate::rights::account;
+use super::output_file::words_of;
+use runtime::exit::Exit;
+use runtime::messages::say;
+use runtime::rights;
+use runtime::rights::account;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -121,7 +122,7 @@ fn run_one(program: &OsStr, path: &OsStr) -> Option<String> {
     match Command::new(program).arg(path).stdin(Stdio::null()).status() {
         Ok(status) if status.success() => None,
         Ok(status) => Some(status.to_string()),
-        Err(error) => Some(super::words_of(&error)),
+        Err(error) => Some(words_of(&error)),
     }
 }
 

@@ -4,9 +4,10 @@
 //! sections and interfaces.
 
 use super::blocks::{
-    ACCEPTED, DELIVERED, DROPPED_BY_IFACE, DROPPED_BY_SYSTEM, END_OF_OPTIONS, INTERFACE, PACKET, RECEIVED,
-    SECTION_HEADER, SIMPLE_PACKET, STATISTICS, begin_block, end_block, pad, put_option,
+    ACCEPTED, DELIVERED, DROPPED_BY_IFACE, DROPPED_BY_SYSTEM, END_OF_OPTIONS, INTERFACE, RECEIVED, SIMPLE_PACKET,
+    STATISTICS, begin_block, begin_section, end_block, pad, put_option, put_packet_head,
 };
+use record::rows::FramePlace;
 
 /// A packet of another file.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +26,7 @@ pub struct CopiedPacket<'f> {
 
 /// Appends the header of a section.
 pub fn put_copied_section(options: &[u8], out: &mut Vec<u8>) {
-    let start = begin_block(out, SECTION_HEADER);
-    out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
-    out.extend_from_slice(&1_u32.to_le_bytes());
-    // The length of the section is unknown.
-    out.extend_from_slice(&u64::MAX.to_le_bytes());
+    let start = begin_section(out);
     end_with(options, out, start);
 }
 
@@ -45,12 +42,8 @@ pub fn put_copied_iface(link_type: u32, snaplen: u32, options: &[u8], out: &mut 
 /// Appends a packet.
 #[inline]
 pub fn put_copied_packet(packet: &CopiedPacket<'_>, out: &mut Vec<u8>) {
-    let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
-    let start = begin_block(out, PACKET);
-    let time = [(packet.stamp >> 32) as u32, packet.stamp as u32];
-    for field in [packet.iface, time[0], time[1], captured, packet.len.max(captured)] {
-        out.extend_from_slice(&field.to_le_bytes());
-    }
+    let (start, captured) = (out.len(), packet.bytes.len());
+    put_packet_head(packet.iface, 0, &FramePlace { at: 0, captured, len: packet.len, time_ns: packet.stamp }, out);
     out.extend_from_slice(packet.bytes);
     pad(out, packet.bytes.len());
     end_with(packet.options, out, start);

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The directory part of a path; empty for the current directory.
-pub fn place_of(path: &Path) -> &Path {
+pub(super) fn place_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 

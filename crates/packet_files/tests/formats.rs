@@ -1,9 +1,9 @@
 //! The real tcpdump reads the output of the packet writers.
 #![allow(clippy::unwrap_used)]
 
+use packet_files::formats::{Pcap, PcapNg};
 use record::rows::LogRecord;
 use record::{Key, Lookup, LookupId, Lookups, Value};
-use sinks::packets::{Pcap, PcapNg};
 use std::io::Write;
 use std::process::{Command, Stdio};
 

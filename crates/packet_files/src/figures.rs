@@ -8,7 +8,7 @@ use sys::term::{STDERR, STDOUT};
 
 /// Counts of packets that were written and of those that were not.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WriteCounts {
     pub(super) packets: u64,
     /// Packets that could not be written, or that do not fit into a pcap file.
     pub(super) not_written: u64,
@@ -16,8 +16,9 @@ pub(super) struct Written {
 
 /// Interval at which the counts are read for the statistics in file series.
 const FOR_FILES: Duration = Duration::from_secs(1);
+
 /// The counts of a capture, shown on request.
-pub(super) struct Figures {
+pub struct Figures {
     /// `--watch`
     watch: Option<Duration>,
     /// Interval at which the reader's counts are requested; `None` to request them only by SIGUSR1.
@@ -29,12 +30,12 @@ pub(super) struct Figures {
     /// The reader's counts at the last request.
     report: RefCell<CaptureReport>,
     /// The writer's counts: packets received and packets written. `None` if rows are shown.
-    written: Cell<Option<(u64, Written)>>,
+    written: Cell<Option<(u64, WriteCounts)>>,
 }
 
 impl Figures {
     /// Makes empty counts. `writes_files` is true for a file series, whose files contain statistics.
-    pub(super) fn new(watch: Option<Duration>, writes_files: bool) -> Figures {
+    pub fn new(watch: Option<Duration>, writes_files: bool) -> Figures {
         Figures {
             watch,
             period: watch.or(writes_files.then_some(FOR_FILES)),
@@ -52,12 +53,12 @@ impl Figures {
     }
 
     /// Number of times that the reader's counts have been requested.
-    pub(super) fn requests(&self) -> u64 {
+    pub fn requests(&self) -> u64 {
         sys::signal::reports() + self.periods(self.period)
     }
 
     /// Stores the reader's counts, and shows them if requested.
-    pub(super) fn take(&self, report: &CaptureReport) {
+    pub fn take(&self, report: &CaptureReport) {
         self.report.replace(report.clone());
         let (asked, shown) = (sys::signal::reports(), self.periods(self.watch));
         if self.answered.replace(asked) != asked {
@@ -68,7 +69,7 @@ impl Figures {
     }
 
     /// Stores the writer's counts; `taken` is the number of packets that it has received.
-    pub(super) fn set_written(&self, taken: u64, written: Written) {
+    pub(super) fn set_write_counts(&self, taken: u64, written: WriteCounts) {
         self.written.set(Some((taken, written)));
     }
 
@@ -86,7 +87,7 @@ impl Figures {
         let line = format!("{seconds} s: {received} received, {by_ring} dropped (ring), {by_ifaces} (interfaces)");
         match self.written.get() {
             None => line,
-            Some((taken, Written { packets, not_written })) => {
+            Some((taken, WriteCounts { packets, not_written })) => {
                 let filtered = report.handed.saturating_sub(taken);
                 format!("{line}, {packets} written, {not_written} not, {filtered} filtered")
             }
@@ -97,7 +98,7 @@ impl Figures {
         let report = self.report.borrow();
         match self.written.get() {
             None => report.to_string(),
-            Some((taken, Written { packets, not_written })) => {
+            Some((taken, WriteCounts { packets, not_written })) => {
                 let filtered = report.handed.saturating_sub(taken);
                 format!("{report}; {packets} written, {not_written} not written, {filtered} filtered")
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// A sequence of names derived from one name.
 #[derive(Debug, Clone)]
-pub struct NumberedNames {
+pub(super) struct NumberedNames {
     /// For example `all_`.
     stem: OsString,
     /// `.pcap`, `.pcap.gz`, or nothing.
@@ -17,7 +17,7 @@ pub struct NumberedNames {
 
 impl NumberedNames {
     /// Derives names from the last part of `path`.
-    pub fn new(path: &Path) -> NumberedNames {
+    pub(super) fn new(path: &Path) -> NumberedNames {
         NumberedNames::at(path, || sys::clock::wall().seconds)
     }
 
@@ -34,14 +34,14 @@ impl NumberedNames {
     }
 
     /// The common prefix of the names.
-    pub fn stem(&self) -> &std::ffi::OsStr {
+    pub(super) fn stem(&self) -> &std::ffi::OsStr {
         &self.stem
     }
 }
 
 impl NumberedNames {
     /// The next name.
-    pub fn next_name(&mut self) -> OsString {
+    pub(super) fn next_name(&mut self) -> OsString {
         self.number += 1;
         let time = sys::clock::format_local(c"%Y%m%d%H%M%S", (self.now)()).unwrap_or_default();
         let mut name = self.stem.clone();

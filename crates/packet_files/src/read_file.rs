@@ -1,17 +1,17 @@
 //! A packet file that was read: its summary, and the row made from it.
 
 use capture::{FileError, FileFormat, FileSummary, IfaceCounts, IfaceSummary, UnreadFile};
-use lookups::long_work::Ticker;
 use record::rows::{CaptureFile, CaptureFileIface};
 use std::path::Path;
 
 /// A packet file that was read.
-pub(super) struct ReadFile {
+pub struct ReadFile {
     /// Its name.
     pub(super) name: Vec<u8>,
     /// `None` if it could not be opened.
     pub(super) format: Option<FileFormat>,
-    pub(super) summary: FileSummary,
+    /// What was read, up to the first error.
+    pub summary: FileSummary,
     link_types: Vec<String>,
     ifaces: Vec<CaptureFileIface>,
     dropped: IfaceCounts,
@@ -19,12 +19,11 @@ pub(super) struct ReadFile {
 }
 
 impl ReadFile {
-    /// Reads the file to its end, or to the first error.
-    pub(super) fn of(path: &Path, opened: Result<UnreadFile, FileError>) -> ReadFile {
-        let ticker = Ticker::new(format!("reading {}", sys::escaped(path.as_os_str().as_encoded_bytes())), None);
+    /// Reads the file to its end, or to the first error; calls `tick` now and then.
+    pub fn read(path: &Path, opened: Result<UnreadFile, FileError>, tick: &dyn Fn()) -> ReadFile {
         let summary = match opened.and_then(UnreadFile::read) {
             Ok(mut file) => FileSummary::read(&mut file, &|| {
-                ticker.tick(String::new);
+                tick();
                 false
             }),
             Err(fault) => FileSummary { fault: Some(fault), ..FileSummary::default() },
@@ -51,7 +50,7 @@ impl ReadFile {
     }
 
     /// The row of the file; None if it could not be opened.
-    pub(super) fn row(&self) -> Option<CaptureFile<'_>> {
+    pub fn row(&self) -> Option<CaptureFile<'_>> {
         let summary = &self.summary;
         Some(CaptureFile {
             file: &self.name,

@@ -18,7 +18,7 @@ pub struct FileLimits {
 
 /// The state of the current file. Times are from a clock that is never set.
 #[derive(Debug)]
-pub struct FileState {
+pub(super) struct FileState {
     limits: FileLimits,
     packets: u64,
     begun_ns: u64,
@@ -28,31 +28,31 @@ pub struct FileState {
 
 impl FileState {
     /// The state of a file that starts now.
-    pub fn new(limits: FileLimits, now_ns: u64) -> FileState {
+    pub(super) fn new(limits: FileLimits, now_ns: u64) -> FileState {
         FileState { limits, packets: 0, begun_ns: now_ns, retry_ns: None }
     }
 
     /// Counts a packet of the file.
     #[inline]
-    pub fn add_packet(&mut self) {
+    pub(super) fn add_packet(&mut self) {
         self.packets += 1;
     }
 
     /// Resets the count after the packets could not be written because the disk was full.
-    pub fn forget_packets(&mut self) {
+    pub(super) fn forget_packets(&mut self) {
         self.packets = 0;
     }
 
     /// True if the next packet, which would make the file `bytes` long, belongs in a new file.
     #[inline]
-    pub fn is_full(&self, bytes: u64) -> bool {
+    pub(super) fn is_full(&self, bytes: u64) -> bool {
         let is_full = self.limits.bytes_max.is_some_and(|most| bytes > most)
             || self.limits.packets_max.is_some_and(|most| self.packets >= most);
         is_full && self.packets > 0 && self.retry_ns.is_none()
     }
 
     /// True if the file is old enough to start a new one. A file without packets continues, and its age restarts.
-    pub fn is_old(&mut self, now_ns: u64) -> bool {
+    pub(super) fn is_old(&mut self, now_ns: u64) -> bool {
         if self.retry_ns.is_some_and(|retry_ns| now_ns >= retry_ns) {
             self.retry_ns = None;
         }
@@ -67,12 +67,12 @@ impl FileState {
     }
 
     /// Continues this file for a while after a new one could not be started.
-    pub fn postpone(&mut self, now_ns: u64) {
+    pub(super) fn postpone(&mut self, now_ns: u64) {
         self.retry_ns = Some(now_ns.saturating_add(RETRY_NS));
     }
 
     /// Starts a new file.
-    pub fn begin(&mut self, now_ns: u64) {
+    pub(super) fn begin(&mut self, now_ns: u64) {
         *self = FileState::new(self.limits, now_ns);
     }
 }

@@ -1,53 +1,35 @@
 //! `-w`: writes packets to a file, each completely or not at all.
 
-use super::copying::OTHER_TIMES;
-use super::figures::{Figures, Written};
+use super::copy::{LOST_CHECKSUM_LENGTH, ONE_LINK_TYPE, OTHER_TIMES, smaller_snaplen};
+use super::figures::{Figures, WriteCounts};
+use super::format::PacketFormat;
+use super::formats::{IfaceOfSection, IfaceStatistics, PacketNotes};
+use super::notes::{ConnectionNotes, NoteFields};
+use super::output_file::{OutputFile, cannot_write};
+use super::packing::Packing;
 use super::rotation::Rotation;
-use capture::{CaptureReport, PacketStream};
+use super::series::BegunFile;
+use capture::{CaptureReport, FileIface, PacketStream, SkippedRecords};
 use engine::{CellsOf, Disposition, Ended, FixedLookups, Plan, RowSink, Run, RunError, StreamFeed};
-use record::rows::{CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, LinkType, OddTime};
+use record::rows::{CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, LinkType};
 use record::{Columns, Lookups, Next, RowCells, SourceError, SourceFault, Stream, StreamState};
 use runtime::messages::say;
-use runtime::packet_files::{BegunFile, OutputFile, Packing, is_pcap, words_of};
-use shipping::packet_notes::{ConnectionNotes, NoteFields};
-use sinks::packets::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics, PacketNotes};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-enum Format {
-    Pcap(CapturedPcap),
-    Pcapng(CapturedPcapNg),
-}
-
-impl Format {
-    fn of(path: &Path) -> Format {
-        if is_pcap(path) { Format::Pcap(CapturedPcap::new()) } else { Format::Pcapng(CapturedPcapNg::new()) }
-    }
-
-    /// Maximum size of the end of the file, including the description of one more interface.
-    fn end_bytes(&self) -> usize {
-        match self {
-            Format::Pcap(_) => 0,
-            Format::Pcapng(pcapng) => pcapng.end_bytes(),
-        }
-    }
-}
-
 /// Maximum number of bytes in a record in addition to the packet.
 const RECORD_BYTES: usize = 64;
-/// Reason for leaving out a packet whose link type is not the file's.
-const OTHER_LINK_TYPE: &str = "a pcap file has a single link type: name the file .pcapng";
 
-/// A file that packets are written to.
-pub(super) struct PacketWriter {
+/// A file, or a series of files, that captured packets are written to.
+pub struct PacketWriter {
     file: OutputFile,
-    format: Format,
+    format: PacketFormat,
     /// `--comment`
     notes: Option<ConnectionNotes>,
     /// `None` if all packets belong in this file.
     rotation: Option<Rotation>,
-    written: Written,
+    written: WriteCounts,
     /// Packets that have another time in the file.
     other_times: u64,
     /// Number of packets received.
@@ -60,7 +42,7 @@ pub(super) struct PacketWriter {
 
 impl PacketWriter {
     /// Creates the file, or empties an existing one; `-` is standard output.
-    pub(super) fn create(path: &Path) -> io::Result<PacketWriter> {
+    pub fn create(path: &Path) -> io::Result<PacketWriter> {
         Ok(PacketWriter::new(path, OutputFile::create_packed(path)?, None))
     }
 
@@ -72,13 +54,12 @@ impl PacketWriter {
     }
 
     fn new(path: &Path, file: OutputFile, rotation: Option<Rotation>) -> PacketWriter {
-        let format = Format::of(path);
         PacketWriter {
             file,
-            format,
+            format: PacketFormat::from_name(path),
             notes: None,
             rotation,
-            written: Written::default(),
+            written: WriteCounts::default(),
             other_times: 0,
             taken: 0,
             figures: None,
@@ -89,27 +70,27 @@ impl PacketWriter {
 
     /// Returns the writer whose files say that packets were cut to `snaplen` bytes (0: not at all), and in pcap, that
     /// frames have checksums as `link_bits` say.
-    pub(super) fn with_header(self, snaplen: u32, link_bits: u32) -> PacketWriter {
-        let format = match self.format {
-            Format::Pcap(pcap) => Format::Pcap(pcap.cut_to(snaplen).with_link_bits(link_bits)),
-            Format::Pcapng(pcapng) => Format::Pcapng(pcapng.cut_to(snaplen)),
-        };
-        PacketWriter { format, ..self }
+    pub fn with_header(self, snaplen: u32, link_bits: u32) -> PacketWriter {
+        PacketWriter { format: self.format.with_header(snaplen, link_bits), ..self }
     }
 
-    /// True if pcap is written.
-    pub(super) fn is_pcap(&self) -> bool {
-        matches!(self.format, Format::Pcap(_))
+    /// Returns the writer whose files have the header of the pcap file whose interfaces these are, or at least the
+    /// snapshot length that the user requested, and a message about what of the header has no place there.
+    pub fn with_header_of(self, ifaces: &[FileIface], snaplen: Option<u32>) -> (PacketWriter, Option<&'static str>) {
+        let of_pcap = ifaces.first().and_then(|iface| Some((smaller_snaplen(iface, snaplen), iface.pcap_bits?)));
+        let Some((snaplen, bits)) = of_pcap.or(snaplen.map(|snaplen| (snaplen, 0))) else { return (self, None) };
+        let is_pcap = matches!(self.format, PacketFormat::Pcap(_));
+        (self.with_header(snaplen, bits), (bits != 0 && !is_pcap).then_some(LOST_CHECKSUM_LENGTH))
     }
 
-    /// Reports counts to `figures`, and reads the interfaces' counts from it.
-    pub(super) fn tell(&mut self, figures: Rc<Figures>) {
-        figures.set_written(0, Written::default());
-        self.figures = Some(figures);
+    /// Returns the writer that reports counts to `figures`, and reads the interfaces' counts from it.
+    pub fn with_figures(self, figures: Rc<Figures>) -> PacketWriter {
+        figures.set_write_counts(0, WriteCounts::default());
+        PacketWriter { figures: Some(figures), ..self }
     }
 
     /// Returns the writer with comments of the plan's columns.
-    pub(super) fn with_notes(self, columns: &Columns) -> PacketWriter {
+    pub fn with_notes(self, columns: &Columns) -> PacketWriter {
         PacketWriter { notes: Some(ConnectionNotes::new(NoteFields::of_columns(columns, 0))), ..self }
     }
 
@@ -119,7 +100,7 @@ impl PacketWriter {
         }
         // This may start a new file, in which no notes have been written yet.
         self.begin_packet(row.frame.len());
-        if let (Format::Pcapng(pcapng), Some(notes)) = (&mut self.format, &mut self.notes) {
+        if let (PacketFormat::Pcapng(pcapng), Some(notes)) = (&mut self.format, &mut self.notes) {
             let fields = &notes.of(row, cells.all())[..];
             pcapng.write_noted(&row.captured(), PacketNotes { text: &[], fields }, &mut self.file.buffer);
         }
@@ -135,12 +116,12 @@ impl PacketWriter {
         self.taken += count;
         let (buffer, ends) = self.file.waiting();
         match &mut self.format {
-            Format::Pcap(pcap) => {
+            PacketFormat::Pcap(pcap) => {
                 if !pcap.write_alike(packets, ends, buffer) {
-                    return self.refuse(count, OTHER_LINK_TYPE);
+                    return self.refuse(count, ONE_LINK_TYPE);
                 }
             }
-            Format::Pcapng(pcapng) => pcapng.write_alike(packets, ends, buffer),
+            PacketFormat::Pcapng(pcapng) => pcapng.write_alike(packets, ends, buffer),
         }
         if self.file.is_full() {
             self.write_out();
@@ -150,18 +131,10 @@ impl PacketWriter {
     #[inline]
     fn put_captured(&mut self, packet: &CapturedFrame<'_>) {
         self.begin_packet(packet.frame.len());
-        match &mut self.format {
-            Format::Pcap(pcap) => {
-                if !pcap.write(packet, &mut self.file.buffer) {
-                    return self.refuse(1, OTHER_LINK_TYPE);
-                }
-                self.other_times += u64::from(!CapturedPcap::holds_time_of(packet));
-            }
-            Format::Pcapng(pcapng) => {
-                pcapng.write(packet, &mut self.file.buffer);
-                self.other_times += u64::from(packet.odd_time == Some(OddTime::Missing));
-            }
+        if !self.format.write(packet, &mut self.file.buffer) {
+            return self.refuse(1, ONE_LINK_TYPE);
         }
+        self.other_times += u64::from(!self.format.holds_time_of(packet));
         self.end_packet();
     }
 
@@ -197,10 +170,7 @@ impl PacketWriter {
         }
         let Some(begun) = self.rotation.as_mut().and_then(Rotation::begin_next) else { return };
         self.end_file();
-        match &mut self.format {
-            Format::Pcap(pcap) => pcap.begin_file(),
-            Format::Pcapng(pcapng) => pcapng.begin_section(),
-        }
+        self.format.begin_file();
         if let Some(notes) = &mut self.notes {
             notes.begin_file();
         }
@@ -225,10 +195,9 @@ impl PacketWriter {
         self.written.packets += packets;
         let Some(failure) = failure else { return };
         self.is_closed = failure.is_closed;
-        match &mut self.format {
-            Format::Pcapng(pcapng) => pcapng.begin_section(),
-            Format::Pcap(pcap) if self.file.is_empty() => pcap.begin_file(),
-            Format::Pcap(_) => {}
+        match self.file.is_empty() {
+            true => self.format.begin_file(),
+            false => self.format.continue_file(),
         }
         if let Some(rotation) = self.rotation.as_mut().filter(|_| self.file.is_empty()) {
             rotation.state.forget_packets();
@@ -240,14 +209,72 @@ impl PacketWriter {
     fn end_file(&mut self) {
         let report = self.figures.as_ref().map(|figures| figures.report());
         let counts =
-            |iface: &IfaceOfSection<'_>| report.as_ref().map_or_else(Default::default, |report| of(iface, report));
-        match &mut self.format {
-            Format::Pcap(pcap) => pcap.begin(LinkType::ETHERNET, &mut self.file.buffer),
-            Format::Pcapng(pcapng) => pcapng.finish_with(sys::clock::wall_ns(), &counts, &mut self.file.buffer),
-        }
+            |iface: &IfaceOfSection<'_>| report.as_ref().map_or_else(Default::default, |r| statistics(iface, r));
+        self.format.end_file(LinkType::ETHERNET, &counts, &mut self.file.buffer);
         if !self.is_closed {
             self.write_out();
         }
+    }
+
+    /// Writes the packets of the stream until it ends. [`PacketWriter::finish`] writes the waiting rest.
+    pub fn write_rows(
+        &mut self,
+        plan: &Plan<CapturedPackets>,
+        stream: &mut dyn Stream<CapturedPackets>,
+        lookups: Lookups<'_>,
+    ) -> Result<Run, RunError> {
+        plan.run_rows(&mut StreamFeed::new(stream, &mut FixedLookups(lookups), &|| false), self)
+    }
+
+    /// Writes all packets of a capture directly from the ring, until the capture ends or the reader closes the output.
+    pub fn write_all(&mut self, stream: &mut PacketStream<'_>) -> Result<Run, RunError> {
+        let (mut ended, mut failed) = (Ended::Whole, None);
+        self.flush();
+        loop {
+            let state = stream.next_captured(&mut |packets| {
+                self.put_alike(packets);
+                if self.is_closed { Next::Stop } else { Next::More }
+            });
+            self.flush();
+            match state {
+                _ if self.is_closed => {
+                    ended = Ended::Closed;
+                    break;
+                }
+                Ok(StreamState::Open) => {}
+                Ok(StreamState::Ended) => break,
+                Err(error) if self.taken == 0 => return Err(RunError::Source(error)),
+                Err(error) => {
+                    failed = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        let mut stats = stream.close();
+        stats.emitted = self.taken;
+        if let Some(text) = failed {
+            stats.incomplete(0, text);
+        }
+        Ok(Run { stats, ended })
+    }
+
+    /// Writes the end of the file; returns the message about it.
+    pub fn finish(mut self, run: &mut Run) -> String {
+        self.end_file();
+        let PacketWriter { file, written, other_times, rotation, .. } = self;
+        let name = match rotation {
+            Some(rotation) => rotation.finish(file, &mut run.stats),
+            None => file.name,
+        };
+        let WriteCounts { packets, not_written } = written;
+        if not_written > 0 {
+            run.stats.lost += not_written;
+            run.stats.add_reason(not_written, format!("packets not written to {name}"));
+        }
+        if other_times > 0 {
+            run.stats.incomplete(other_times, OTHER_TIMES);
+        }
+        format!("{packets} written to {name}, {not_written} not written")
     }
 }
 
@@ -267,13 +294,13 @@ impl RowSink<CapturedPackets> for PacketWriter {
             self.write_out();
         }
         if let Some(figures) = &self.figures {
-            figures.set_written(self.taken, self.written);
+            figures.set_write_counts(self.taken, self.written);
         }
     }
 }
 
 /// The counts of an interface since the capture began.
-fn of(iface: &IfaceOfSection<'_>, report: &CaptureReport) -> IfaceStatistics {
+fn statistics(iface: &IfaceOfSection<'_>, report: &CaptureReport) -> IfaceStatistics {
     let name = sys::escaped(iface.name);
     let dropped = report.dropped_by_ifaces.iter().filter(|drops| drops.iface == name).map(|drops| drops.packets).sum();
     IfaceStatistics {
@@ -284,68 +311,18 @@ fn of(iface: &IfaceOfSection<'_>, report: &CaptureReport) -> IfaceStatistics {
 }
 
 /// The error for a file that cannot be created.
-pub(super) fn not_made(path: &Path, error: &io::Error) -> RunError {
-    let cause = format!("cannot write {}: {}", path.display(), words_of(error)).into();
+pub(super) fn not_created(path: &Path, error: &io::Error) -> RunError {
+    let cause = cannot_write(path, error).into();
     RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
 }
 
-/// Writes the packets of the stream until it ends. [`finished`] writes the waiting rest.
-pub(super) fn written(
-    writer: &mut PacketWriter,
-    plan: &Plan<CapturedPackets>,
-    stream: &mut dyn Stream<CapturedPackets>,
-    lookups: Lookups<'_>,
-) -> Result<Run, RunError> {
-    plan.run_rows(&mut StreamFeed::new(stream, &mut FixedLookups(lookups), &|| false), writer)
-}
-
-/// Writes all packets of a capture directly from the ring, until the capture ends or the reader closes the output.
-pub(super) fn all_written(writer: &mut PacketWriter, stream: &mut PacketStream<'_>) -> Result<Run, RunError> {
-    let (mut ended, mut failed) = (Ended::Whole, None);
-    writer.flush();
-    loop {
-        let state = stream.next_captured(&mut |packets| {
-            writer.put_alike(packets);
-            if writer.is_closed { Next::Stop } else { Next::More }
-        });
-        writer.flush();
-        match state {
-            _ if writer.is_closed => {
-                ended = Ended::Closed;
-                break;
-            }
-            Ok(StreamState::Open) => {}
-            Ok(StreamState::Ended) => break,
-            Err(error) if writer.taken == 0 => return Err(RunError::Source(error)),
-            Err(error) => {
-                failed = Some(error.to_string());
-                break;
-            }
-        }
+/// Reports which parts of the input file a file of its packets lacks.
+pub fn say_left_out((comments, skipped): (u64, SkippedRecords)) {
+    let SkippedRecords { descriptions, others } = skipped;
+    if comments + descriptions + others > 0 {
+        say(&format!(
+            "not written: {comments} packet comments, {descriptions} descriptions of interfaces and sections, and \
+             {others} blocks with names, counts or secrets: `netwren capture cut FILE --write OUTPUT` copies them"
+        ));
     }
-    let mut stats = stream.close();
-    stats.emitted = writer.taken;
-    if let Some(text) = failed {
-        stats.incomplete(0, text);
-    }
-    Ok(Run { stats, ended })
-}
-
-/// Writes the end of the file; returns the message about it.
-pub(super) fn finished(mut writer: PacketWriter, run: &mut Run) -> String {
-    writer.end_file();
-    let PacketWriter { file, written, other_times, rotation, .. } = writer;
-    let name = match rotation {
-        Some(rotation) => rotation.finish(file, &mut run.stats),
-        None => file.name,
-    };
-    if written.not_written > 0 {
-        run.stats.lost += written.not_written;
-        run.stats.add_reason(written.not_written, format!("packets not written to {name}"));
-    }
-    if other_times > 0 {
-        run.stats.incomplete(other_times, OTHER_TIMES);
-    }
-    let Written { packets, not_written } = written;
-    format!("{packets} written to {name}, {not_written} not written")
 }

@@ -4,7 +4,8 @@
 //! privileges, and receives requests through a socket. Packets never wait for it.
 
 use super::command_runner::{END, FAILED, RUNNER};
-use crate::messages::say;
+use super::output_file::words_of;
+use runtime::messages::say;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -77,7 +78,7 @@ impl FileCommands {
         name.push(END);
         let why = match self.socket.write(&name) {
             Ok(bytes) if bytes == name.len() => return,
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => super::words_of(&error),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => words_of(&error),
             _ => "too many are waiting for others to end".to_owned(),
         };
         self.not_run += 1;

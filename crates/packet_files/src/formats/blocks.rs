@@ -1,5 +1,7 @@
 //! The blocks of pcapng, little-endian (draft-ietf-opsawg-pcapng).
 
+use record::rows::FramePlace;
+
 /// Largest packet that libpcap accepts.
 pub(super) const SNAPLEN: u32 = 256 << 10;
 /// Block types.
@@ -37,14 +39,20 @@ pub(super) const UNKNOWN: u32 = 0;
 pub(super) const INBOUND: u32 = 1;
 pub(super) const OUTBOUND: u32 = 2;
 
-/// Appends the header of a section.
-pub(super) fn put_section(out: &mut Vec<u8>) {
+/// Begins the header of a section; returns its offset.
+pub(super) fn begin_section(out: &mut Vec<u8>) -> usize {
     let start = begin_block(out, SECTION_HEADER);
     out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
-    out.extend_from_slice(&1_u16.to_le_bytes());
-    out.extend_from_slice(&0_u16.to_le_bytes());
+    // Version 1.0.
+    out.extend_from_slice(&1_u32.to_le_bytes());
     // The length of the section is unknown.
     out.extend_from_slice(&u64::MAX.to_le_bytes());
+    start
+}
+
+/// Appends the header of a section of our own.
+pub(super) fn put_section(out: &mut Vec<u8>) {
+    let start = begin_section(out);
     put_option(out, USER_APPLICATION, concat!("netwren ", env!("CARGO_PKG_VERSION")).as_bytes());
     put_option(out, END_OF_OPTIONS, &[]);
     end_block(out, start);
@@ -78,6 +86,23 @@ pub(super) fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
 /// Pads to a multiple of four bytes.
 pub(super) fn pad(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice([0; 3].get(..len.wrapping_neg() % 4).unwrap_or_default());
+}
+
+/// Type, length, interface, stamp (two halves), bytes captured, bytes of the packet.
+pub(super) const PACKET_HEAD: usize = 28;
+
+/// Appends everything before the bytes of a packet. The stamp is in units of the interface; the length of the block may
+/// be 0 until [`end_block`] fills it in.
+#[inline]
+pub(super) fn put_packet_head(iface: u32, length: usize, place: &FramePlace, out: &mut Vec<u8>) {
+    let captured = u32::try_from(place.captured).unwrap_or(u32::MAX);
+    let stamp = [(place.time_ns >> 32) as u32, place.time_ns as u32];
+    let fields = [PACKET, length as u32, iface, stamp[0], stamp[1], captured, place.len.max(captured)];
+    let mut head = [0; PACKET_HEAD];
+    for (place, field) in head.chunks_exact_mut(4).zip(fields) {
+        place.copy_from_slice(&field.to_le_bytes());
+    }
+    out.extend_from_slice(&head);
 }
 
 /// Parsing of blocks, for tests.

@@ -2,8 +2,8 @@
 
 use super::blocks::{
     COMMENT, CUSTOM_TEXT, END_OF_OPTIONS, ENTERPRISE, IF_DESCRIPTION, IF_NAME, IF_TIME_OFFSET, IF_TIME_RESOLUTION,
-    INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET, PACKET_FLAGS, SNAPLEN, begin_block, end_block, pad, put_option,
-    put_section,
+    INBOUND, INTERFACE, NANOSECONDS, OUTBOUND, PACKET_FLAGS, PACKET_HEAD, SNAPLEN, begin_block, end_block, pad,
+    put_option, put_packet_head, put_section,
 };
 use super::copied::{put_copied_statistics, put_counts};
 use super::put_bytes;
@@ -177,7 +177,7 @@ impl CapturedPcapNg {
         let start = out.len();
         let captured = parts.link_header.len() + packet.frame.len();
         let len = packet.len.saturating_add(parts.link_header.len() as u32);
-        put_head(number, 0, &FramePlace { at: 0, captured, len, time_ns: stamp(packet).1 }, out);
+        put_packet_head(number, 0, &FramePlace { at: 0, captured, len, time_ns: stamp(packet).1 }, out);
         out.extend_from_slice(parts.link_header);
         out.extend_from_slice(packet.frame);
         pad(out, captured);
@@ -373,8 +373,6 @@ fn put_note(text: &mut Vec<u8>, (name, value): &(&str, &[u8])) {
     put_text(text, value.get(..NOTE_MAX).unwrap_or(value));
 }
 
-/// Type, length, interface, stamp (two halves), bytes captured, bytes of the packet.
-const PACKET_HEAD: usize = 28;
 /// `epb_flags` and the end of options.
 const FLAGS_BYTES: usize = 12;
 /// Bytes that are written after a packet before the surplus is removed: padding, flags, length.
@@ -393,7 +391,7 @@ fn put_packet(number: u32, flags: Option<u32>, place: &FramePlace, frame: &[u8],
     let tail = flags.map_or(tail, with_flags).to_le_bytes();
     let start = out.len();
     out.reserve(length + TAIL_BYTES);
-    put_head(number, length, &FramePlace { captured: frame.len(), ..*place }, out);
+    put_packet_head(number, length, &FramePlace { captured: frame.len(), ..*place }, out);
     put_bytes(frame, out);
     // Always copies the same number of bytes and removes the surplus: a copy of a known length needs no call.
     let end = out.len() + padding;
@@ -401,18 +399,6 @@ fn put_packet(number: u32, flags: Option<u32>, place: &FramePlace, frame: &[u8],
     out.truncate(end);
     out.extend_from_slice(&tail);
     out.truncate(start + length);
-}
-
-#[inline]
-fn put_head(number: u32, length: usize, place: &FramePlace, out: &mut Vec<u8>) {
-    let captured = u32::try_from(place.captured).unwrap_or(u32::MAX);
-    let time = [(place.time_ns >> 32) as u32, place.time_ns as u32];
-    let fields = [PACKET, length as u32, number, time[0], time[1], captured, place.len.max(captured)];
-    let mut head = [0; PACKET_HEAD];
-    for (place, field) in head.chunks_exact_mut(4).zip(fields) {
-        place.copy_from_slice(&field.to_le_bytes());
-    }
-    out.extend_from_slice(&head);
 }
 
 /// Returns `epb_flags`: the direction, and the type of destination.
@@ -430,8 +416,8 @@ fn flags(aim: PacketAim) -> u32 {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::blocks::SECTION_HEADER;
     use super::super::blocks::read_back::{blocks, options, u32_at};
+    use super::super::blocks::{PACKET, SECTION_HEADER};
     use super::*;
     use record::FarTime;
 

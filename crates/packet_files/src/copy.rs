@@ -1,15 +1,17 @@
 //! Copies records of packet files into another file, with everything that pcapng can express.
 
+use super::figures::WriteCounts;
+use super::formats::{
+    CapturedPcap, CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section,
+    put_copied_simple_packet, put_copied_statistics,
+};
+use super::output_file::OutputFile;
+use super::packing::is_pcap;
 use capture::{FileError, FileIface, FileOptions, FilePacket, OtherBlock, blocks};
 use record::rows::{CapturedPacket, LinkType, OddTime};
 use runtime::exit::Exit;
 use runtime::messages::say;
 use runtime::outcome::Outcome;
-use runtime::packet_files::{OutputFile, is_pcap};
-use sinks::packets::{
-    CapturedPcap, CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section,
-    put_copied_simple_packet, put_copied_statistics,
-};
 use std::io;
 use std::path::Path;
 
@@ -24,7 +26,7 @@ pub(super) const OTHER_TIMES: &str = "packets have another time in the file, whi
                                       none, or in pcap one before 1970 or after 2106";
 
 /// The file to copy records into.
-pub(super) struct CopyWriter {
+pub struct CopyWriter {
     file: OutputFile,
     /// `None` for pcapng.
     pcap: Option<CapturedPcap>,
@@ -34,8 +36,7 @@ pub(super) struct CopyWriter {
     /// The snapshot length of the section's first interface.
     first_snaplen: Option<u32>,
     scratch: Vec<u8>,
-    pub(super) written: u64,
-    pub(super) not_written: u64,
+    counts: WriteCounts,
     /// Number of comments, counts and other blocks that the format cannot hold.
     left_out: u64,
     /// True if the length of frame checksums has no place in the file.
@@ -55,7 +56,7 @@ pub(super) struct PacketCopy<'p> {
 
 impl CopyWriter {
     /// Creates the file, or empties an existing one.
-    pub(super) fn create(path: &Path) -> io::Result<CopyWriter> {
+    pub fn create(path: &Path) -> io::Result<CopyWriter> {
         Ok(CopyWriter {
             file: OutputFile::create_packed(path)?,
             pcap: is_pcap(path).then(CapturedPcap::new),
@@ -63,8 +64,7 @@ impl CopyWriter {
             is_in_section: false,
             first_snaplen: None,
             scratch: Vec::new(),
-            written: 0,
-            not_written: 0,
+            counts: WriteCounts::default(),
             left_out: 0,
             loses_checksum_length: false,
             other_times: 0,
@@ -101,7 +101,7 @@ impl CopyWriter {
         }
         self.scratch.clear();
         options.put_little_endian(blocks::INTERFACE, &mut self.scratch);
-        let snaplen = least_snaplen(iface, snaplen);
+        let snaplen = smaller_snaplen(iface, snaplen);
         self.first_snaplen.get_or_insert(snaplen);
         put_copied_iface(iface.link_type, snaplen, &self.scratch, &mut self.file.buffer);
         self.make_room();
@@ -115,7 +115,7 @@ impl CopyWriter {
         let header_bits = if self.pcap.is_some() { *self.link_bits.get_or_insert(bits) } else { 0 };
         self.loses_checksum_length |= header_bits != bits;
         let Some(pcap) = self.pcap.take() else { return };
-        let snaplen = iface.pcap_bits.map(|_| least_snaplen(iface, snaplen)).or(snaplen);
+        let snaplen = iface.pcap_bits.map(|_| smaller_snaplen(iface, snaplen)).or(snaplen);
         let pcap = if let Some(snaplen) = snaplen { pcap.cut_to(snaplen) } else { pcap };
         self.pcap = Some(pcap.with_link_bits(header_bits));
         self.left_out += u64::from(iface.pcap_bits.is_none() && (iface.has_more || !iface.name.is_empty()));
@@ -134,7 +134,7 @@ impl CopyWriter {
     /// Writes a packet.
     pub(super) fn packet(&mut self, packet: &PacketCopy<'_>) {
         if self.has_failed {
-            self.not_written += 1;
+            self.counts.not_written += 1;
             return;
         }
         match &mut self.pcap {
@@ -205,15 +205,15 @@ impl CopyWriter {
 
     /// Counts packets that are not written, and reports the first reason.
     pub(super) fn refuse(&mut self, packets: u64, why: &str) {
-        if self.not_written == 0 {
+        if self.counts.not_written == 0 {
             say(&format!("{}: packets are not written: {why}", self.file.name));
         }
-        self.not_written += packets;
+        self.counts.not_written += packets;
     }
 
     fn write_out(&mut self) {
         let (packets, failure) = self.file.write_out();
-        self.written += packets;
+        self.counts.packets += packets;
         if let Some(failure) = failure {
             self.is_closed = failure.is_closed;
             self.refuse(failure.packets, &failure.why);
@@ -232,7 +232,7 @@ impl CopyWriter {
         if !self.has_failed {
             self.write_out();
         }
-        let CopyWriter { file, pcap, written, not_written, left_out, other_times, .. } = self;
+        let CopyWriter { file, pcap, counts: WriteCounts { packets, not_written }, left_out, other_times, .. } = self;
         let mut messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
         if left_out > 0 {
             let what = if pcap.is_some() { "comments, counts, interface descriptions" } else { "comments, counts" };
@@ -245,7 +245,7 @@ impl CopyWriter {
         if other_times > 0 {
             messages.push(format!("{other_times} {OTHER_TIMES}"));
         }
-        messages.push(format!("{read}; {written} written to {}, {not_written} not written", file.name));
+        messages.push(format!("{read}; {packets} written to {}, {not_written} not written", file.name));
         let is_whole = faults.is_empty() && (not_written == 0 || self.is_closed) && other_times == 0;
         Outcome { exit: if is_whole { Exit::Ok } else { Exit::Partial }, messages }
     }
@@ -253,7 +253,7 @@ impl CopyWriter {
 
 /// Bytes of each packet that are copied at most: of the interface's snapshot length and `cut` the smaller one; 0 for
 /// all.
-pub(super) fn least_snaplen(iface: &FileIface, cut: Option<u32>) -> u32 {
+pub(super) fn smaller_snaplen(iface: &FileIface, cut: Option<u32>) -> u32 {
     let own = Some(iface.snaplen).filter(|own| *own != 0);
     own.into_iter().chain(cut).min().unwrap_or(0)
 }

@@ -3,10 +3,10 @@
 //! Readers take the pieces as one stream, and a file that a crash ends early has all pieces before the last one. gzip
 //! is packed here. zstd is packed by a process without rights, because its encoder may panic (docs/adr/0018).
 
-use crate::exit::Exit;
-use crate::helper_process::{Helper, put_message};
-use crate::messages::say;
 use export::{frame_of, put_stored};
+use runtime::exit::Exit;
+use runtime::helper_process::{Helper, put_message};
+use runtime::messages::say;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const PIECE: Duration = Duration::from_secs(20);
 const PIECE_BYTES_MAX: usize = 64 << 20;
 
 /// How the bytes of a file are packed.
-pub enum Packing {
+pub(super) enum Packing {
     /// gzip
     Gzip,
     /// zstd
@@ -32,7 +32,7 @@ pub enum Packing {
 impl Packing {
     /// Returns the packing that the ending of the name asks for. Starts the process that packs zstd: call it before
     /// rights are given up.
-    pub fn of(path: &Path) -> io::Result<Option<Packing>> {
+    pub(super) fn of(path: &Path) -> io::Result<Option<Packing>> {
         match ending(path) {
             Some("gz") => Ok(Some(Packing::Gzip)),
             Some(_) => Packing::zstd().map(Some),
@@ -77,7 +77,7 @@ pub fn is_pcap(path: &Path) -> bool {
 }
 
 /// Has pieces packed by a process that runs [`run`].
-pub struct PiecePacker {
+pub(super) struct PiecePacker {
     /// `None` once the process has failed.
     helper: Option<Helper>,
     request: Vec<u8>,

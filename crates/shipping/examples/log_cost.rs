@@ -1,13 +1,13 @@
 //! The cost of one log record, from cells to bytes, in nanoseconds for each format that is sent or stored.
 //!
-//! `cargo run --profile quick -p sinks --example log_cost`. The best of several passes is shown: the others have noise
-//! of the machine.
+//! `cargo run --profile quick -p shipping --example log_cost`. The best of several passes is shown: the others have
+//! noise of the machine.
 #![allow(clippy::print_stdout)]
 
+use packet_files::formats::{Pcap, PcapNg};
 use record::rows::{LogRecord, LogRecords, PacketHeaders, TcpHeader, Transport};
 use record::{Addr, Column, Columns, Key, Lookup, LookupId, Lookups, Show, Table as _, Value};
 use sinks::JsonRows;
-use sinks::packets::{Pcap, PcapNg};
 use sinks::syslog::{Message, Origin, Priority, Rfc5424, frame_octets};
 use std::time::Instant;
 

@@ -88,7 +88,7 @@ impl OutputFile {
     }
 
     /// Returns the file, packed from now on.
-    pub fn packed(self, packing: Option<Packing>) -> OutputFile {
+    pub(super) fn packed(self, packing: Option<Packing>) -> OutputFile {
         OutputFile { packing, ..self }
     }
 
@@ -212,6 +212,11 @@ impl OutputFile {
 /// The kernel's text for an error, or std's.
 pub fn words_of(error: &io::Error) -> String {
     error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string())
+}
+
+/// The message for a file that cannot be created.
+pub fn cannot_write(path: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {}", path.display(), words_of(error))
 }
 
 /// True if both names refer to the same file.

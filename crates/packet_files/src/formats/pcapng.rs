@@ -114,8 +114,8 @@ fn link_header(row: &LogRecord<'_>, direction: u32) -> [u8; SLL_HEADER] {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::packets::blocks::read_back::{Block, blocks, options, u32_at};
-    use crate::packets::blocks::{
+    use crate::formats::blocks::read_back::{Block, blocks, options, u32_at};
+    use crate::formats::blocks::{
         COMMENT, CUSTOM_TEXT, IF_DESCRIPTION, IF_NAME, IF_TIME_RESOLUTION, INTERFACE, PACKET, PACKET_FLAGS,
         SECTION_HEADER,
     };

@@ -7,7 +7,7 @@ use record::text;
 use std::fmt::Write;
 
 /// All information about a file, with a line per topic that has any.
-pub(super) fn text_of(file: &ReadFile) -> String {
+pub fn render_summary(file: &ReadFile) -> String {
     let (Some(row), summary) = (file.row(), &file.summary) else { return String::new() };
     let mut out = escaped(&file.name);
     let packed = if summary.is_packed { ", packed" } else { "" };

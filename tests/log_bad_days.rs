@@ -48,7 +48,7 @@ fn root_issue_12_a_thousand_groups() {
     let mut few = command(&lab, &words);
     confine(&mut few, &[Limit::OpenFiles(200)]).unwrap();
     let ran = Ran::of(few.output().unwrap());
-    ran.says(4, &["too many open files: room for 1", " of 1000 groups", "`ulimit -n`", "LimitNOFILE="]);
+    ran.says(4, &["too many open files: only 1", " of 1000 groups could be bound", "`ulimit -n`", "LimitNOFILE="]);
     assert_eq!(lab.log_groups(), [0; 0], "nor after that");
 }
 

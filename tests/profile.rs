@@ -179,7 +179,7 @@ fn root_without_rights_another_way_is_taken_and_said() {
     if has_bpf() {
         for limit in [without(&[Cap::Bpf, Cap::SysAdmin]), Limit::NoBpf(Errno::PERM), Limit::NoBpf(Errno::NOSYS)] {
             let ran = limited(&softirq, limit);
-            assert!(ran.stderr.contains("not via BPF"), "{}", ran.stderr);
+            assert!(ran.stderr.contains("not via bpf"), "{}", ran.stderr);
             let rows = rows(&sampled(ran));
             assert!(percent(&rows, |row| row["group"] == "udp") > 0.0, "{rows:?}");
         }
@@ -187,12 +187,12 @@ fn root_without_rights_another_way_is_taken_and_said() {
         let empty = tempfile::tempdir().unwrap();
         let cover = Limit::Cover { with: empty.path().into(), place: "/sys/kernel/btf".into() };
         let ran = limited(&softirq, cover);
-        assert!(!ran.stderr.contains("not via BPF"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("not via bpf"), "{}", ran.stderr);
         sampled(ran);
     }
     let ran = limited(&softirq, without(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]));
     let rows = rows(&ran.stdout);
-    ran.says(3, &["not by perf", "CAP_PERFMON", "/proc/stat shows only the total time of softirqs"]);
+    ran.says(3, &["not via perf", "CAP_PERFMON", "/proc/stat shows only the total time of softirqs"]);
     assert_eq!((&rows[0]["group"], &rows[0]["samples"]), (&"softirq".into(), &Value::Null));
     let hidden = limited(&softirq, without(&[Cap::Syslog, Cap::SysAdmin]));
     hidden.says(3, &["samples are not grouped", "CAP_SYSLOG"]);
@@ -383,7 +383,7 @@ fn root_places_of_others_are_left_to_them_and_nothing_stays() {
         go_round(&a, &b, 10);
     });
     let (rows, said) = second.end();
-    assert!(said.contains("priority -199 of prerouting belongs to another BPF program: -198 was taken"), "{said}");
+    assert!(said.contains("priority -199 of prerouting belongs to another BPF program: -198 is used instead"), "{said}");
     assert_eq!(stage(&rows, "ip", "prerouting", "conntrack"), (20, 0));
     assert_eq!(stage(&rows, "ip", "output", "empty"), (20, 0));
     // SIGKILL leaves the program no time for cleaning up.

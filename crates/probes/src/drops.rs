@@ -23,61 +23,63 @@ pub fn drop_scope(session: &Session) -> DropScope {
     }
 }
 
-/// Counts drops with a BPF program from round to round.
+/// Counts drops from round to round, with the rules that dropped packets.
+#[derive(Default)]
 pub struct DropWatch {
-    counter: RefCell<Option<DropCounter>>,
+    /// The counter; `None` before [`DropWatch::open`], and if packets are not counted.
+    pub counter: RefCell<Option<DropCounter>>,
     rules: OpenRules,
-    /// True if a replay is analyzed as a whole instead of round by round.
-    sums_rounds: bool,
 }
 
 impl DropWatch {
-    /// Makes a watch that does not count yet.
-    pub(crate) fn new(sums_rounds: bool) -> DropWatch {
-        DropWatch { counter: RefCell::default(), rules: OpenRules::default(), sums_rounds }
-    }
-
-    /// Starts counting, if it has not started yet; does nothing in a replay. Takes about 15 ms. Fails if no BPF program
-    /// can count drops.
-    pub fn open(&self, session: &Session) -> Result<(), DropsError> {
+    /// Starts counting through a backend, if it has not started yet; does nothing in a replay. With `lists_rules` it
+    /// lists the rules first. Takes about 15 ms.
+    pub fn open(&self, session: &Session, via: Option<DropsVia>, lists_rules: bool) -> Result<(), DropsError> {
         if session.host().is_replay() || self.counter.borrow().is_some() {
             return Ok(());
         }
-        self.rules.open(session);
-        let counter = DropCounter::open(session.host(), drop_scope(session), Some(DropsVia::Bpf))?;
+        if lists_rules {
+            self.rules.open(session);
+        }
+        let counter = DropCounter::open(session.host(), drop_scope(session), via)?;
         self.counter.replace(Some(counter));
         Ok(())
     }
 
-    /// Makes the next source of drops return the values of the last one.
-    pub fn repeat(&self) {
-        self.counter.borrow_mut().iter_mut().for_each(DropCounter::repeat);
-    }
-
-    /// Makes a source of the drops since the last reading.
-    pub fn source<'s>(&'s self, session: &'s Session) -> DropSource<'s> {
-        let options = DropOptions { scope: drop_scope(session), all: false, sums_rounds: self.sums_rounds };
-        DropSource::new(session.host(), options, &self.counter)
+    /// Makes a source of the drops since the last reading. With `all` it includes routine drops; with `sums_rounds` it
+    /// reads all rounds of a replay.
+    pub fn source<'s>(
+        &'s self,
+        session: &'s Session,
+        all: bool,
+        sums_rounds: bool,
+    ) -> Annotated<DropSource<'s>, DroppingRules<'s>> {
+        let options = DropOptions { scope: drop_scope(session), all, sums_rounds };
+        let drops = DropSource::new(session.host(), options, &self.counter);
+        Annotated::new(drops, DroppingRules::new(session, &self.rules))
     }
 }
 
 /// Reads the drops of a round.
-pub(crate) struct DropReader<'w>(pub(crate) &'w DropWatch);
+pub(crate) struct DropReader<'w> {
+    pub(crate) watch: &'w DropWatch,
+    /// True if a replay is analyzed as a whole instead of round by round.
+    pub(crate) sums_rounds: bool,
+}
 
 impl ProbeReader for DropReader<'_> {
     fn begin(&mut self, round: &Round<'_>, stats: &mut Accounting) {
-        if let Err(error) = self.0.open(round.session) {
+        if let Err(error) = self.watch.open(round.session, Some(DropsVia::Bpf), true) {
             stats.incomplete(0, format!("drops are not counted by reason: {error}"));
         }
     }
 
     fn end(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
         let (session, is_replay) = (round.session, round.session.host().is_replay());
-        if self.0.counter.borrow().is_none() && !is_replay {
+        if self.watch.counter.borrow().is_none() && !is_replay {
             return;
         }
-        let drops = self.0.source(session);
-        let source = Annotated::new(&drops, DroppingRules::new(session, &self.0.rules));
+        let source = self.watch.source(session, false, self.sums_rounds);
         let mut over = 0;
         let read = source.run(&Demand::<Drops>::every_field(0), &mut |row| {
             if let Some(sample) = samples.get_mut(&Some(row.netns_id)) {

@@ -2,8 +2,10 @@
 
 use doctor::checks::Probe;
 use doctor::seen::Sample;
+use drops::{DropCounter, DropsError, DropsVia};
 use lookups::session::Session;
-use record::{Accounting, Lookups, SourceError};
+use record::rows::Drops;
+use record::{Accounting, Lookups, Source, SourceError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,24 +28,23 @@ use crate::snat_ports::SnatPortReader;
 use crate::sockets::{Censuses, SocketReader};
 
 /// What probes keep from one round to the next.
+#[derive(Default)]
 struct Lasting {
     drops: DropWatch,
+    /// True if a replay is analyzed as a whole instead of round by round.
+    sums_rounds: bool,
     /// Sockets at the end of the previous round.
     sockets: RefCell<Option<Censuses>>,
 }
 
 impl Lasting {
-    fn new(sums_rounds: bool) -> Lasting {
-        Lasting { drops: DropWatch::new(sums_rounds), sockets: RefCell::default() }
-    }
-
     /// Makes the reader of a probe for one round.
     fn reader(&self, probe: Probe) -> Box<dyn ProbeReader + '_> {
         match probe {
             Probe::Arp => Box::<ArpReader>::default(),
             Probe::Controls => Box::new(ControlReader),
             Probe::Descriptors => Box::new(DescriptorReader),
-            Probe::Drops => Box::new(DropReader(&self.drops)),
+            Probe::Drops => Box::new(DropReader { watch: &self.drops, sums_rounds: self.sums_rounds }),
             Probe::Flows => Box::new(FlowReader),
             Probe::Links => Box::new(LinkReader),
             Probe::LogGroups => Box::<LogGroupReader>::default(),
@@ -70,16 +71,23 @@ impl Watch {
     /// Makes a watch that reads counters, settings and these probes.
     pub fn new(counters: CounterWindow, probes: BTreeSet<Probe>) -> Watch {
         Watch {
-            lasting: Lasting::new(counters.is_once()),
+            lasting: Lasting { sums_rounds: counters.is_once(), ..Lasting::default() },
             counters,
             probes,
             owners_ns: Cell::new(sys::clock::boottime_ns()),
         }
     }
 
-    /// The count of drops.
-    pub fn drops(&self) -> &DropWatch {
-        &self.lasting.drops
+    /// Starts counting drops with a BPF program, see [`DropWatch::open`].
+    pub fn open_drops(&self, session: &Session) -> Result<(), DropsError> {
+        self.lasting.drops.open(session, Some(DropsVia::Bpf), true)
+    }
+
+    /// Makes a source of the drops that the last samples have.
+    pub fn same_drops<'s>(&'s self, session: &'s Session) -> impl Source<Drops> + use<'s> {
+        let Lasting { drops, sums_rounds, .. } = &self.lasting;
+        drops.counter.borrow_mut().iter_mut().for_each(DropCounter::repeat);
+        drops.source(session, false, *sums_rounds)
     }
 
     /// Sets the time between the two readings of the first round; `None` for the time in the request.
@@ -150,7 +158,7 @@ pub fn save(session: &Session, stats: &mut Accounting) -> u64 {
     begun_ns(session.host());
     // A recording reports at its replay that it has no settings.
     NetSettings::read(session, stats);
-    let lasting = Lasting::new(false);
+    let lasting = Lasting::default();
     let mut readers: Vec<_> = Probe::ALL.iter().map(|probe| lasting.reader(*probe)).collect();
     session.in_each_namespace(&mut |netns_id| {
         let netns = InNetns::new(session, netns_id);

@@ -2,26 +2,18 @@
 
 use crate::command::SaveRound;
 use crate::commands::saved;
-use ::drops::{DropCounter, DropOptions, DropSource, DropsVia};
+use ::drops::DropsVia;
 use lookups::asked::{Asked, with_asked};
 use lookups::long_work;
 use lookups::losses::{OpenLosses, OtherLosses, save_mark};
-use lookups::rules::{DroppingRules, OpenRules};
 use lookups::session::Session;
-use probes::drop_scope;
+use probes::DropWatch;
 use record::rows::{Drops, drop_need};
 use record::{Accounting, Annotated, Demand, LookupId, Lookups, Source, SourceError};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::time::Duration;
 use sys::Mode;
 use tables::{Repeat, RoundTime, SourceProvider};
-
-/// The counter of a run, opened in the first round, and the rules that drop packets.
-#[derive(Default)]
-struct CountedDrops {
-    counter: RefCell<Option<DropCounter>>,
-    rules: OpenRules,
-}
 
 /// Times in ns of the monotonic clock.
 #[derive(Clone, Copy, Default)]
@@ -35,26 +27,18 @@ struct SampleClock {
 /// Returns a function that saves the drops since the previous round, with the rules that dropped them. Its first call
 /// starts the counting.
 pub(super) fn save_rounds() -> SaveRound {
-    let drops = CountedDrops::default();
+    let drops = DropWatch::default();
     Box::new(move |session, stats| save(session, &drops, stats))
 }
 
-fn save(session: &Session, CountedDrops { counter, rules }: &CountedDrops, stats: &mut Accounting) -> u64 {
-    if counter.borrow().is_none() {
-        rules.open(session);
-        match DropCounter::open(session.host(), drop_scope(session), Some(DropsVia::Bpf)) {
-            Ok(opened) => drop(counter.replace(Some(opened))),
-            // A replay will report that the recording holds no drops.
-            Err(error) => {
-                stats.add_reason(0, format!("drops are not recorded: {error}"));
-                return 0;
-            }
-        }
+fn save(session: &Session, drops: &DropWatch, stats: &mut Accounting) -> u64 {
+    if let Err(error) = drops.open(session, Some(DropsVia::Bpf), true) {
+        // A replay will report that the recording holds no drops.
+        stats.add_reason(0, format!("drops are not recorded: {error}"));
+        return 0;
     }
     save_mark(session);
-    let options = DropOptions { scope: drop_scope(session), all: true, sums_rounds: false };
-    let drops = DropSource::new(session.host(), options, counter);
-    let source = Annotated::new(&drops, DroppingRules::new(session, rules));
+    let source = drops.source(session, true, false);
     saved::read(&Asked::new(&source, session.host(), |_, demanded| demanded), &Demand::<Drops>::every_field(0), stats)
 }
 
@@ -65,7 +49,7 @@ pub(super) struct DropProvider {
     shows_rules: bool,
     /// `--via`
     via: Option<DropsVia>,
-    drops: CountedDrops,
+    drops: DropWatch,
     losses: OpenLosses,
     clock: Cell<SampleClock>,
     /// True if nothing was lost in this round.
@@ -86,7 +70,7 @@ impl DropProvider {
             all,
             via,
             shows_rules: demand.need & drop_need::RULE != 0,
-            drops: CountedDrops::default(),
+            drops: DropWatch::default(),
             losses: OpenLosses::default(),
             clock: Cell::default(),
             is_quiet: Cell::default(),
@@ -99,16 +83,10 @@ impl DropProvider {
         if self.clock.get().begin_ns != 0 {
             return Ok(());
         }
-        if self.shows_rules && self.via != Some(DropsVia::Counters) {
-            self.drops.rules.open(session);
-        }
         let why = match self.via {
             Some(DropsVia::Counters) => Some(String::new()),
-            via => match DropCounter::open(session.host(), drop_scope(session), via) {
-                Ok(counter) => {
-                    self.drops.counter.replace(Some(counter));
-                    None
-                }
+            via => match self.drops.open(session, via, self.shows_rules) {
+                Ok(()) => None,
                 Err(error) if via.is_none() => Some(error.to_string()),
                 Err(error) => return Err(error.into()),
             },
@@ -189,10 +167,8 @@ impl SourceProvider<Drops> for DropProvider {
         _: &mut Accounting,
         then: impl FnOnce(&dyn Source<Drops>) -> R,
     ) -> R {
-        let options = DropOptions { scope: drop_scope(session), all: self.all, sums_rounds: self.is_once.get() };
-        let drops = DropSource::new(session.host(), options, &self.drops.counter);
-        let ruled = Annotated::new(&drops, DroppingRules::new(session, &self.drops.rules));
-        let source = Annotated::new(ruled, OtherLosses::new(&self.losses, self.via));
+        let drops = self.drops.source(session, self.all, self.is_once.get());
+        let source = Annotated::new(drops, OtherLosses::new(&self.losses, self.via));
         with_asked(session.host(), &source, then)
     }
 }

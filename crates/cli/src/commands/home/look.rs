@@ -94,7 +94,7 @@ pub(super) fn save(session: &Session, _: &mut Accounting) -> u64 {
 
 /// Starts counting drops; false if no BPF program can.
 fn open_drops(provider: &HomeProvider, session: &Session, unseen: &mut Unseen) -> bool {
-    let opened = provider.watch.drops().open(session);
+    let opened = provider.watch.open_drops(session);
     opened.map_err(|error| unseen.causes_of_drops(&error.into(), session.host())).is_ok()
 }
 
@@ -133,10 +133,7 @@ impl Tables<'_> {
 
     /// Drops counted by the BPF program; false if it cannot be read.
     fn read_drops(&self, screen: &mut HomeScreen, unseen: &mut Unseen) -> bool {
-        let watch = self.provider.watch.drops();
-        // Returns the values that doctor's checks have just read.
-        watch.repeat();
-        let source = watch.source(self.session);
+        let source = self.provider.watch.same_drops(self.session);
         let mut drops = ObjectRows::new(HomeScreen::DROPS);
         let stop = || self.session.interrupted();
         match self.provider.drops.run(&mut OneRound::new(&source, &self.lookups, &stop), &mut drops) {

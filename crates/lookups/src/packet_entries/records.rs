@@ -10,7 +10,7 @@ use nflog::Preview;
 use record::rows::{
     Conntrack, CtAttrs, CtDirection, EntrySource, LogRecord, LogRecords, PacketEntry, PacketState, log_need,
 };
-use record::{Accounting, Addr, Annotate, Demand, Each, Next, Offer};
+use record::{Accounting, Addr, Annotate, Demand, Each, Misses, Next, Offer};
 use runtime::messages::say;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,16 +20,15 @@ pub struct RecordEntries<'s> {
     /// True if the kernel sends entries with records; in a replay, if it did so then.
     are_sent: Cell<bool>,
     lookups: EntryLookups<'s>,
-    counts: RefCell<SentCounts>,
+    misses: Misses<NoEntry>,
 }
 
-/// Number of records without an entry, if the kernel sends entries.
-#[derive(Default)]
-struct SentCounts {
-    /// Records that arrived without an entry.
-    missing: u64,
-    /// Attributes that could not be decoded.
-    malformed: u64,
+record::reasons! {
+    /// Why records have no entry, if the kernel sends entries.
+    enum NoEntry {
+        Missing = Note(WORDS.missing),
+        Malformed = Note("records with a malformed conntrack entry"),
+    }
 }
 
 impl<'s> RecordEntries<'s> {
@@ -52,7 +51,7 @@ impl<'s> RecordEntries<'s> {
             say(&format!("{}: {error}", WORDS.unknown));
         }
         let lookups = EntryLookups::new(questions, answers, trouble);
-        Some(RecordEntries { are_sent: are_sent.into(), lookups, counts: RefCell::default() })
+        Some(RecordEntries { are_sent: are_sent.into(), lookups, misses: Misses::default() })
     }
 
     /// Switches to the session's current namespaces, if they have changed.
@@ -74,7 +73,7 @@ impl<'s> RecordEntries<'s> {
         }
         let packet = seen(record)?;
         if self.are_sent() {
-            self.counts.borrow_mut().missing += 1;
+            self.misses.add(NoEntry::Missing, 1);
             return None;
         }
         self.lookups.find(&packet)
@@ -89,7 +88,7 @@ impl<'s> RecordEntries<'s> {
         match entry {
             Ok(entry) => Some(PacketEntry { entry, direction, state, source: EntrySource::Packet }),
             Err(_) => {
-                self.counts.borrow_mut().malformed += 1;
+                self.misses.add(NoEntry::Malformed, 1);
                 None
             }
         }
@@ -97,14 +96,8 @@ impl<'s> RecordEntries<'s> {
 
     /// Reports the number of records without an entry, and the reasons.
     fn tell(&self, stats: &mut Accounting) {
-        let counts = self.counts.borrow();
-        if counts.missing > 0 {
-            stats.add_reason(counts.missing, WORDS.missing);
-        }
+        self.misses.report(stats);
         self.lookups.tell(&WORDS, stats);
-        if counts.malformed > 0 {
-            stats.add_reason(counts.malformed, "records with a malformed conntrack entry");
-        }
     }
 }
 
@@ -170,7 +163,7 @@ mod tests {
     /// Entries as from a kernel that sends them with records.
     fn sent() -> RecordEntries<'static> {
         let lookups = EntryLookups::new(Rc::default(), None, None);
-        RecordEntries { are_sent: true.into(), lookups, counts: RefCell::default() }
+        RecordEntries { are_sent: true.into(), lookups, misses: Misses::default() }
     }
 
     /// The bytes that `__ctnetlink_glue_build` (net/netfilter/nf_conntrack_netlink.c) puts into NFULA_CT for a

@@ -9,7 +9,6 @@ mod commands;
 mod complete;
 mod config;
 mod dispatch;
-mod drawing;
 mod flags;
 mod help;
 mod hints;
@@ -17,7 +16,6 @@ mod output;
 mod registry;
 mod schema;
 mod screen;
-mod waiting;
 
 pub use flags::defs::{VARIABLES, Variable};
 pub use record::FieldInfo;

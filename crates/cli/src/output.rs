@@ -29,7 +29,7 @@ pub(crate) fn sink_of_rounds(request: &Request, session: &Session) -> Box<dyn Si
         return sink(request);
     }
     let request = request.clone();
-    screen::over(&request.clone(), session, Box::new(move |to| sink_into(&request, to)))
+    screen::draw_rounds(&request.clone(), session, Box::new(move |to| sink_into(&request, to)))
 }
 
 /// The sink for this request that writes to `to`, which leads to standard output.

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod ascii;
+mod drawing;
+pub mod drawn_rounds;
 pub mod exit;
 pub mod fold;
 pub mod helper_process;
@@ -13,6 +15,7 @@ pub mod print;
 pub mod rights;
 pub mod run_state;
 pub mod stdout;
+pub mod waiting;
 pub mod width;
 
 pub use exit::Exit;

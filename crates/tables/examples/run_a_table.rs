@@ -20,7 +20,10 @@ pub(crate) fn run(
     let shown = Selection { filter: filter.into(), columns: columns.map(Into::into), ..Selection::default() };
     let session = Session::open(SessionTarget::default()).map_err(|error| error.to_string())?;
     let mut sink = Json::new(Out::new(to), FormatOptions::default());
-    let mut stats = read(&session, &TableRequest::new(&shown), &mut sink)?.stats;
+    // A stream has no end of its own.
+    let ends_ns = Some(sys::clock::monotonic_ns().saturating_add(1_000_000_000));
+    let request = TableRequest { ends_ns, ..TableRequest::new(&shown) };
+    let mut stats = read(&session, &request, &mut sink)?.stats;
     session.finish(&mut stats);
     Ok(stats)
 }

@@ -15,11 +15,13 @@ pub mod plan;
 mod provider;
 mod request;
 pub mod rounds;
+pub mod sockets;
 mod stream_rounds;
+pub mod streams;
 
 pub use error::TableError;
 pub use list::*;
 pub use netns::NetnsProvider;
 pub use provider::{RoundTime, SourceProvider, Subject, Windows};
 pub use request::{CommandLine, Repeat, Selection, TableRequest, time_left};
-pub use stream_rounds::{GroupRate, RateSink, RoundFacts, StreamRounds};
+pub use stream_rounds::GroupRate;

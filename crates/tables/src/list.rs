@@ -3,7 +3,7 @@
 
 use crate::error::TableError;
 use crate::request::TableRequest;
-use crate::{counters, flows, nat, netns};
+use crate::{counters, flows, nat, netns, sockets, streams};
 use engine::Run;
 use lookups::session::Session;
 use record::rows::{
@@ -27,12 +27,12 @@ pub type ReadTable = fn(&Session, &TableRequest<'_>, &mut dyn Sink) -> Result<Ru
 /// All tables, in the order of their commands.
 pub static TABLES: &[TableEntry] = &[
     TableEntry { schema: HOME, read: None },
-    TableEntry { schema: SOCKETS, read: None },
-    TableEntry { schema: SOCKET_EVENTS, read: None },
+    TableEntry { schema: SOCKETS, read: Some(sockets::read) },
+    TableEntry { schema: SOCKET_EVENTS, read: Some(streams::read_socket_events) },
     TableEntry { schema: FLOWS, read: Some(flows::read) },
     TableEntry { schema: FLOW_EVENTS, read: None },
     TableEntry { schema: ROUTES, read: Some(netns::read::<Routes>) },
-    TableEntry { schema: NAT, read: None },
+    TableEntry { schema: NAT, read: Some(nat::read) },
     TableEntry { schema: NAT_STATS, read: Some(nat::read_stats) },
     TableEntry { schema: NAT_EVENTS, read: None },
     TableEntry { schema: NAT_ADVICE, read: None },

@@ -1,5 +1,6 @@
 //! A request for a table in words, before names are resolved.
 
+use crate::stream_rounds::GroupRate;
 use record::Via;
 use std::path::Path;
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub struct TableRequest<'r> {
     pub unusual: &'r [&'static str],
     /// Columns that replace the addresses in the plain table if the filter admits only this protocol.
     pub columns_of_proto: &'static [(&'static str, &'static [&'static str])],
+    /// Columns of groups that are also shown per second in the rounds of a stream.
+    pub group_rates: &'static [GroupRate],
     /// True if the rows are for people, false if they are for programs.
     pub is_for_people: bool,
     /// Reads once or repeatedly.
@@ -70,6 +73,7 @@ impl<'r> TableRequest<'r> {
             shown,
             unusual: &[],
             columns_of_proto: &[],
+            group_rates: &[],
             is_for_people: false,
             repeat: Repeat::Once,
             ends_ns: None,

@@ -22,7 +22,7 @@ pub struct GroupRate {
 
 /// State that a round shares with its sink.
 #[derive(Default)]
-pub struct RoundFacts {
+pub(crate) struct RoundFacts {
     /// Duration of the round in ns.
     lasted_ns: Cell<u64>,
     /// True for the final partial round of a run, if it has no rows.
@@ -30,7 +30,7 @@ pub struct RoundFacts {
 }
 
 /// The rows of a stream in rounds. Each round ends at the next multiple of the period.
-pub struct StreamRounds<'r, 's, T: Table> {
+pub(crate) struct StreamRounds<'r, 's, T: Table> {
     stream: StreamFeed<'s, T>,
     facts: &'r RoundFacts,
     period_ns: u64,
@@ -47,7 +47,7 @@ pub struct StreamRounds<'r, 's, T: Table> {
 
 impl<'r, 's, T: Table> StreamRounds<'r, 's, T> {
     /// Begins now. `facts` are for the round's sink.
-    pub fn new(stream: StreamFeed<'s, T>, period: Duration, facts: &'r RoundFacts) -> StreamRounds<'r, 's, T> {
+    pub(crate) fn new(stream: StreamFeed<'s, T>, period: Duration, facts: &'r RoundFacts) -> StreamRounds<'r, 's, T> {
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let start_ns = clock::monotonic_ns();
         let (begin_ns, end_ns, number, rows, all_rows) = (start_ns, 0, 0, 0, 0);
@@ -134,7 +134,7 @@ impl<T: Table> Scan<T> for CountedScan<'_, T> {
 }
 
 /// A sink that adds rates to the groups of a round.
-pub struct RateSink<'s> {
+pub(crate) struct RateSink<'s> {
     inner: &'s mut dyn Sink,
     rates: &'s [GroupRate],
     /// The index of the column for each rate.
@@ -144,7 +144,7 @@ pub struct RateSink<'s> {
 
 impl<'s> RateSink<'s> {
     /// Adds the columns `rates` to the groups that `inner` writes.
-    pub fn new(inner: &'s mut dyn Sink, rates: &'s [GroupRate], facts: &'s RoundFacts) -> RateSink<'s> {
+    pub(crate) fn new(inner: &'s mut dyn Sink, rates: &'s [GroupRate], facts: &'s RoundFacts) -> RateSink<'s> {
         RateSink { inner, rates, columns: Vec::new(), facts }
     }
 }

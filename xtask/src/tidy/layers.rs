@@ -92,7 +92,19 @@ const HOUSE: &[Place] = &[
     Place {
         name: "tables",
         layer: 8,
-        ours: &["record", "sys", "conntrack", "host", "flows", "engine", "sinks", "lookups", "probes"],
+        ours: &[
+            "record",
+            "sys",
+            "sockets",
+            "conntrack",
+            "host",
+            "flows",
+            "owners",
+            "engine",
+            "sinks",
+            "lookups",
+            "probes",
+        ],
         theirs: &[],
     },
     Place {

@@ -4,37 +4,22 @@ use super::finish::finish;
 use super::plan::of_request;
 use super::reloading::{Reloading, Reread};
 use crate::flags::request::Request;
-use crate::output;
-use crate::waiting;
+use crate::{output, screen};
 use engine::{Plan, RenewedLookups, Run, RunError, StreamFeed};
-use lookups::asked;
-use lookups::followed::FollowedLookups;
 use lookups::long_work;
-use lookups::names::{self, DnsNames};
 use lookups::session::Session;
 use record::rows::{FlowEvents, SocketEvents};
-use record::{Accounting, LookupId, Stream, Table};
+use record::{Accounting, Stream};
 use runtime::exit::Exit;
 use runtime::messages::say;
 use runtime::notifier::Notifier;
 use runtime::outcome::Outcome;
 use runtime::print;
 use shipping::{Shipment, Shipped};
-use sockets::{FlowSums, Follow, LiveConnections};
+use sockets::{FlowSums, Follow};
 use std::time::Duration;
 use sys::cost;
-use tables::{RateSink, Repeat, RoundFacts, StreamRounds};
-
-/// Columns of the process that owns a connection, and columns derived from it.
-const OWNED: [&str; 9] =
-    ["process", "pid", "cmdline", "container_pid", "container", "pod", "unit", "cgroup", "cgroup_id"];
-
-/// The message about missing owners. The exit code is the same as for lists with unreadable owners.
-const NO_OWNERS: &str = "owners of connections are missing: the kernel reports them only via BPF (--no-owner leaves \
-                         their columns out)";
-
-/// The message for reasons of closings that could not be read.
-const NO_REASONS: &str = "the reasons why connections ended are missing: the kernel reports them only via BPF";
+use tables::streams;
 
 /// Runs `netwren sockets --follow`.
 pub(super) fn sockets(request: &Request) -> Outcome {
@@ -44,18 +29,10 @@ pub(super) fn sockets(request: &Request) -> Outcome {
     };
     run(request, &plan, |session, then| {
         let stop = || is_over(request, session);
-        let mut live =
-            LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
-        let words = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec(), reread: None };
-        // The interface that reports no processes reports no reasons either.
-        let lacks = !live.reports_processes() && !request.explain;
-        let mut run = then(&mut live, words)?;
-        for (fields, words) in [(&OWNED[..], NO_OWNERS), (&["reason"], NO_REASONS)] {
-            if lacks && fields.iter().any(|name| plan.demand().wants(name)) {
-                run.stats.incomplete(1, words);
-            }
-        }
-        Ok(run)
+        streams::with_socket_events(session, &plan, place_of(request, session, &stop), |live| {
+            let notes = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec(), reread: None };
+            then(live, notes)
+        })
     })
 }
 
@@ -84,8 +61,7 @@ pub(super) fn is_over(request: &Request, session: &Session) -> bool {
 }
 
 fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool) -> Follow<'h> {
-    let (netns_id, all_netns) = (session.netns_id(), request.all_netns);
-    Follow { via: request.via, netns_id, all_netns, hooks: !request.no_hooks, stop }
+    Follow { hooks: !request.no_hooks, ..streams::follow(session, &request.table(), stop) }
 }
 
 /// Notes on an opened stream.
@@ -143,6 +119,7 @@ pub(super) fn run<T: Shipped>(
     outcome
 }
 
+/// Ships or shows the rows of a stream.
 fn follow<T: Shipped>(
     request: &Request,
     session: &Session,
@@ -150,74 +127,48 @@ fn follow<T: Shipped>(
     stream: &mut dyn Stream<T>,
     reread: Option<&Reread<'_>>,
 ) -> Result<Run, RunError> {
-    let mut shipment = match &request.ship {
-        Some(ship) => Some(Shipment::<T>::start(ship, plan.columns(), session.run())?),
-        None => None,
-    };
-    let status = shipment.as_ref().map(Shipment::status_line);
-    announce(request);
-    let notifier = Notifier::start(session.run(), move || status.as_ref().map_or_else(String::new, |line| line()));
-    let mut notes = Accounting::default();
-    session.find_namespaces(None, &mut notes);
-    let needs = |id: &LookupId| plan.needs_lookup(*id) || shipment.is_some() && T::LOOKUPS.contains(id);
-    let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(needs).collect();
-    let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
-    let may_need = |id| plan.may_need_lookup(id);
-    let enrichment = FollowedLookups::read_before(session, &wanted, &may_need, &mut notes);
-    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted, &may_need);
-    let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
-    if names.is_some() {
-        asked::host_names(session.host(), &mut notes);
+    if let Some(ship) = &request.ship {
+        let shipment = Shipment::<T>::start(ship, plan.columns(), session.run())?;
+        return send(request, session, plan, stream, shipment, reread);
     }
-    let stop = || session.host().is_replay() && session.interrupted();
-    let mut run = match &mut shipment {
-        Some(shipment) => {
-            let (columns, run) = (plan.columns(), session.run());
-            let line = long_work::progress(session, "shipping", time_left(request), shipment.status_line());
-            // The configuration was read before hangups are counted.
-            let mut sink = Reloading { shipment, columns, run, reread, hangups: 0 };
-            let mut run = plan.run_rows(&mut StreamFeed::new(stream, &mut lookups, &stop), &mut sink)?;
-            drop(line);
-            notifier.iter().for_each(Notifier::stopping);
-            lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
-            shipment.finish(request.stats, &mut run.stats);
-            run
-        }
-        None => show(request, session, plan, StreamFeed::new(stream, &mut lookups, &stop), names.as_mut())?,
+    let _notifier = Notifier::start(session.run(), String::new);
+    let mut sink = match plan.is_streaming() {
+        true => screen::show_waiting(request, session, output::sink(request)),
+        false => output::sink_of_rounds(request, session),
     };
-    lookups.tell(&mut notes);
-    run.stats.add(&notes);
-    if request.ship.is_none() && sys::term::reader_is_gone(sys::term::STDOUT) {
+    let mut run = streams::read(session, &request.table(), plan, stream, &mut *sink)?;
+    if sys::term::reader_is_gone(sys::term::STDOUT) {
         // If this is noticed between two rows, the run ended as with Ctrl-C, and the reader has all it wanted.
         run.ended = engine::Ended::Closed;
     }
     Ok(run)
 }
 
-/// Shows the rows of a stream as they come, and its groups or sorted rows in rounds or once at its end.
-fn show<T: Table>(
+/// Sends the rows of a stream to the targets of `shipment`.
+fn send<T: Shipped>(
     request: &Request,
     session: &Session,
     plan: &Plan<T>,
-    mut feed: StreamFeed<'_, T>,
-    names: Option<&mut DnsNames<'_>>,
+    stream: &mut dyn Stream<T>,
+    mut shipment: Shipment<T>,
+    reread: Option<&Reread<'_>>,
 ) -> Result<Run, RunError> {
-    if plan.is_streaming() {
-        let mut sink = waiting::over(request, session, output::sink(request));
-        return names::run(plan, &mut feed, names, &mut *sink);
-    }
-    let mut sink = output::sink_of_rounds(request, session);
-    match request.repeat {
-        Repeat::Every(period) => {
-            let facts = RoundFacts::default();
-            let mut sink = RateSink::new(&mut *sink, request.group_rates, &facts);
-            names::run(plan, &mut StreamRounds::new(feed, period, &facts), names, &mut sink)
-        }
-        Repeat::Once => {
-            let _line = long_work::progress(session, "reading rows", None, String::new);
-            names::run(plan, &mut feed, names, &mut *sink)
-        }
-    }
+    announce(request);
+    let status = shipment.status_line();
+    let notifier = Notifier::start(session.run(), status);
+    streams::with_lookups(session, plan, T::LOOKUPS, |lookups, _| {
+        let (columns, run) = (plan.columns(), session.run());
+        let line = long_work::progress(session, "shipping", time_left(request), shipment.status_line());
+        let stop = || session.host().is_replay() && session.interrupted();
+        // The configuration was read before hangups are counted.
+        let mut sink = Reloading { shipment: &mut shipment, columns, run, reread, hangups: 0 };
+        let mut run = plan.run_rows(&mut StreamFeed::new(stream, lookups, &stop), &mut sink)?;
+        drop(line);
+        notifier.iter().for_each(Notifier::stopping);
+        lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
+        shipment.finish(request.stats, &mut run.stats);
+        Ok(run)
+    })
 }
 
 /// Announces the shipped rows, the targets, and the end of the run.

@@ -1,27 +1,18 @@
 //! `netwren sockets`.
 
-use super::follow;
-use super::plan::{self, PlanError};
-use super::saved;
-use super::table;
+use super::{follow, plan, saved, table};
 use crate::command::{Command, ParsedWords, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use engine::{DiffSource, DiffState, Plan, Predicate};
 use lookups::asked;
 use lookups::enrich::Enrichment;
-use lookups::owners::leaked::{self, WithLeaked};
-use lookups::owners::unseen;
 use lookups::pillars;
 use lookups::session::Session;
-use owners::{OwnerlessCount, OwnerlessSockets};
-use record::Via;
-use record::rows::{Socket, Sockets};
-use record::{Accounting, Annotated, Demand, Expr, LookupId, Lookups, Schema, Source, Table};
+use record::rows::Sockets;
+use record::{Accounting, Demand, LookupId, Schema};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
-use std::cell::RefCell;
-use tables::{Repeat, SourceProvider};
+use tables::sockets::SocketProvider;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -117,17 +108,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
 
 /// Shows the current sockets.
 pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
-    Ok(table::show(request, |plan| {
-        let memory = (request.repeat != Repeat::Once).then(RefCell::default);
-        Ok(SocketProvider {
-            via: request.via,
-            places: chooser(plan)?,
-            filter: whole_filter(plan)?,
-            with_leaked: leaked::are_asked_for(&plan.demand().conjuncts),
-            all_netns: request.all_netns,
-            memory,
-        })
-    }))
+    Ok(table::show(request, |plan| SocketProvider::new(&request.table(), plan)))
 }
 
 /// Saves every socket with every field, after the owners, in the order in which every table reads them.
@@ -138,72 +119,6 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let ids = asked::lookups(session.host(), &demand, ids, stats);
     Enrichment::read(session, &ids, stats);
     pillars::with_sockets(session, None, &|_| true, |source| saved::read(source, &demand, stats))
-}
-
-/// The filter parts that depend on the namespace only: a namespace that fails them need not be read.
-fn chooser(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, PlanError> {
-    let about = |part: &&Expr| {
-        let (mut tests, mut others) = (0, 0);
-        part.for_each_test(&mut |test| match Sockets::FIELDS.get(test.field).map(|field| field.name) {
-            Some("netns" | "netns_id") => tests += 1,
-            _ => others += 1,
-        });
-        tests > 0 && others == 0
-    };
-    let parts: Vec<Expr> = plan.demand().conjuncts.iter().filter(about).cloned().collect();
-    Predicate::new(&parts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))
-}
-
-fn whole_filter(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, PlanError> {
-    Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))
-}
-
-struct SocketProvider {
-    via: Option<Via>,
-    /// Selects the namespaces to read if all are available.
-    places: Predicate<Sockets>,
-    filter: Predicate<Sockets>,
-    /// True if the provider also looks for TCP sockets that are in no table.
-    with_leaked: bool,
-    all_netns: bool,
-    /// State kept between rounds, if there are several.
-    memory: Option<RefCell<DiffState<Sockets>>>,
-}
-
-impl SourceProvider<Sockets> for SocketProvider {
-    fn with_source<R>(
-        &self,
-        session: &Session,
-        lookups: Lookups<'_>,
-        stats: &mut Accounting,
-        then: impl FnOnce(&dyn Source<Sockets>) -> R,
-    ) -> R {
-        // If no names were read (`--explain`), every namespace may match.
-        let named = lookups.has(LookupId::Netns);
-        let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
-        pillars::with_sockets(session, self.via, &wanted, |source| {
-            let (partial, by_proc) = (stats.incomplete, unseen::are_read_from_proc(stats));
-            let is_wanted = |netns_id| wanted(netns_id) && (self.all_netns || netns_id == session.netns_id());
-            let (filter, lookups_of) = (&self.filter, &lookups);
-            let leaked = WithLeaked { source, session, filter, lookups: lookups_of, is_wanted: &is_wanted };
-            let source = if self.with_leaked { &leaked } else { source };
-            let is_shown = |row: &Socket<'_>| self.filter.matches(row, &lookups);
-            let receivers = || unseen::receivers(session.host(), source, &lookups);
-            let report = |count, stats: &mut _| {
-                let receivers = if by_proc { &receivers as &dyn Fn() -> _ } else { &Vec::new };
-                unseen::report(session.host(), count, partial, receivers, stats);
-            };
-            let (is_shown, report, count) = (&is_shown, &report, OwnerlessCount::default());
-            let owners = lookups.get(LookupId::Owners);
-            let counted =
-                owners.map(|owners| Annotated::new(source, OwnerlessSockets { owners, is_shown, report, count }));
-            let source = counted.as_ref().map_or(source, |counted| counted);
-            match &self.memory {
-                None => then(source),
-                Some(memory) => then(&DiffSource::new(source, memory, session.steady_ns())),
-            }
-        })
-    }
 }
 
 #[cfg(test)]

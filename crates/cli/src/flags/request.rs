@@ -267,6 +267,7 @@ impl Request {
             shown: &self.shown,
             unusual: &self.kept.unusual,
             columns_of_proto: self.columns_of_proto,
+            group_rates: self.group_rates,
             is_for_people: self.format.is_table(),
             repeat: self.repeat,
             ends_ns: self.ends_ns,

@@ -127,7 +127,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
                 return rounds(&mut *sink);
             }
             let prose = |to| Box::new(text::FindingText::new(to, scope, &compared)) as Box<dyn Sink>;
-            rounds(&mut *screen::over(&request, session, Box::new(prose)))
+            rounds(&mut *screen::draw_rounds(&request, session, Box::new(prose)))
         }),
     };
     Ok(with_code(outcome, level, worst.get()))

@@ -6,7 +6,6 @@
 
 use super::super::acting::{self, Act, Verb};
 use super::super::table;
-use super::list::{EntryProvider, prepare};
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use conntrack::change::{Changes, Target};
@@ -17,6 +16,7 @@ use record::{Accounting, Field, Kind, Value};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use sys::Errno;
+use tables::nat::{EntryProvider, prepare};
 
 /// The default order.
 const ORDER: &str = "id";
@@ -75,7 +75,7 @@ Examples:
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let (request, yes) = acting::asked(words, ORDER)?;
-    let prepared = prepare(&request, CtTable::Conntrack);
+    let prepared = prepare(&request.table(), CtTable::Conntrack);
     // Netlink, because /proc has no ids.
     let prepared =
         prepared.map(|(plan, reading)| (plan.with_key(KEY), EntryProvider { via: Some(Via::Netlink), ..reading }));

@@ -8,7 +8,6 @@ mod port_use;
 pub(crate) mod stateless;
 pub(crate) mod stats;
 pub(crate) mod top;
-mod uncounted;
 
 /// Default number of groups in `nat top`.
 const LIMIT: u64 = 10;

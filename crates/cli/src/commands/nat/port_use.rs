@@ -7,7 +7,6 @@
 use super::super::plan::bind;
 use super::super::table;
 use super::LIMIT;
-use super::list::prepare;
 use crate::flags::request::Request;
 use conntrack::CtTable;
 use probes::nat::PortUseSink;
@@ -15,6 +14,7 @@ use record::Schema;
 use record::rows::Nat;
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
+use tables::nat::prepare;
 
 /// The word after `nat top`.
 pub(super) const WORD: &str = "snat_port_use";
@@ -37,7 +37,7 @@ pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     add_words(&mut request);
     let is_sorted = request.shown.sort.is_some();
-    match prepare(&request, table) {
+    match prepare(&request.table(), table) {
         Ok((plan, reading)) => table::show_through(&request, &plan, &reading, |session, sink, rounds| {
             let mut ports = PortUseSink::new(session, sink, limit, is_sorted);
             let mut run = rounds(&mut ports)?;

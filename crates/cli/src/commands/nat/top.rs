@@ -5,7 +5,7 @@
 
 use super::super::table;
 use super::LIMIT;
-use super::list::{prepare, table_of};
+use super::list::table_of;
 use super::port_use;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
@@ -14,6 +14,7 @@ use record::rows::Nat;
 use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Table, Value};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
+use tables::nat::prepare;
 
 /// Everyday words for fields.
 const ALIASES: &[(&str, &str)] = &[
@@ -67,7 +68,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     }
     // The share refers to all entries, so the engine hands over every group.
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
-    Ok(match prepare(&request, table_of(words)) {
+    Ok(match prepare(&request.table(), table_of(words)) {
         Ok((plan, reading)) => table::show_through(&request, &plan, &reading, |_, sink, rounds| {
             let mut share = Share { inner: sink, count: 0, limit, total: 0, held: Vec::new(), cut: 0 };
             let mut run = rounds(&mut share)?;

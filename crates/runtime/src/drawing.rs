@@ -3,10 +3,10 @@
 //! Rows are written to the frame of a [`Drawing`], which is drawn at the end of the round, and redrawn when the
 //! terminal is resized or the process continues after a stop.
 
+use crate::ascii;
+use crate::local_time::local_time;
+use crate::stdout::Stdout;
 use record::{Round, SinkError};
-use runtime::ascii;
-use runtime::local_time::local_time;
-use runtime::stdout::Stdout;
 use sinks::screen::{FrameLines, FrameWriter, Screen, crop};
 use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Write};

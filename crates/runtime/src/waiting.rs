@@ -2,8 +2,6 @@
 //!
 //! Both are below the rows and are erased before the next row; a pipe gets neither.
 
-use crate::flags::request::{Format, Request};
-use lookups::session::Session;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use sinks::screen::crop;
 use std::cell::RefCell;
@@ -13,31 +11,31 @@ use sys::term::{STDOUT, width};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Wraps `sink` with a waiting line if standard output is a terminal with a human-readable format.
-pub(crate) fn over(request: &Request, session: &Session, sink: Box<dyn Sink>) -> Box<dyn Sink> {
-    let is_table = request.format == Format::Table && request.bundle.is_none() && request.replay.is_none();
-    let can_erase = || std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
-    if !is_table || !can_erase() || !sys::term::is_terminal(STDOUT) {
-        return sink;
-    }
-    // Otherwise the first line after a stop would erase a line of the shell.
-    let _ = sys::signal::note_continuing();
-    let line = Rc::new(RefCell::new(WaitingLine::default()));
-    let turned = Rc::clone(&line);
-    session.at_each_turn(Box::new(move || {
-        // If a row is being written, the next turn updates the line.
-        if let Ok(mut line) = turned.try_borrow_mut() {
-            line.tell();
-        }
-    }));
-    Box::new(WaitingSink { sink, has_header: request.header, line })
-}
-
 /// A sink for events that shows how long it has been waiting.
-struct WaitingSink {
+pub struct WaitingSink {
     sink: Box<dyn Sink>,
     has_header: bool,
     line: Rc<RefCell<WaitingLine>>,
+}
+
+impl WaitingSink {
+    /// Shows the line below the rows that `sink` writes, and headings at first if it writes headings.
+    pub fn new(sink: Box<dyn Sink>, has_header: bool) -> WaitingSink {
+        // Otherwise the first line after a stop would erase a line of the shell.
+        let _ = sys::signal::note_continuing();
+        WaitingSink { sink, has_header, line: Rc::default() }
+    }
+
+    /// Returns a function that updates the line.
+    pub fn update(&self) -> Box<dyn Fn()> {
+        let line = Rc::clone(&self.line);
+        Box::new(move || {
+            // If a row is being written, the next call updates the line.
+            if let Ok(mut line) = line.try_borrow_mut() {
+                line.tell();
+            }
+        })
+    }
 }
 
 impl Sink for WaitingSink {

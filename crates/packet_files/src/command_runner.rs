@@ -5,14 +5,12 @@
 
 use super::output_file::words_of;
 use runtime::exit::Exit;
+use runtime::helper_process::{Helper, put_message};
 use runtime::messages::say;
 use runtime::rights;
 use runtime::rights::account;
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -21,11 +19,11 @@ use sys::caps::CapSet;
 /// The program name that selects this process. Arguments: the program, the common prefix of all paths, and the user if
 /// it differs.
 pub const RUNNER: &str = "netwren-file-commands";
-/// The byte that terminates a path on the socket.
-pub(super) const END: u8 = 0;
 /// The answers: the command succeeded, or it failed.
 const DONE: u8 = b'.';
 pub(super) const FAILED: u8 = b'!';
+/// Length of an answer.
+pub(super) const ANSWER_BYTES: usize = 1;
 /// Number of commands that run in parallel. Others wait in the socket, whose buffer limits them.
 ///
 /// Bound: commands of `--rotate-command` at a time; about 200 more wait in a socket. Beyond: further commands are not
@@ -36,21 +34,16 @@ const SAID_MAX: usize = 10;
 /// Longer byte sequences are not paths (`PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4096;
 
-/// Runs commands until the socket is closed and all commands have ended.
+/// Runs commands until an empty path arrives or the main process ends, and all commands have ended.
 pub fn run(mut args: impl Iterator<Item = OsString>) -> Exit {
     let (Some(program), Some(prefix)) = (args.next(), args.next()) else { return Exit::Usage };
     let user = args.next();
     // The capture has priority, as in tcpdump. If the priority cannot be lowered, the commands still run.
     let _ = sys::priority::lowest();
-    let begun = user.as_deref().map_or(Ok(()), become_user).and_then(|()| {
-        let socket = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
-        let socket = UnixStream::from(socket);
-        let answers = socket.try_clone().map_err(|error| error.to_string())?;
-        socket.set_nonblocking(false).map(|()| (socket, answers)).map_err(|error| error.to_string())
-    });
-    match begun {
-        Ok((paths, answers)) => {
-            serve(&program, prefix.as_bytes(), paths, &answers);
+    let Some(main) = Helper::of_stdin() else { return Exit::Usage };
+    match user.as_deref().map_or(Ok(()), become_user) {
+        Ok(()) => {
+            serve(&program, prefix.as_bytes(), &main);
             Exit::Ok
         }
         Err(error) => {
@@ -67,22 +60,15 @@ fn become_user(name: &OsStr) -> Result<(), String> {
     sys::rights::keep_only(CapSet::default()).map(drop).map_err(|error| error.to_string())
 }
 
-fn serve(program: &OsStr, prefix: &[u8], paths: UnixStream, answers: &UnixStream) {
+fn serve(program: &OsStr, prefix: &[u8], main: &Helper) {
     let (sender, receiver) = sync_channel::<OsString>(0);
     let (receiver, failures) = (Mutex::new(receiver), Mutex::new(0));
     std::thread::scope(|scope| {
         for _ in 0..RUNNING_MAX {
-            scope.spawn(|| work(program, &receiver, &failures, answers));
+            scope.spawn(|| work(program, &receiver, &failures, main));
         }
-        let mut paths = BufReader::new(paths);
         let mut path = Vec::new();
-        loop {
-            path.clear();
-            let read = std::io::Read::take(&mut paths, PATH_BYTES_MAX as u64 + 1).read_until(END, &mut path);
-            let is_whole = path.pop() == Some(END);
-            if read.is_err() || !is_whole || !is_ours(&path, prefix) {
-                break;
-            }
+        while main.receive(PATH_BYTES_MAX, &mut path).unwrap_or(false) && is_ours(&path, prefix) {
             if sender.send(OsStr::from_bytes(&path).to_owned()).is_err() {
                 break;
             }
@@ -100,7 +86,7 @@ fn is_ours(path: &[u8], prefix: &[u8]) -> bool {
     !path.is_empty() && !leads_away
 }
 
-fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usize>, mut answers: &UnixStream) {
+fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usize>, main: &Helper) {
     loop {
         let path = paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(path) = path else { return };
@@ -113,7 +99,9 @@ fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usi
             }
         }
         // The requesting process may have ended; waiting commands still run.
-        let _ = answers.write(&[if fault.is_none() { DONE } else { FAILED }]);
+        let mut answer = Vec::new();
+        put_message(&mut answer, |out| out.push(if fault.is_none() { DONE } else { FAILED }));
+        let _ = main.send(&answer);
     }
 }
 

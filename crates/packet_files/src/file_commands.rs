@@ -1,29 +1,27 @@
 //! Runs a command on each file once it is complete.
 //!
-//! A separate process, [`super::command_runner`], starts the commands. It is started before this process drops its
-//! privileges, and receives requests through a socket. Packets never wait for it.
+//! A helper process, [`super::command_runner`], starts the commands. It is started before this process drops its
+//! privileges. Packets never wait for it.
 
-use super::command_runner::{END, FAILED, RUNNER};
+use super::command_runner::{ANSWER_BYTES, FAILED, RUNNER};
 use super::output_file::words_of;
+use runtime::helper_process::{EMPTY_MESSAGE, Helper, Inbox, put_message};
 use runtime::messages::say;
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// This program, even if its file has been renamed.
-const SELF: &str = "/proc/self/exe";
 /// Maximum wait for commands at the end, and the time after which the wait is reported.
 ///
 /// Bound: at the end for running commands (`capture_files::replay_commands_that_hang_hold_nothing_up`). Beyond: the
 /// commands continue on their own. By: the command.
 const WAIT: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Bytes of answers to receive at a time.
+const ENDS_BYTES: usize = 512;
 
 /// Counts of the commands.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +38,8 @@ pub struct CommandsReport {
 
 /// The process that runs the commands.
 pub struct FileCommands {
-    socket: UnixStream,
+    helper: Helper,
+    inbox: Inbox,
     asked: u64,
     not_run: u64,
     /// Number of commands that have ended, including those that failed.
@@ -61,25 +60,23 @@ pub struct CommandRequest<'c> {
 impl FileCommands {
     /// Starts the process; must be called before privileges are dropped.
     pub fn start(request: &CommandRequest<'_>) -> io::Result<FileCommands> {
-        let (socket, theirs) = UnixStream::pair()?;
-        socket.set_nonblocking(true)?;
-        let mut command = Command::new(SELF);
-        command.arg0(RUNNER).arg(request.program).arg(request.prefix).args(request.user);
-        // Ctrl-C is for the capture; commands for completed files still run.
-        command.process_group(0).stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
-        Ok(FileCommands { socket, asked: 0, not_run: 0, ended: 0, failed: 0 })
+        let words = [request.program, request.prefix.as_os_str()].into_iter().chain(request.user.map(OsStr::new));
+        let helper = Helper::start_with_output(RUNNER, words)?;
+        helper.forbid_waiting()?;
+        let inbox = Inbox::new(ENDS_BYTES, ANSWER_BYTES);
+        Ok(FileCommands { helper, inbox, asked: 0, not_run: 0, ended: 0, failed: 0 })
     }
 
     /// Requests the command for this file. Returns immediately.
     pub fn run_with(&mut self, path: &Path) {
         self.take_ends();
         self.asked += 1;
-        let mut name = path.as_os_str().as_bytes().to_vec();
-        name.push(END);
-        let why = match self.socket.write(&name) {
-            Ok(bytes) if bytes == name.len() => return,
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => words_of(&error),
-            _ => "too many are waiting for others to end".to_owned(),
+        let mut request = Vec::new();
+        put_message(&mut request, |out| out.extend_from_slice(path.as_os_str().as_bytes()));
+        let why = match self.helper.send(&request) {
+            Ok(()) => return,
+            Err(error) if error.kind() != ErrorKind::WouldBlock => words_of(&error),
+            Err(_) => "too many are waiting for others to end".to_owned(),
         };
         self.not_run += 1;
         if self.not_run == 1 {
@@ -89,16 +86,16 @@ impl FileCommands {
 
     /// Counts commands that have ended; false once the process has ended.
     fn take_ends(&mut self) -> bool {
-        let mut ends = [0; 512];
         loop {
-            match self.socket.read(&mut ends) {
+            match self.inbox.fill(&self.helper) {
                 Ok(0) => return false,
-                Ok(count) => {
-                    let ends = ends.get(..count).unwrap_or_default();
-                    self.ended += count as u64;
-                    self.failed += ends.iter().filter(|end| **end == FAILED).count() as u64;
+                Ok(_) => {
+                    while let Ok(Some(end)) = self.inbox.take() {
+                        self.ended += 1;
+                        self.failed += u64::from(end == [FAILED]);
+                    }
                 }
-                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }
         }
     }
@@ -106,7 +103,7 @@ impl FileCommands {
     /// Waits at most ten seconds for all commands to end; the others continue.
     pub fn finish(mut self) -> CommandsReport {
         // An empty name ends the requests.
-        let _ = self.socket.write(&[END]);
+        let _ = self.helper.send(&EMPTY_MESSAGE);
         let (begin, mut has_said) = (Instant::now(), false);
         let unfinished = loop {
             let is_there = self.take_ends();

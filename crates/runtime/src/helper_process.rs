@@ -25,25 +25,40 @@ pub const EMPTY_MESSAGE: [u8; LENGTH_BYTES] = [0; LENGTH_BYTES];
 pub struct Helper(UnixStream);
 
 impl Helper {
-    /// Starts this program under the name `name`, in the calling thread's network namespace; the helper's end is its
-    /// standard input. Returns the end of the main process.
+    /// Starts this program under the name `name`, in the calling thread's network namespace, without environment and
+    /// output; the helper's end is its standard input. Returns the end of the main process.
     pub fn start(name: &str, words: impl IntoIterator<Item: AsRef<OsStr>>) -> io::Result<Helper> {
-        let [main, other] = Helper::pair()?;
         let mut command = Command::new(PROGRAM);
-        command.arg0(name).args(words).env_clear();
-        command.stdin(OwnedFd::from(other.0)).stdout(Stdio::null()).stderr(Stdio::null());
+        command.env_clear().stdout(Stdio::null()).stderr(Stdio::null());
+        Helper::spawn(command, name, words)
+    }
+
+    /// Starts a helper that keeps the environment and the output, because it runs commands.
+    pub fn start_with_output(name: &str, words: impl IntoIterator<Item: AsRef<OsStr>>) -> io::Result<Helper> {
+        Helper::spawn(Command::new(PROGRAM), name, words)
+    }
+
+    fn spawn(mut command: Command, name: &str, words: impl IntoIterator<Item: AsRef<OsStr>>) -> io::Result<Helper> {
+        let [main, other] = Helper::pair()?;
         // Ctrl-C is for the main process; this one ends with it.
-        command.process_group(0).spawn()?;
+        command.arg0(name).args(words).stdin(OwnedFd::from(other.0)).process_group(0).spawn()?;
         Ok(main)
     }
 
-    /// Returns the end of the helper in which it is called; `None` if a user started it without one.
+    /// Returns the end of the helper in which it is called, and forbids it to gain rights; `None` if a user started it
+    /// without an end.
     pub fn serve(name: &str) -> Option<Helper> {
-        let stream = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from).ok()?;
-        stream.peer_addr().ok()?;
+        let helper = Helper::of_stdin()?;
         // The name that ps(1) and similar tools show for this process.
         let _ = std::fs::write("/proc/self/comm", name);
         let _ = sys::rights::forbid_new();
+        Some(helper)
+    }
+
+    /// Returns the end of the helper in which it is called, whose commands may gain rights.
+    pub fn of_stdin() -> Option<Helper> {
+        let stream = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from).ok()?;
+        stream.peer_addr().ok()?;
         Some(Helper(stream))
     }
 

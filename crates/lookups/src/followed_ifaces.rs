@@ -70,7 +70,7 @@ impl<'s> FollowedIfaces<'s> {
         FollowedIfaces {
             session,
             base,
-            names: AppendMap::new(),
+            names: AppendMap::new(NAMES_MAX),
             netns: RefCell::default(),
             share: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
             until_clock: Cell::new((0, 1)),
@@ -87,9 +87,7 @@ impl<'s> FollowedIfaces<'s> {
 
     /// Starts another batch of rows. No row borrows from this lookup any more.
     pub(crate) fn renew(&mut self) {
-        if self.names.len() > NAMES_MAX / 2 {
-            self.names.clear();
-        }
+        self.names.renew();
     }
 
     /// Forgets namespaces with these inodes. They no longer exist, and a new namespace may reuse the inode number.
@@ -188,9 +186,6 @@ impl<'s> FollowedIfaces<'s> {
     }
 
     fn push(&self, key: (u64, u32), text: Option<Box<[u8]>>, read_ns: u64) -> Value<'_> {
-        if self.names.len() >= NAMES_MAX {
-            return Value::Null;
-        }
         self.text(self.names.push(key, IfaceName { text, read_ns }))
     }
 

@@ -17,7 +17,7 @@ pub struct LazyIfaces<'s> {
 impl<'s> LazyIfaces<'s> {
     /// Reads nothing yet.
     pub fn new(session: &'s Session) -> LazyIfaces<'s> {
-        LazyIfaces { session, read: AppendMap::new() }
+        LazyIfaces { session, read: AppendMap::new(usize::MAX) }
     }
 
     /// The interfaces of a namespace. The first call for each costs a dump.
@@ -64,7 +64,7 @@ impl<'s> NumberedIfaces<'s> {
             });
         }
         let has_names = asked::holds(host, LookupId::Ifaces);
-        NumberedIfaces { names, has_names, numbers: AppendMap::new() }
+        NumberedIfaces { names, has_names, numbers: AppendMap::new(NUMBERS_MAX) }
     }
 
     /// True if the interfaces of any namespace were read.
@@ -80,8 +80,7 @@ impl Lookup for NumberedIfaces<'_> {
         if !name.is_null() {
             return name;
         }
-        let new = || (self.numbers.len() < NUMBERS_MAX).then(|| self.numbers.push(index, index.to_string())).flatten();
-        let number = self.numbers.newest(&index).or_else(new);
+        let number = self.numbers.newest(&index).or_else(|| self.numbers.push(index, index.to_string()));
         Value::text(number.map(String::as_bytes))
     }
 }

@@ -113,7 +113,7 @@ impl<'s, F> ProcessCache<'s, F> {
             identity: Box::new(|pid| Identity::read(host, pid).ok()),
             fresh_ns: if host.is_replay() { u64::MAX } else { FRESH_NS },
             now_ns: sys::clock::monotonic_ns,
-            readings: AppendMap::new(),
+            readings: AppendMap::new(READINGS_MAX),
             batch: 0,
             missing: Cell::new(0),
             gone: Cell::new(0),
@@ -124,9 +124,7 @@ impl<'s, F> ProcessCache<'s, F> {
     /// Starts a new batch of rows: data is verified again, and dropped if there is too much of it.
     pub(crate) fn renew(&mut self) {
         self.batch += 1;
-        if self.readings.len() > READINGS_MAX / 2 {
-            self.readings.clear();
-        }
+        self.readings.renew();
     }
 
     /// Reports missing data.
@@ -152,7 +150,7 @@ impl<'s, F> ProcessCache<'s, F> {
             reading.checked.set(self.batch);
             return reading.facts.as_ref();
         }
-        if self.readings.len() >= READINGS_MAX {
+        if self.readings.is_full() {
             self.missing.set(self.missing.get() + 1);
             return None;
         }

@@ -75,7 +75,7 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
             nameless_ns,
             now_ns: sys::clock::monotonic_ns,
             newest: RefCell::new(None),
-            names: AppendMap::new(),
+            names: AppendMap::new(NAMES_MAX),
             forgotten: HashSet::new(),
             is_all_forgotten: false,
             share: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
@@ -86,9 +86,7 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
 
     /// Starts a new batch of rows.
     fn renew(&mut self) {
-        if self.names.len() > NAMES_MAX / 2 {
-            self.names.clear();
-        }
+        self.names.renew();
     }
 
     /// Forgets these keys, because they have a new meaning, and all cached names, which may also be old.
@@ -119,11 +117,11 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
     /// Looks up a key without a current reading.
     fn find(&self, key: Key, is_new: bool) -> Value<'_> {
         let known = self.newest.borrow().as_ref().and_then(|reading| text_of(reading, key));
-        if known.is_some() {
+        if known.is_some() && !self.names.is_full() {
             return self.keep(key, known);
         }
         let start_ns = (self.now_ns)();
-        if self.names.len() >= NAMES_MAX || !self.share.allows(start_ns) {
+        if self.names.is_full() || !self.share.allows(start_ns) {
             self.missing.set(self.missing.get() + u64::from(is_new));
             return Value::Null;
         }

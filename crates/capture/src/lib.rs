@@ -16,7 +16,7 @@ mod row;
 
 pub use files::{
     FileError, FileFault, FileFormat, FileIface, FileOptions, FilePacket, FilePackets, FileRecord, FileStatistics,
-    FileSummary, FilesInTurn, IFACES_MAX, IfaceCounts, IfaceSummary, LENGTH_CLASSES, OtherBlock, PacketFile,
+    FileSummary, IFACES_MAX, IfaceCounts, IfaceSummary, LENGTH_CLASSES, OtherBlock, PacketFile,
     PassesInFile, ReadPackets, SkippedRecords, UnreadFile, blocks, fuzz_packet_file, put_gzip, unpacked,
 };
 pub use latency::LatencyCounts;

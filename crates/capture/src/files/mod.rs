@@ -8,7 +8,6 @@
 pub mod blocks;
 mod error;
 mod fuzz;
-mod in_turn;
 mod input;
 mod interface;
 mod options;
@@ -27,7 +26,6 @@ mod tests;
 
 pub use error::{FileError, FileFault};
 pub use fuzz::fuzz_packet_file;
-pub use in_turn::FilesInTurn;
 pub use interface::FileIface;
 pub use options::FileOptions;
 pub use packed::{put_gzip, unpacked};

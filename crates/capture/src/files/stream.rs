@@ -6,8 +6,9 @@ use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamS
 use super::blocks::COMMENT;
 use super::error::FileError;
 use super::packet::FilePacket;
-use super::reader::{FileFormat, PacketFile, SkippedRecords};
+use super::reader::{FileFormat, PacketFile, SkippedRecords, UnreadFile};
 use crate::row::complete;
+use std::collections::VecDeque;
 
 const BACKEND: &str = "file";
 /// Maximum number of rows in a batch, after which they are written and `stop` is called.
@@ -18,10 +19,12 @@ const IDLE_MS: i32 = 100;
 /// Decides whether a packet of a file passes; the second argument is true if its section has the other byte order.
 pub type PassesInFile<'p> = dyn Fn(&CapturedPacket<'_>, bool) -> bool + 'p;
 
-/// The file, filter and end of a [`FilePackets`].
+/// The files, filter and end of a [`FilePackets`].
 pub struct ReadPackets<'h> {
-    /// The file.
+    /// The first file.
     pub file: PacketFile,
+    /// The files after it. Those that cannot be opened or are not packet files are skipped and reported.
+    pub others: VecDeque<Result<UnreadFile, FileError>>,
     /// Maximum number of bytes to read of each packet; `None` for all that the file has.
     pub snaplen: Option<u32>,
     /// Decides for each packet whether it passes, given also whether its section has the other byte order.
@@ -30,9 +33,11 @@ pub struct ReadPackets<'h> {
     pub stop: &'h dyn Fn() -> bool,
 }
 
-/// The packets of a file as rows, in the order of the file. A broken file yields the packets before the fault.
+/// The packets of files as rows, in the order of each file, one file after the other. A broken file yields the packets
+/// before the fault.
 pub struct FilePackets<'h> {
     file: PacketFile,
+    others: VecDeque<Result<UnreadFile, FileError>>,
     snaplen: usize,
     passes: Option<&'h PassesInFile<'h>>,
     filtered: u64,
@@ -41,6 +46,8 @@ pub struct FilePackets<'h> {
     comments: u64,
     fault: Option<FileError>,
     info: Vec<u8>,
+    /// Counts of the previous files.
+    stats: Accounting,
 }
 
 impl<'h> FilePackets<'h> {
@@ -49,6 +56,7 @@ impl<'h> FilePackets<'h> {
         read.file.fail_instead_of_waiting();
         FilePackets {
             file: read.file,
+            others: read.others,
             snaplen: read.snaplen.map_or(usize::MAX, |bytes| bytes as usize),
             passes: read.passes,
             filtered: 0,
@@ -57,10 +65,12 @@ impl<'h> FilePackets<'h> {
             comments: 0,
             fault: None,
             info: Vec::with_capacity(256),
+            stats: Accounting::default(),
         }
     }
 
-    /// Returns what rows leave out: the number of comments on packets that passed so far, and other records.
+    /// Returns what rows of the present file leave out: the number of comments on packets that passed so far, and other
+    /// records.
     pub fn left_out(&self) -> (u64, SkippedRecords) {
         (self.comments, self.file.skipped)
     }
@@ -84,6 +94,35 @@ impl<'h> FilePackets<'h> {
             }
         }
         Ok(StreamState::Open)
+    }
+
+    /// Ends the file; returns its counts.
+    fn end_file(&mut self) -> Accounting {
+        let fault = self.fault.take();
+        let (seen, filtered) = (std::mem::take(&mut self.seen), std::mem::take(&mut self.filtered));
+        let mut stats = Accounting { seen, filtered, incomplete: fault.is_some(), ..Accounting::default() };
+        stats.used(BACKEND);
+        if let Some(fault) = fault {
+            stats.add_reason(0, fault.to_string());
+        }
+        stats
+    }
+
+    /// Opens the next file; false if there are no more.
+    fn open_next(&mut self) -> bool {
+        while let Some(opened) = self.others.pop_front() {
+            match opened.and_then(UnreadFile::read) {
+                Ok(mut file) => {
+                    let ended = self.end_file();
+                    self.stats.add(&ended);
+                    file.fail_instead_of_waiting();
+                    (self.file, self.comments) = (file, 0);
+                    return true;
+                }
+                Err(error) => self.stats.incomplete(0, error.to_string()),
+            }
+        }
+        false
     }
 }
 
@@ -121,8 +160,11 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
             FileFormat::Pcap => "pcap",
             FileFormat::Pcapng => "pcapng",
         };
-        let line = format!("packets of {}, {format}", self.file.name());
-        Offer { backend: BACKEND, explain: vec![line], ..Offer::default() }
+        let mut explain = vec![format!("packets of {}, {format}", self.file.name())];
+        if !self.others.is_empty() {
+            explain.push(format!("then packets of {} more files", self.others.len()));
+        }
+        Offer { backend: BACKEND, explain, ..Offer::default() }
     }
 
     fn next(
@@ -137,27 +179,19 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
             return Ok(StreamState::Open);
         }
         match self.hand_out(demand.need, each) {
-            Ok(state) => Ok(state),
+            Ok(StreamState::Open) => return Ok(StreamState::Open),
+            Ok(StreamState::Ended) => {}
             // Shows the rows so far; the next call continues with this packet.
-            Err(fault) if fault.is_interrupted() || fault.is_starved() => Ok(StreamState::Open),
-            Err(fault) => {
-                self.fault = Some(fault);
-                Ok(StreamState::Ended)
-            }
+            Err(fault) if fault.is_interrupted() || fault.is_starved() => return Ok(StreamState::Open),
+            Err(fault) => self.fault = Some(fault),
         }
+        let goes_on = !(self.stop)() && self.open_next();
+        Ok(if goes_on { StreamState::Open } else { StreamState::Ended })
     }
 
     fn close(&mut self) -> Accounting {
-        let mut stats = Accounting {
-            seen: self.seen,
-            filtered: self.filtered,
-            incomplete: self.fault.is_some(),
-            ..Accounting::default()
-        };
-        stats.used(BACKEND);
-        if let Some(fault) = self.fault.take() {
-            stats.add_reason(0, fault.to_string());
-        }
+        let mut stats = std::mem::take(&mut self.stats);
+        stats.add(&self.end_file());
         stats
     }
 }

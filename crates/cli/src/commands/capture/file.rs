@@ -4,7 +4,7 @@ use super::Capture;
 use super::live::refused;
 use super::program::Programs;
 use crate::commands::follow::{self, StreamNotes};
-use capture::{FileError, FilePackets, FilesInTurn, PassesInFile, ReadPackets, UnreadFile};
+use capture::{FileError, FilePackets, PassesInFile, ReadPackets, UnreadFile};
 use engine::{Ended, Plan, Run, RunError};
 use lookups::long_work;
 use packet_files::{UnopenedOutput, say_left_out};
@@ -53,8 +53,8 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
             programs.as_ref().is_none_or(|programs| programs.passes(row, is_swapped))
         };
         let passes: Option<&PassesInFile<'_>> = if programs.is_some() { Some(&judge) } else { None };
-        let packets = |file| FilePackets::new(ReadPackets { file, snaplen: capture.snaplen, passes, stop: &stop });
-        let mut stream = FilesInTurn::new(file, others, &packets, &stop);
+        let snaplen = capture.snaplen;
+        let mut stream = FilePackets::new(ReadPackets { file, others, snaplen, passes, stop: &stop });
         let run = match output {
             Some(mut writer) => {
                 let progress = long_work::progress(session, "copying packets", None, String::new);

@@ -21,6 +21,7 @@ pub(crate) fn but_for_others(ran: Ran) -> String {
             "went away",
             "rows read",
             "cannot enter",
+            "cannot be entered",
             "rows seen",
             "comparing",
         ]

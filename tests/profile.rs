@@ -383,7 +383,10 @@ fn root_places_of_others_are_left_to_them_and_nothing_stays() {
         go_round(&a, &b, 10);
     });
     let (rows, said) = second.end();
-    assert!(said.contains("priority -199 of prerouting belongs to another BPF program: -198 is used instead"), "{said}");
+    assert!(
+        said.contains("priority -199 of prerouting belongs to another BPF program: -198 is used instead"),
+        "{said}"
+    );
     assert_eq!(stage(&rows, "ip", "prerouting", "conntrack"), (20, 0));
     assert_eq!(stage(&rows, "ip", "output", "empty"), (20, 0));
     // SIGKILL leaves the program no time for cleaning up.

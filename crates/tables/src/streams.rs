@@ -56,8 +56,8 @@ pub fn read<T: Table>(
     })
 }
 
-/// Calls `then` with the lookups for the rows of a stream: those that the plan needs, and `others`. Adds to the run what
-/// they lack.
+/// Calls `then` with the lookups for the rows of a stream: those that the plan needs, and `others`. Adds to the run
+/// what they lack.
 pub fn with_lookups<T: Table>(
     session: &Session,
     plan: &Plan<T>,
